@@ -30,12 +30,21 @@ pub fn is_hashed() -> bool {
 }
 
 /// Returns the text in place of the key id `id`: the id, or a hash of 16 hexadecimal digits. Everything that shows a key
-/// id calls this function: the API and logs.
+/// id calls this function or [`shown_bytes`]: the API and logs.
 #[must_use]
 pub fn shown(id: &[u8]) -> Cow<'_, str> {
+    match shown_bytes(id) {
+        Cow::Borrowed(id) => String::from_utf8_lossy(id),
+        Cow::Owned(hash) => String::from_utf8_lossy(&hash).into_owned().into(),
+    }
+}
+
+/// Returns the bytes in place of the key id `id`: the id, which may be invalid UTF-8, or the hash.
+#[must_use]
+pub fn shown_bytes(id: &[u8]) -> Cow<'_, [u8]> {
     match &*HASHING.load() {
-        Some(key) => hash(key, id).into(),
-        None => String::from_utf8_lossy(id),
+        Some(key) => hash(key, id).into_bytes().into(),
+        None => id.into(),
     }
 }
 

@@ -138,3 +138,21 @@ fn a_line_has_verdict_rule_key_and_remaining_tokens() {
     let decided: Vec<_> = lines[..3].iter().map(|line| line["decided_us"][0].as_u64().unwrap()).collect();
     assert!(decided.is_sorted() && decided[0] > 1_700_000_000_000_000, "{decided:?}");
 }
+
+#[test]
+fn a_line_has_hashes_in_place_of_keys_if_so_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let limiter = "{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', \
+                   redis-rate-limiter.replenishRate: 1, redis-rate-limiter.burstCapacity: 9}}";
+    let routes = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{limiter}]}}]");
+    let gateway = logging(&path, &format!("management: {{hash-keys: true}}\n{routes}"));
+    let mut client = gateway.connect();
+    for (target, key) in [("/1", "alice"), ("/2", "alice"), ("/3", "bob")] {
+        client.request("GET", target, &[("x-key", key)], b"");
+    }
+    let lines = lines(&path, 3);
+    let keys: Vec<_> = lines.iter().map(|line| line["key"].as_str().unwrap()).collect();
+    assert!(keys[0].len() == 16 && keys[0].bytes().all(|byte| byte.is_ascii_hexdigit()), "{keys:?}");
+    assert!(keys[0] == keys[1] && keys[1] != keys[2], "{keys:?}");
+}

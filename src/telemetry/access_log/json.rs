@@ -9,6 +9,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use super::text::{milliseconds, number, padded, quoted};
 use crate::http::facts::limiter::LimiterFacts;
 use crate::telemetry::access_log::{Completion, Details, LogLine};
+use crate::telemetry::key_display;
 
 const DAY_SECONDS: u64 = 86_400;
 
@@ -104,7 +105,7 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
         if let Some(check) = decision.checks.get(decision.strictest) {
             text(out, "rule", &check.rule);
             name(out, "key");
-            quoted(out, &check.key);
+            quoted(out, &key_display::shown_bytes(&check.key));
         }
         if let Some(remaining) = decision.remaining {
             name(out, "remaining");
@@ -116,7 +117,7 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
         list(out, "keys", '{', '}', checks(), |out, check| {
             quoted(out, check.rule.as_bytes());
             out.push(':');
-            quoted(out, &check.key);
+            quoted(out, &key_display::shown_bytes(&check.key));
         });
     }
     if facts.observed().next().is_some() {
