@@ -1,6 +1,6 @@
 //! Admin port: health, metrics, routes and limits, on a listener of its own.
 //!
-//! A request is checked for its host, finds its endpoint in the table of [`api`], is authorized by [`access`], and only
+//! A request is checked for its host, finds its endpoint in the table of `api`, is authorized by `access`, and only
 //! then does the endpoint's work. On a loopback address, the default, no token is needed.
 
 mod access;

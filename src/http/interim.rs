@@ -1,6 +1,6 @@
 //! Interim responses (1xx) of one request at a time (RFC 9110 §15.2).
 //!
-//! The server lets the code that handles a request send them: [`InterimResponses::scope`] provides the queue while the
+//! The server lets the code that handles a request send them: [`InterimSender::scope`] provides the queue while the
 //! request's future is polled, and [`InterimSender::current`] finds it. An extension of each request would cost more.
 
 use std::cell::RefCell;

@@ -26,7 +26,7 @@ pub(super) struct RuleCounts {
     pub(super) chart: Chart,
 }
 
-/// Requests over time, in at most [`MAX_POINTS`] intervals of equal length.
+/// Requests over time, in at most `MAX_POINTS` intervals of equal length.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Chart {

@@ -8,8 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Request, Response, StatusCode, Version, response};
+use http::{Request, Response, StatusCode, Version, response};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
@@ -18,13 +17,13 @@ use crate::http::attempts::ObservedAttempts;
 use crate::http::body::{Body, UploadProgress};
 use crate::http::facts::Timer;
 use crate::http::failure::Failure;
-use crate::http::interim::InterimSender;
 use crate::upstream::body::response_body;
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::{ExchangeError, exchange};
 use crate::upstream::headers::{HeaderPolicy, has_known_coding};
+use crate::upstream::interim;
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::monitor::Monitor;
 use crate::upstream::origin::Origin;
@@ -103,11 +102,8 @@ impl Forward {
         monitor.propagate(&mut head.headers);
         let upload = body.upload();
         let mut request = Request::from_parts(head, body);
-        if let Some(client) = InterimSender::current().filter(|_| !is_http2) {
-            let policy = Arc::clone(&self.header_policy);
-            hyper::ext::on_informational(&mut request, move |response| {
-                relay_interim(&client, &policy, response.status(), response.headers());
-            });
+        if !is_http2 {
+            interim::relay_to_client(&mut request, &self.header_policy);
         }
         let timer = Timer::start();
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
@@ -262,19 +258,6 @@ impl Forward {
         }
         (self.failure_response)(failure, Some(error.fault()))
     }
-}
-
-/// Passes an interim response of the upstream to the client. The server itself sends 100.
-fn relay_interim(client: &InterimSender, policy: &HeaderPolicy, status: StatusCode, headers: &HeaderMap) {
-    if matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
-        return;
-    }
-    let mut interim = Response::new(());
-    *interim.status_mut() = status;
-    interim.headers_mut().clone_from(headers);
-    policy.clean_response(status, interim.headers_mut());
-    interim.headers_mut().remove(CONTENT_LENGTH);
-    client.send(interim);
 }
 
 /// Checks the response head for what hyper accepts and the gateway cannot pass on.

@@ -10,7 +10,7 @@ use super::source::Inputs;
 /// worker, so that a line may follow later ones.
 const HELD_ENTRIES: usize = 65_536;
 
-/// Entries of logs in the order of time, as far as [`HELD_ENTRIES`] allow.
+/// Entries of logs in the order of time, as far as `HELD_ENTRIES` allow.
 pub struct Ordered {
     /// The logs.
     pub inputs: Inputs,
