@@ -54,9 +54,13 @@ fn print(result: Result<(bool, String), CallError>) -> ExitCode {
 
 fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) -> String {
     let file = config["file"].as_str().map_or_else(|| "built in".to_owned(), printable);
+    let routes = match config["routes"].as_u64() {
+        Some(1) => "1 route".to_owned(),
+        _ => format!("{} routes", config["routes"]),
+    };
     let mut rows = vec![
         vec!["gateway".to_owned(), format!("tollgate {}, {readiness}", string(&config["version"]))],
-        vec!["config".to_owned(), format!("{file}, {} routes, hash {}", config["routes"], short(&config["hash"]))],
+        vec!["config".to_owned(), format!("{file}, {routes}, hash {}", short(&config["hash"]))],
         vec![
             "loaded".to_owned(),
             format!(

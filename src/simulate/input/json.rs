@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::entry::Entry;
@@ -60,7 +61,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(Name(name)) = access.next_key_seed(NameSeed)? {
+        while let Some(Name(name)) = access.next_key()? {
             let path = |field: &str| field.strip_prefix(self.prefix).is_some_and(|rest| rest == name);
             if let Some((_, slot)) = self.map.fields.iter().find(|(field, _)| path(field)) {
                 let value = access.next_value_seed(Any)?;
@@ -85,34 +86,8 @@ impl<'de> Visitor<'de> for Object<'_> {
 }
 
 /// Name of a field, borrowed from the line unless it has escapes.
-struct Name<'a>(Cow<'a, str>);
-
-/// Reads a [`Name`].
-struct NameSeed;
-
-impl<'de> DeserializeSeed<'de> for NameSeed {
-    type Value = Name<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Name<'de>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for NameSeed {
-    type Value = Name<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-        Ok(Name(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-        Ok(Name(Cow::Owned(text.to_owned())))
-    }
-}
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Any value.
 struct Any;
