@@ -13,18 +13,18 @@ const axe = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 export const gateway = `http://${process.env.GATEWAY}`;
 export const admin = `http://${process.env.ADMIN}`;
 /// Longest wait for anything, in milliseconds.
-const PATIENCE = 15000;
+const PATIENCE = 30000;
 
 /// Opens pages until `scenario` ends. Fails if a page reports an error or asks another host for anything.
 export async function browse(scenario) {
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"],
   });
   const faults = [];
   try {
     await scenario(async (options = {}) => {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+      const context = await browser.newContext({ reducedMotion: "reduce", ...options });
       context.setDefaultTimeout(PATIENCE);
       const page = await context.newPage();
       // To work on the page without building the gateway: a folder whose files replace the embedded ones.

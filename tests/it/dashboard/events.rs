@@ -37,6 +37,10 @@ impl Events {
     fn next(&mut self) -> Option<(String, Value)> {
         loop {
             let line = self.line()?;
+            // The last chunk.
+            if line == "0" {
+                return None;
+            }
             if let Some(name) = line.strip_prefix("event: ") {
                 let data = self.line()?;
                 let data = data.strip_prefix("data: ").unwrap_or_else(|| panic!("no data: {data}"));

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { ask, browse, checkAccessibility, eventually, open, picture } from "./browser.mjs";
 
+const DESKTOP = { width: 1280, height: 860 };
+const PHONE = { width: 390, height: 844 };
 const PAGES = ["overview", "limited", "key", "routes", "config"];
 
 /// Brings a page to the state that the picture shows.
@@ -48,29 +50,25 @@ await browse(async (newPage) => {
     load("/reports", ["initech", "hooli", "initech"], 60),
   ];
   try {
-    const light = await newPage({ colorScheme: "light" });
-    if (process.env.DASHBOARD_IMAGES) await showUsualPath(light);
-    // The sparklines of the pictures need some time; the history reaches pages that are opened later.
+    const page = await newPage({ colorScheme: "light", viewport: DESKTOP });
+    if (process.env.DASHBOARD_IMAGES) await showUsualPath(page);
+    // The sparklines of the pictures need some time.
     const seconds = Number(process.env.DASHBOARD_SECONDS ?? 2);
-    await open(light, "overview");
-    await light.waitForTimeout(seconds * 1000);
+    await open(page, "overview");
+    await page.waitForTimeout(seconds * 1000);
     for (const name of PAGES) {
-      await prepare(light, name);
-      await checkAccessibility(light, `${name}, light`);
-      await picture(light, name);
-    }
-    const dark = await newPage({ colorScheme: "dark" });
-    for (const name of PAGES) {
-      await prepare(dark, name);
-      await checkAccessibility(dark, `${name}, dark`);
-      if (name === "overview") await picture(dark, "overview-dark");
-    }
-    const phone = await newPage({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
-    for (const name of PAGES) {
-      await prepare(phone, name);
-      const width = await phone.evaluate("document.documentElement.scrollWidth");
-      assert.ok(width <= 390, `${name} is ${width} pixels wide on a phone`);
-      if (name === "limited") await picture(phone, "phone");
+      await prepare(page, name);
+      await checkAccessibility(page, `${name}, light`);
+      await picture(page, name);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await checkAccessibility(page, `${name}, dark`);
+      if (name === "overview") await picture(page, "overview-dark");
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize(PHONE);
+      const width = await page.evaluate("document.documentElement.scrollWidth");
+      assert.ok(width <= PHONE.width, `${name} is ${width} pixels wide on a phone`);
+      if (name === "limited") await picture(page, "phone");
+      await page.setViewportSize(DESKTOP);
     }
   } finally {
     isLoaded = false;
