@@ -27,7 +27,7 @@ export function overviewPage(state) {
   const allowed = tile("Allowed", "/s", "decisions of rules");
   const denied = tile("Denied", "/s", "decisions of rules");
   const degraded = tile("Degraded", "/s", "decided without Redis");
-  const latency = tile("Latency", "p50", "last 10 seconds");
+  const latency = tile("Latency p50", "", "last 10 seconds");
   const errors = tile("Errors", "/s", "status 5xx");
   const all = sparkline();
   requests.node.append(el("dd", { class: "chart" }, all.node));

@@ -83,5 +83,8 @@ export async function checkAccessibility(page, name) {
 /// Writes a picture for the documentation if DASHBOARD_IMAGES names a folder.
 export async function picture(page, name) {
   const folder = process.env.DASHBOARD_IMAGES;
-  if (folder) await page.screenshot({ path: join(folder, `dashboard-${name}.png`), caret: "hide" });
+  if (!folder) return;
+  const bottom = await page.evaluate("Math.ceil(document.getElementById('main').getBoundingClientRect().bottom)");
+  const clip = { x: 0, y: 0, width: page.viewportSize().width, height: bottom };
+  await page.screenshot({ path: join(folder, `dashboard-${name}.png`), caret: "hide", fullPage: true, clip });
 }

@@ -91,7 +91,7 @@ fn each_page_is_accessible_in_light_and_dark_and_fits_a_phone() {
         Some(_) => {
             std::fs::create_dir_all(&images).unwrap();
             let images = images.to_str().unwrap();
-            run("pages.mjs", &gateway, &[("DASHBOARD_IMAGES", images), ("DASHBOARD_SECONDS", "60")]);
+            run("pages.mjs", &gateway, &[("DASHBOARD_IMAGES", images), ("DASHBOARD_SECONDS", "40")]);
         }
     }
 }
