@@ -22,6 +22,7 @@ use tower::service_fn;
 use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
+use crate::simulate::input::LogTime;
 use crate::telemetry::metrics::Metrics;
 use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter, ResponseCache};
 
@@ -36,36 +37,36 @@ pub(super) struct LogClock {
 #[derive(Debug, Default)]
 struct DecisionTimes {
     /// Further times, last first.
-    further: Vec<u64>,
-    /// Arrival of the next request. Later decisions wait for it.
-    horizon_us: u64,
+    further: Vec<LogTime>,
+    /// Time of the next request. Later decisions wait for it.
+    horizon: LogTime,
     /// Time that the request waits for.
-    awaited_us: Option<u64>,
+    awaited: Option<LogTime>,
 }
 
 impl LogClock {
-    /// Sets the clock for a request at `now_us`, with the times of its further decisions, last first. The next request
-    /// arrives at `horizon_us`.
-    pub(super) fn set(&self, now_us: u64, further: Vec<u64>, horizon_us: u64) {
-        self.now_us.store(now_us, Relaxed);
-        *self.times.lock() = DecisionTimes { further, horizon_us, awaited_us: None };
+    /// Sets the clock for a request at `now`, with the times of its further decisions, last first. The next request has
+    /// the time `horizon`.
+    pub(super) fn set(&self, now: LogTime, further: Vec<LogTime>, horizon: LogTime) {
+        self.now_us.store(now.us, Relaxed);
+        *self.times.lock() = DecisionTimes { further, horizon, awaited: None };
     }
 
     /// Returns the time that the request waits for, and the times of its decisions after that.
-    pub(super) fn take_awaited(&self) -> Option<(u64, Vec<u64>)> {
+    pub(super) fn take_awaited(&self) -> Option<(LogTime, Vec<LogTime>)> {
         let mut times = self.times.lock();
-        Some((times.awaited_us.take()?, std::mem::take(&mut times.further)))
+        Some((times.awaited.take()?, std::mem::take(&mut times.further)))
     }
 
     /// Advances the clock to the next decision of the request. Returns false if the next request comes first.
     fn advance(&self) -> bool {
         let mut times = self.times.lock();
         let Some(time) = times.further.pop() else { return true };
-        if time > times.horizon_us {
-            times.awaited_us = Some(time);
+        if time > times.horizon {
+            times.awaited = Some(time);
             return false;
         }
-        self.now_us.store(time, Relaxed);
+        self.now_us.store(time.us, Relaxed);
         true
     }
 }

@@ -53,15 +53,14 @@ routes:
   predicates: [Path=/free]
 ";
 
-/// Sends requests that the limits allow and deny, on one worker, and returns the log. With several workers, requests that are
-/// decided within the same microseconds may be replayed in another order.
+/// Sends requests that the limits allow and deny to two workers, and returns the log.
 fn recorded_traffic(folder: &Path, requests: usize) -> std::path::PathBuf {
     let log = folder.join("access.log");
     let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1}}\naccess-log: {{output: '{}', format: json}}\n{ROUTES}",
+        "server: {{address: 127.0.0.1, workers: 2}}\naccess-log: {{output: '{}', format: json}}\n{ROUTES}",
         text(&log)
     ));
-    let clients = 4;
+    let clients = 8;
     std::thread::scope(|scope| {
         for client in 0..clients {
             let gateway = &gateway;

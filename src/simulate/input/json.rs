@@ -168,7 +168,7 @@ mod tests {
             "target":"/a?b","status":429,"route":"r","verdict":"denied","rule":"x","key":"k\u0001","remaining":0,
             "decided_us":[1795341600000042],"more":{"a":[1,{}]},"user_agent":"u"}"#;
         let entry = parse(line, &Map::default()).unwrap();
-        assert_eq!((entry.time_us, entry.at_us()), (1_795_341_600_000_007, 1_795_341_600_000_042));
+        assert_eq!((entry.time_us, entry.at().us), (1_795_341_600_000_007, 1_795_341_600_000_042));
         assert_eq!((entry.method.as_str(), entry.target.as_str()), ("POST", "/a?b"));
         assert_eq!(entry.logged.verdict, Some(LoggedVerdict::Refused));
         assert_eq!(entry.logged.keys, [("x".to_owned(), "k\u{1}".to_owned())]);

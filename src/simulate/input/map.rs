@@ -10,6 +10,8 @@ pub enum Slot {
     Time,
     /// Times of decisions.
     Decided,
+    /// Positions of decisions within their microsecond.
+    DecidedOrder,
     /// Client address.
     Client,
     /// Method.
@@ -36,8 +38,6 @@ pub enum Slot {
     Key,
     /// Keys by rule.
     Keys,
-    /// Tokens left.
-    Remaining,
     /// Header field of the request.
     Header(HeaderName),
 }
@@ -83,6 +83,7 @@ impl Default for Map {
         let own = [
             ("time", Slot::Time),
             ("decided_us", Slot::Decided),
+            ("decided_order", Slot::DecidedOrder),
             ("client", Slot::Client),
             ("method", Slot::Method),
             ("target", Slot::Target),
@@ -94,7 +95,6 @@ impl Default for Map {
             ("rule", Slot::Rule),
             ("key", Slot::Key),
             ("keys", Slot::Keys),
-            ("remaining", Slot::Remaining),
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
