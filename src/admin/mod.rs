@@ -8,6 +8,7 @@ mod actuator;
 mod api;
 mod breakers;
 mod config_state;
+mod explain;
 mod guard;
 mod health;
 mod limits;
@@ -167,6 +168,7 @@ async fn run(
         Operation::Upstreams => upstreams::list(state),
         Operation::Breakers => breakers::list(state),
         Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management)),
+        Operation::Explain => explain::respond(request.uri().query().unwrap_or_default(), state).await,
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }

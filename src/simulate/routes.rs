@@ -6,10 +6,11 @@ use http::HeaderName;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::Enforcement;
 
+use crate::gateway::dry_context::empty_upstream;
 use crate::gateway::limiter::rule_name;
 use crate::gateway::stack::{stack, with_forward_path, with_single_keys};
 use crate::http::service::SharedService;
-use crate::simulate::context::{LogContext, empty_upstream};
+use crate::simulate::context::LogContext;
 use crate::simulate::knowledge::Known;
 use crate::simulate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};

@@ -5,7 +5,7 @@ use super::tick::Tick;
 use super::{KeyLocation, MemoryStore};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};
-use crate::store::MAX_CHECKS;
+use crate::store::{Check, MAX_CHECKS};
 use crate::sync::MutexGuard;
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
@@ -31,6 +31,14 @@ impl MemoryStore {
         let capacities = checks.iter().map(|(_, rule, _)| rule.capacity());
         let verdict = Verdict::combine(verdicts, capacities, Source::Memory);
         verdict.map_or_else(|| Verdict::uncounted(Outcome::Allowed), |verdict| Verdict { order, ..verdict })
+    }
+
+    /// Returns the verdict on a request without consuming.
+    #[must_use]
+    pub fn probe(&self, check: Check<'_>) -> RuleVerdict {
+        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
+        by_algorithm!(check.rule, rule => self.peek(&mut guards, location, rule, now, check.cost))
     }
 
     /// Decides checks with known locations, for the fallback of another store.
