@@ -55,13 +55,11 @@ impl Store for RecordedStore {
 }
 
 fn decision(checks: Vec<CheckedRule>, verdict: &Verdict) -> StoreDecision {
-    // A leaky bucket counts a request at its turn, after the decision.
-    let delay = verdict.per_rule.get(verdict.rule).map_or(verdict.delay, |rule| rule.delay);
-    let delay_us = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
     StoreDecision {
         checks,
         strictest: verdict.rule,
         remaining: verdict.remaining,
-        decided_us: verdict.counted_at_us.saturating_sub(delay_us),
+        decided_us: verdict.decided_at_us(),
+        order: verdict.order,
     }
 }

@@ -5,25 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response};
 use parking_lot::Mutex;
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
-use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
-use tower::service_fn;
 
-use crate::gateway::layer_context::LayerContext;
-use crate::http::body::Body;
-use crate::http::service::SharedService;
+use crate::gateway::dry_context::DryContext;
+use crate::simulate::input::LogTime;
 use crate::telemetry::metrics::Metrics;
-use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter, ResponseCache};
+use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 
 /// Clock that the log sets.
 #[derive(Debug, Default)]
@@ -36,36 +31,36 @@ pub(super) struct LogClock {
 #[derive(Debug, Default)]
 struct DecisionTimes {
     /// Further times, last first.
-    further: Vec<u64>,
-    /// Arrival of the next request. Later decisions wait for it.
-    horizon_us: u64,
+    further: Vec<LogTime>,
+    /// Time of the next request. Later decisions wait for it.
+    horizon: LogTime,
     /// Time that the request waits for.
-    awaited_us: Option<u64>,
+    awaited: Option<LogTime>,
 }
 
 impl LogClock {
-    /// Sets the clock for a request at `now_us`, with the times of its further decisions, last first. The next request
-    /// arrives at `horizon_us`.
-    pub(super) fn set(&self, now_us: u64, further: Vec<u64>, horizon_us: u64) {
-        self.now_us.store(now_us, Relaxed);
-        *self.times.lock() = DecisionTimes { further, horizon_us, awaited_us: None };
+    /// Sets the clock for a request at `now`, with the times of its further decisions, last first. The next request has
+    /// the time `horizon`.
+    pub(super) fn set(&self, now: LogTime, further: Vec<LogTime>, horizon: LogTime) {
+        self.now_us.store(now.us, Relaxed);
+        *self.times.lock() = DecisionTimes { further, horizon, awaited: None };
     }
 
     /// Returns the time that the request waits for, and the times of its decisions after that.
-    pub(super) fn take_awaited(&self) -> Option<(u64, Vec<u64>)> {
+    pub(super) fn take_awaited(&self) -> Option<(LogTime, Vec<LogTime>)> {
         let mut times = self.times.lock();
-        Some((times.awaited_us.take()?, std::mem::take(&mut times.further)))
+        Some((times.awaited.take()?, std::mem::take(&mut times.further)))
     }
 
     /// Advances the clock to the next decision of the request. Returns false if the next request comes first.
     fn advance(&self) -> bool {
         let mut times = self.times.lock();
         let Some(time) = times.further.pop() else { return true };
-        if time > times.horizon_us {
-            times.awaited_us = Some(time);
+        if time > times.horizon {
+            times.awaited = Some(time);
             return false;
         }
-        self.now_us.store(time, Relaxed);
+        self.now_us.store(time.us, Relaxed);
         true
     }
 }
@@ -158,53 +153,28 @@ impl LogContext {
     }
 }
 
-impl LayerContext for LogContext {
+impl DryContext for LogContext {
     fn store(&self, _: &RateLimiter) -> Arc<dyn Store> {
         Arc::<LogStore>::clone(&self.store)
-    }
-
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let settings = MeterSettings {
-            scope,
-            route: Arc::clone(route),
-            dimensions: counter.dimensions,
-            period: counter.period,
-            ttl: counter.ttl,
-            hash_ids: false,
-        };
-        Meter::new(Arc::new(Ledger::new(1)), &settings)
     }
 
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
         Arc::new(MemoryLeases::new(Arc::<LeaseTable>::default(), limiter.rule, stats))
     }
 
+    fn ledger(&self, _: &RequestCounter, _: &Arc<str>) -> Arc<Ledger> {
+        Arc::new(Ledger::new(1))
+    }
+
+    fn hashes_ids(&self) -> bool {
+        false
+    }
+
     fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
         None
     }
 
-    fn response_cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
-        Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
-
-    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
-    }
-
-    fn rerouting(&self) -> SharedService {
-        empty_upstream()
-    }
-
-    fn logs_reasons(&self) -> bool {
-        true
-    }
-
-    fn metrics(&self) -> (&Metrics, usize) {
-        (&self.metrics, 0)
-    }
-}
-
-/// Returns an upstream that answers 200 without a body.
-pub(super) fn empty_upstream() -> SharedService {
-    SharedService::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
 }

@@ -14,8 +14,9 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
 use crate::http::facts;
+use crate::simulate::answered::{Answered, Way};
 use crate::simulate::context::LogContext;
-use crate::simulate::input::{Entry, LoggedVerdict};
+use crate::simulate::input::{Entry, LogTime, LoggedVerdict};
 use crate::simulate::knowledge::Known;
 use crate::simulate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
 use crate::simulate::routes::{LogRoute, RouteBuilder};
@@ -30,6 +31,7 @@ const TOP_KEYS: usize = 10;
 /// Replay of requests through one configuration.
 pub struct Replay {
     table: RouteTable<LogRoute>,
+    answered: Answered,
     context: LogContext,
     sanitize: SanitizeRules,
     notes: Vec<Note>,
@@ -47,27 +49,30 @@ pub type Finished = Vec<(u64, bool)>;
 /// Upper bound of the requests that wait for a further decision. Beyond it, the first continue early.
 const MAX_WAITING: usize = 10_000;
 
-/// Times at which a request is replayed, in microseconds.
+/// Times at which a request is replayed.
 #[derive(Clone, Debug)]
 pub struct ReplayTimes {
-    /// Arrival of the next request.
-    pub horizon_us: u64,
+    /// Time of the next request.
+    pub horizon: LogTime,
     /// Time of the request.
-    pub now_us: u64,
-    /// Times of the decisions; empty for `now_us`.
-    pub decided_us: Vec<u64>,
+    pub now: LogTime,
+    /// Times of the decisions; empty for one at `now`.
+    pub decided: Vec<LogTime>,
 }
 
 impl Replay {
     /// Prepares the routes of `config` for logs with the facts `known`. `file` names the configuration in the report.
     pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
         let context = LogContext::new(config);
-        let mut builder = RouteBuilder { config, known, context: &context, notes: Vec::new() };
+        let known = &known.under(config);
+        let answered = Answered::new(config, known);
+        let mut builder = RouteBuilder { config, known, answered: &answered, context: &context, notes: Vec::new() };
         let table = builder.table();
         let notes = builder.notes;
         Self {
             routes: vec![(0, 0); table.len()],
             table,
+            answered,
             context,
             sanitize: SanitizeRules::of(config),
             notes,
@@ -80,7 +85,7 @@ impl Replay {
 
     /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
     pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
-        self.advance(times.now_us, times.horizon_us, finished);
+        self.advance(times.now, times.horizon, finished);
         self.totals.requests += 1;
         let Some(mut head) =
             head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
@@ -102,6 +107,15 @@ impl Replay {
             }
         };
         let Some((predicates, route)) = self.table.iter().nth(index) else { return };
+        match self.answered.way(&head, &view, &entry.logged, route) {
+            Way::Free => {}
+            way => {
+                let count =
+                    if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
+                *count += 1;
+                return finished.push((number, false));
+            }
+        }
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
@@ -113,17 +127,17 @@ impl Replay {
             variables,
             ..RequestContext::default()
         });
-        let mut further = times.decided_us.clone();
+        let mut further = times.decided.clone();
         further.reverse();
-        self.context.clock.set(times.now_us, further, times.horizon_us);
+        self.context.clock.set(times.now, further, times.horizon);
         let request = Request::from_parts(head, Body::default());
         let mut facts = Some(Box::default());
         // The limiters decide in this call or in a poll.
         let response = facts::collect(&mut facts, || route.service.respond(request));
         let request = RunningRequest {
-            at_us: times.now_us,
+            at: times.now,
             number,
-            second_us: times.now_us,
+            second_us: times.now.us,
             route: index,
             logged: entry.logged.verdict,
             response,
@@ -132,12 +146,12 @@ impl Replay {
         self.poll(request, finished);
     }
 
-    /// Continues the requests whose next decision is due at `now_us`. The next request arrives at `horizon_us`.
-    pub fn advance(&mut self, now_us: u64, horizon_us: u64, finished: &mut Finished) {
-        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at_us <= now_us) {
+    /// Continues the requests whose next decision is due at `now`. The next request has the time `horizon`.
+    pub fn advance(&mut self, now: LogTime, horizon: LogTime, finished: &mut Finished) {
+        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at <= now) {
             let Some(Waiting(request, further)) = self.waiting.pop() else { return };
-            let at_us = request.at_us;
-            self.context.clock.set(at_us, further, horizon_us.max(at_us));
+            let at = request.at;
+            self.context.clock.set(at, further, horizon.max(at));
             self.poll(request, finished);
         }
     }
@@ -147,8 +161,8 @@ impl Replay {
         let RunningRequest { response, facts, .. } = &mut request;
         let polled = facts::collect(facts, || response.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         match self.context.clock.take_awaited() {
-            Some((at_us, further)) if polled.is_pending() => {
-                request.at_us = at_us;
+            Some((at, further)) if polled.is_pending() => {
+                request.at = at;
                 self.waiting.push(Waiting(request, further));
             }
             _ => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::simulate::input::{Entry, Inputs, Map, Ordered};
+use crate::simulate::input::{Entry, Inputs, LogTime, Map, Ordered};
 use crate::simulate::knowledge::Known;
 use crate::simulate::replay::{Finished, Replay, ReplayTimes};
 use crate::simulate::report::{Comparison, Report, time};
@@ -38,9 +38,9 @@ pub fn simulate(
     let mut unmatched = [HashMap::new(), HashMap::new()];
     let (mut first_us, mut last_us, mut requests) = (None, None, 0_u64);
     while let Some(entry) = ordered.next_entry() {
-        let start_us = *first_us.get_or_insert(entry.at_us());
-        last_us = Some(entry.at_us());
-        let times = scaled(&entry, ordered.next_at_us(), start_us, rate);
+        let start_us = *first_us.get_or_insert(entry.at().us);
+        last_us = Some(entry.at().us);
+        let times = scaled(&entry, ordered.next_at(), start_us, rate);
         for (replay, finished) in replays.iter_mut().zip(&mut finished) {
             replay.run(requests, &entry, &times, finished);
         }
@@ -51,7 +51,7 @@ pub fn simulate(
         }
     }
     for (replay, finished) in replays.iter_mut().zip(&mut finished) {
-        replay.advance(u64::MAX, u64::MAX, finished);
+        replay.advance(LogTime::MAX, LogTime::MAX, finished);
     }
     compare(&mut finished, &mut unmatched, &mut comparison);
     Report {
@@ -93,11 +93,11 @@ fn compare(finished: &mut [Finished], unmatched: &mut [HashMap<u64, bool>; 2], c
 }
 
 /// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`.
-fn scaled(entry: &Entry, next_us: Option<u64>, start_us: u64, rate: f64) -> ReplayTimes {
-    let scale = |us: u64| {
+fn scaled(entry: &Entry, next: Option<LogTime>, start_us: u64, rate: f64) -> ReplayTimes {
+    let scale = |time: LogTime| {
         #[expect(clippy::float_cmp, reason = "an exact rate of 1 keeps the times exact")]
         if rate == 1.0 {
-            return us;
+            return time;
         }
         #[expect(
             clippy::cast_precision_loss,
@@ -105,13 +105,12 @@ fn scaled(entry: &Entry, next_us: Option<u64>, start_us: u64, rate: f64) -> Repl
             clippy::cast_sign_loss,
             reason = "rounded to a microsecond"
         )]
-        let elapsed_us = (us.saturating_sub(start_us) as f64 / rate) as u64;
-        start_us.saturating_add(elapsed_us)
+        let elapsed_us = (time.us.saturating_sub(start_us) as f64 / rate) as u64;
+        LogTime { us: start_us.saturating_add(elapsed_us), order: 0 }
     };
-    let horizon_us = next_us.map_or(u64::MAX, scale);
     ReplayTimes {
-        horizon_us,
-        now_us: scale(entry.at_us()),
-        decided_us: entry.decided_us.iter().copied().map(scale).collect(),
+        horizon: next.map_or(LogTime::MAX, scale),
+        now: scale(entry.at()),
+        decided: entry.decided.iter().copied().map(scale).filter(|_| entry.decided.len() > 1).collect(),
     }
 }

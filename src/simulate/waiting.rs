@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use crate::http::facts::RequestFacts;
 use crate::http::service::ResponseFuture;
-use crate::simulate::input::LoggedVerdict;
+use crate::simulate::input::{LogTime, LoggedVerdict};
 
 /// Request in the layers of its route.
 pub(super) struct RunningRequest {
     /// Time of its next decision.
-    pub(super) at_us: u64,
+    pub(super) at: LogTime,
     pub(super) number: u64,
     /// Time under which it is counted.
     pub(super) second_us: u64,
@@ -21,11 +21,11 @@ pub(super) struct RunningRequest {
 }
 
 /// Request that waits for a further decision, with the times of its decisions after that, last first.
-pub(super) struct Waiting(pub(super) RunningRequest, pub(super) Vec<u64>);
+pub(super) struct Waiting(pub(super) RunningRequest, pub(super) Vec<LogTime>);
 
 impl Waiting {
-    fn key(&self) -> (u64, u64) {
-        (self.0.at_us, self.0.number)
+    fn key(&self) -> (LogTime, u64) {
+        (self.0.at, self.0.number)
     }
 }
 

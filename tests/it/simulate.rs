@@ -53,15 +53,14 @@ routes:
   predicates: [Path=/free]
 ";
 
-/// Sends requests that the limits allow and deny, on one worker, and returns the log. With several workers, requests that are
-/// decided within the same microseconds may be replayed in another order.
+/// Sends requests that the limits allow and deny to two workers, and returns the log.
 fn recorded_traffic(folder: &Path, requests: usize) -> std::path::PathBuf {
     let log = folder.join("access.log");
     let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1}}\naccess-log: {{output: '{}', format: json}}\n{ROUTES}",
+        "server: {{address: 127.0.0.1, workers: 2}}\naccess-log: {{output: '{}', format: json}}\n{ROUTES}",
         text(&log)
     ));
-    let clients = 4;
+    let clients = 8;
     std::thread::scope(|scope| {
         for client in 0..clients {
             let gateway = &gateway;
@@ -195,6 +194,62 @@ fn unknown_parts_of_requests_are_reported_and_never_guessed() {
     }
     let mapped = simulate_json(&[text(&config), text(&log), "--map", "time=ts,path=req.uri,header.X-Key=req.key"]);
     assert_eq!(mapped["configurations"][0]["denied"], 1);
+}
+
+#[test]
+fn requests_that_the_gateway_answers_before_its_limiters_are_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let yaml = "trusted-proxies: [10.0.0.0/8]\n\
+                cors: {allowed-origins: ['https://shop.example']}\n\
+                routes:\n- {id: inner, uri: 'echo:', predicates: [Path=/inner, RemoteAddr=10.0.0.0/8]}\n\
+                - {id: all, uri: 'echo:', predicates: [Path=/**], filters: [RequestSize=5MB, {name: RequestRateLimiter, \
+                args: {key-resolver: ip, algorithm: fixed-window, limit: 1, window: 1m}}]}\n";
+    std::fs::write(path("a.yaml"), yaml).unwrap();
+    let [config, combined, own, mapped] = ["a.yaml", "combined.log", "own.log", "mapped.log"].map(path);
+    let lines = combined_line(0, "192.0.2.1", "/a").replace("GET", "OPTIONS") + &combined_line(1, "192.0.2.1", "/a");
+    std::fs::write(&combined, lines + &combined_line(2, "192.0.2.1", "/inner")).unwrap();
+    let line = |reason: &str| {
+        format!(
+            "{{\"time\":\"2026-11-22T10:00:00Z\",\"client\":\"192.0.2.1\",\"target\":\"/a\",\"route\":\"all\"{reason}}}\n"
+        )
+    };
+    let reason = |reason: &str| line(&format!(",\"reason\":\"{reason}\""));
+    let lines = [reason("cors-preflight"), reason("cors-refused"), reason("request-too-large"), line(""), line("")];
+    std::fs::write(&own, lines.concat()).unwrap();
+    let line = |method: &str, origin: &str| format!("{{\"t\":1,\"m\":\"{method}\",\"p\":\"/a\",\"o\":\"{origin}\"}}\n");
+    let (shop, evil) = ("https://shop.example", "https://evil.example");
+    let lines = [line("OPTIONS", shop), line("GET", evil), line("GET", shop), line("OPTIONS", "-")];
+    std::fs::write(&mapped, lines.concat()).unwrap();
+
+    let counts = |arguments: &[&str]| {
+        let outcome = simulate_json(arguments)["configurations"][0].clone();
+        let counts = ["requests", "denied", "answered", "undetermined"].map(|name| outcome[name].as_u64().unwrap());
+        (counts, outcome["notes"].to_string())
+    };
+    let (requests, notes) = counts(&[text(&config), text(&combined)]);
+    assert_eq!(requests, [3, 0, 0, 2], "the preflight and the inner route are unknown");
+    for note in [
+        "OPTIONS requests may be preflights",
+        "refusals by `RequestSize` are not simulated",
+        "`RemoteAddr=10.0.0.0/8` reads parts of requests that the log lacks",
+    ] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let (requests, notes) = counts(&[text(&config), text(&own)]);
+    assert_eq!(requests, [5, 1, 3, 0]);
+    for note in ["refusals by CORS are taken from the log", "refusals by `RequestSize` are taken from the log"] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let map = "time=t,method=m,path=p,header.Origin=o";
+    let yaml = yaml.replace("key-resolver: ip", "key-resolver: path");
+    std::fs::write(&config, &yaml).unwrap();
+    let (requests, _) = counts(&[text(&config), text(&mapped), "--map", map]);
+    assert_eq!(requests, [4, 1, 1, 1], "an OPTIONS request without `Origin` is no preflight");
+    let map = "time=t,method=m,path=p,header.Origin=o,header.Access-Control-Request-Method=acrm";
+    let (requests, notes) = counts(&[text(&config), text(&mapped), "--map", map]);
+    assert_eq!(requests, [4, 1, 2, 0], "OPTIONS is no allowed method");
+    assert!(!notes.contains("OPTIONS"), "{notes}");
 }
 
 #[test]

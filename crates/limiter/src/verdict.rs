@@ -22,9 +22,12 @@ pub struct Verdict {
     pub rule: usize,
     /// Verdict of each rule, in the order of the checks. Empty for a single rule and for uncounted requests.
     pub per_rule: Box<[RuleVerdict]>,
-    /// Time of the decision in microseconds on the store's clock; an argument of
+    /// Time of the decision in microseconds on the store's clock, or of the turn of a leaky bucket; an argument of
     /// [`Store::settle`](super::store::Store::settle).
     pub counted_at_us: u64,
+    /// Position among the decisions of the same microsecond. Decisions in memory that share a key are in the order of
+    /// [`decided_at_us`](Self::decided_at_us) and this position. Redis reports 0.
+    pub order: u32,
 }
 
 /// Verdict of a single rule, without its source.
@@ -90,6 +93,7 @@ impl RuleVerdict {
             rule: 0,
             per_rule: Box::default(),
             counted_at_us: self.counted_at_us,
+            order: 0,
         }
     }
 
@@ -113,6 +117,14 @@ impl Verdict {
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self.outcome, Outcome::Allowed)
+    }
+
+    /// Returns the time of the decision in microseconds on the store's clock; 0 if the request was not counted. Only a
+    /// leaky bucket counts requests later, at their turn.
+    #[must_use]
+    pub fn decided_at_us(&self) -> u64 {
+        let delay = self.per_rule.get(self.rule).map_or(self.delay, |rule| rule.delay);
+        self.counted_at_us.saturating_sub(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX))
     }
 
     /// Combines the verdicts of all checked rules. `capacities` are the largest admitted costs, in the same order.
@@ -142,6 +154,7 @@ impl Verdict {
             rule: 0,
             per_rule: Box::default(),
             counted_at_us: 0,
+            order: 0,
         }
     }
 }

@@ -73,10 +73,10 @@ export function row(columns, cells) {
 const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/// Returns a number for people: `0.25`, `1,235`, `12.3K`.
+/// Returns a number for people: `0.25`, `1,235`, `123.4M`.
 export function number(value) {
   if (value === null || value === undefined) return "–";
-  return (Math.abs(value) >= 100000 ? compact : plain).format(value);
+  return (Math.abs(value) >= 1e8 ? compact : plain).format(value);
 }
 
 /// Returns a rate for people: one decimal below 10.

@@ -55,8 +55,8 @@ function describe(found) {
   if (!route) parts.push(verdict("bad", "404", "No route matches."));
   else {
     const to = route.forwarded ? `${route.forwarded.method} ${route.forwarded.url}` : null;
-    const local = route.answered ? `answered by the gateway with ${route.answered.status} (${route.answered.reason})` : null;
-    parts.push(verdict(route.answered ? "warn" : "good", route.id, local ?? to ?? route.uri));
+    const local = route.answered ? `Answered by the gateway with ${route.answered.status} (${route.answered.reason})` : null;
+    parts.push(verdict(route.answered ? "warn" : "good", route.id, local ?? el("code", {}, to ?? route.uri)));
     const denied = counted(route).some((key) => key.live?.["is-exceeded"] && !key.observed);
     if (denied) parts.push(verdict("bad", "Denied now", "At least one rule would deny the request."));
   }
@@ -71,7 +71,7 @@ function describe(found) {
 }
 
 function verdict(kind, word, detail) {
-  return el("p", { class: "verdict" }, badge(kind, word), " ", el("code", {}, detail));
+  return el("p", { class: "verdict" }, badge(kind, word), " ", detail);
 }
 
 function counted(route) {
@@ -80,21 +80,21 @@ function counted(route) {
 
 function filters(route) {
   const parts = [];
-  if (route.filters.length) {
-    const list = table("Filters in the order of execution", FILTERS, "tall");
-    list.body.append(...route.filters.map((filter) => {
-      const named = filter.arguments ?? [];
-      const name = named.length ? filter.filter.split(/[={]/)[0] : filter.filter;
-      return row(FILTERS, [el("code", {}, name), el("dl", { class: "facts" }, named.map(([key, value]) =>
-        el("div", {}, el("dt", {}, key), el("dd", {}, el("code", {}, value)))))]);
-    }));
-    parts.push(el("h3", {}, "Filters"), list.node);
-  }
   const keys = counted(route);
   if (keys.length) {
     const list = table("Keys that the request is counted under", COUNTED);
     list.body.append(...keys.map((key) => row(COUNTED, [key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
     parts.push(el("h3", {}, "Keys and what they have left"), list.node);
+  }
+  if (route.filters.length) {
+    const list = table("Filters in the order of execution", FILTERS, "tall");
+    list.body.append(...route.filters.map((filter) => {
+      const named = filter.arguments ?? [];
+      const name = named.length ? filter.filter.split(/[={]/)[0] : filter.filter;
+      return row(FILTERS, [el("code", {}, name), el("dl", { class: "facts two" }, named.map(([key, value]) =>
+        el("div", {}, el("dt", {}, key), el("dd", {}, el("code", {}, value)))))]);
+    }));
+    parts.push(el("h3", {}, "Filters"), list.node);
   }
   return parts;
 }

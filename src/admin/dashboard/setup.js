@@ -1,10 +1,10 @@
 // Routes and Config: the routes in effect, and the running configuration with its reload.
 
-import { call, fail, offers } from "./api.js";
+import { call, fail } from "./api.js";
 import { announce, el, heading, keyed, row, table, text, time } from "./dom.js";
 import { explainForm } from "./explain.js";
 
-const ROUTES = [["Route", ""], ["Target", "target"], ["Predicates", ""], ["Filters", ""]];
+const ROUTES = [["Route", ""], ["Target", "target"], ["Predicates", "terms"], ["Filters", "terms"]];
 const NOTES = [["Severity", ""], ["Place", ""], ["Message", ""]];
 
 /// Returns predicates without the part of Spring's text that is the same for each path.
@@ -15,13 +15,11 @@ function predicate(text) {
 export function routesPage(state) {
   const failure = el("p", { class: "error", role: "alert" });
   const routes = table("Routes in matching order", ROUTES, "tall");
-  const form = el("div");
-  const node = el("div", {}, heading("Routes"), failure, form, el("section", {}, el("h2", {}, "In matching order"), routes.node));
+  const node = el("div", {}, heading("Routes"), explainForm(), failure, el("section", {}, el("h2", {}, "In matching order"), routes.node));
   let hash = null;
 
   async function load() {
     try {
-      if (!form.firstChild && await offers("/api/explain")) form.append(explainForm());
       const found = await call("GET", "/api/routes");
       routes.body.tollgateRows?.clear();
       routes.body.replaceChildren();

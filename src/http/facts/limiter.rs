@@ -24,6 +24,8 @@ pub struct StoreDecision {
     pub remaining: Option<u64>,
     /// Time of the decision in microseconds on the store's clock; 0 if the request was not counted.
     pub decided_us: u64,
+    /// Position among the decisions of the same microsecond.
+    pub order: u32,
 }
 
 /// Rule with the key of the request.
@@ -97,7 +99,7 @@ mod tests {
 
     fn decision(rule: &str, decided_us: u64) -> StoreDecision {
         let checks = vec![CheckedRule { rule: rule.into(), key: rule.as_bytes().into() }];
-        StoreDecision { checks, strictest: 0, remaining: Some(0), decided_us }
+        StoreDecision { checks, strictest: 0, remaining: Some(0), decided_us, order: 0 }
     }
 
     #[test]

@@ -4,13 +4,27 @@ use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue, Method};
 
+/// Time of an arrival or of a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogTime {
+    /// Microseconds since 1970.
+    pub us: u64,
+    /// Position among the decisions of the same microsecond.
+    pub order: u64,
+}
+
+impl LogTime {
+    /// End of all times.
+    pub const MAX: Self = Self { us: u64::MAX, order: u64::MAX };
+}
+
 /// One request of a log.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Arrival in microseconds since 1970.
     pub time_us: u64,
-    /// Times of the store's decisions in microseconds, in their order; empty if the log has none.
-    pub decided_us: Vec<u64>,
+    /// Times of the store's decisions, in their order; empty if the log has none.
+    pub decided: Vec<LogTime>,
     /// Client address.
     pub client: Option<IpAddr>,
     /// Method.
@@ -36,8 +50,8 @@ pub struct Logged {
     pub route: Option<String>,
     /// Verdict of the limiters.
     pub verdict: Option<LoggedVerdict>,
-    /// Tokens left, a tie-break between decisions of the same microsecond.
-    pub remaining: Option<u64>,
+    /// Reason of a response that the gateway made.
+    pub reason: Option<String>,
     /// Keys by rule.
     pub keys: Vec<(String, String)>,
 }
@@ -54,13 +68,7 @@ pub enum LoggedVerdict {
 impl Entry {
     /// Returns the time at which the request is replayed.
     #[must_use]
-    pub fn at_us(&self) -> u64 {
-        self.decided_us.first().copied().unwrap_or(self.time_us)
-    }
-
-    /// Returns the sort key: time; of equal times, requests that were allowed first, with the most tokens left first.
-    pub(super) fn sort_key(&self) -> (u64, bool, u64) {
-        let is_refused = self.logged.verdict == Some(LoggedVerdict::Refused);
-        (self.at_us(), is_refused, u64::MAX - self.logged.remaining.unwrap_or(0))
+    pub fn at(&self) -> LogTime {
+        self.decided.first().copied().unwrap_or(LogTime { us: self.time_us, order: 0 })
     }
 }

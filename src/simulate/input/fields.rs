@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use http::{HeaderValue, Method};
 
-use super::entry::{Entry, Logged, LoggedVerdict};
+use super::entry::{Entry, LogTime, Logged, LoggedVerdict};
 use super::map::Slot;
 use super::time;
 
@@ -28,6 +28,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Fields {
     time_us: Option<u64>,
     decided_us: Vec<u64>,
+    decided_order: Vec<u64>,
     client: Option<IpAddr>,
     method: Option<Method>,
     target: Option<String>,
@@ -38,10 +39,10 @@ pub(super) struct Fields {
     headers: Vec<(http::HeaderName, HeaderValue)>,
     route: Option<String>,
     verdict: Option<LoggedVerdict>,
+    reason: Option<String>,
     rule: Option<String>,
     key: Option<String>,
     keys: Vec<(String, String)>,
-    remaining: Option<u64>,
 }
 
 impl Fields {
@@ -60,6 +61,11 @@ impl Fields {
                     self.decided_us = times;
                 }
             }
+            Slot::DecidedOrder => {
+                if let Value::List(order) = value {
+                    self.decided_order = order;
+                }
+            }
             Slot::Client => self.client = text(&value).and_then(|text| address(&text)),
             Slot::Method => {
                 let method = text(&value).and_then(|text| Method::from_bytes(text.as_bytes()).ok());
@@ -73,6 +79,7 @@ impl Fields {
             Slot::ReceivedBytes => self.received_bytes = whole(&value),
             Slot::Route => self.route = text(&value).map(Cow::into_owned),
             Slot::Verdict => self.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
+            Slot::Reason => self.reason = text(&value).map(Cow::into_owned),
             Slot::Rule => self.rule = text(&value).map(Cow::into_owned),
             Slot::Key => self.key = text(&value).map(Cow::into_owned),
             Slot::Keys => {
@@ -80,7 +87,6 @@ impl Fields {
                     self.keys = pairs;
                 }
             }
-            Slot::Remaining => self.remaining = whole(&value),
             Slot::Header(name) => {
                 let value = text(&value).filter(|value| value != "-");
                 if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
@@ -115,13 +121,15 @@ impl Fields {
             target.push('?');
             target.push_str(query.trim_start_matches('?'));
         }
+        let order = self.decided_order.into_iter().chain(std::iter::repeat(0));
+        let decided = self.decided_us.into_iter().zip(order).map(|(us, order)| LogTime { us, order }).collect();
         let mut keys = self.keys;
         if let (Some(rule), Some(key), true) = (self.rule, self.key, keys.is_empty()) {
             keys.push((rule, key));
         }
         Ok(Box::new(Entry {
             time_us: self.time_us.ok_or("no time")?,
-            decided_us: self.decided_us,
+            decided,
             client: self.client,
             method: self.method.unwrap_or(Method::GET),
             target,
@@ -129,7 +137,7 @@ impl Fields {
             status: self.status,
             received_bytes: self.received_bytes,
             headers: self.headers,
-            logged: Logged { route: self.route, verdict: self.verdict, remaining: self.remaining, keys },
+            logged: Logged { route: self.route, verdict: self.verdict, reason: self.reason, keys },
         }))
     }
 }

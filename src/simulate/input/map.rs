@@ -10,6 +10,8 @@ pub enum Slot {
     Time,
     /// Times of decisions.
     Decided,
+    /// Positions of decisions within their microsecond.
+    DecidedOrder,
     /// Client address.
     Client,
     /// Method.
@@ -30,14 +32,14 @@ pub enum Slot {
     Route,
     /// Verdict.
     Verdict,
+    /// Reason of a response of the gateway.
+    Reason,
     /// Rule.
     Rule,
     /// Key.
     Key,
     /// Keys by rule.
     Keys,
-    /// Tokens left.
-    Remaining,
     /// Header field of the request.
     Header(HeaderName),
 }
@@ -83,18 +85,19 @@ impl Default for Map {
         let own = [
             ("time", Slot::Time),
             ("decided_us", Slot::Decided),
+            ("decided_order", Slot::DecidedOrder),
             ("client", Slot::Client),
             ("method", Slot::Method),
             ("target", Slot::Target),
             ("host", Slot::Host),
             ("status", Slot::Status),
+            ("reason", Slot::Reason),
             ("received_bytes", Slot::ReceivedBytes),
             ("route", Slot::Route),
             ("verdict", Slot::Verdict),
             ("rule", Slot::Rule),
             ("key", Slot::Key),
             ("keys", Slot::Keys),
-            ("remaining", Slot::Remaining),
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
@@ -125,6 +128,18 @@ impl Map {
             return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
         }
         Ok(Self { fields, is_own: false })
+    }
+
+    /// Returns the position and the slot of the field `name` of the object with the path `prefix`. The search starts at
+    /// `expected`.
+    pub(super) fn find(&self, prefix: &str, name: &str, expected: usize) -> Option<(usize, &Slot)> {
+        let is_named = |(_, (field, _)): &(usize, &(String, Slot))| {
+            field.len() == prefix.len() + name.len() && field.ends_with(name) && field.starts_with(prefix)
+        };
+        let (before, after) = self.fields.split_at(expected.min(self.fields.len()));
+        let mut fields = after.iter().enumerate().map(|(at, field)| (at + before.len(), field));
+        let found = fields.find(is_named).or_else(|| before.iter().enumerate().find(is_named));
+        found.map(|(position, (_, slot))| (position, slot))
     }
 
     /// True for the fields of our own log.

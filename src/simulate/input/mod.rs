@@ -9,7 +9,7 @@ mod order;
 mod source;
 mod time;
 
-pub use self::entry::{Entry, Logged, LoggedVerdict};
+pub use self::entry::{Entry, LogTime, Logged, LoggedVerdict};
 pub use self::map::{Map, MapError, Slot};
 pub use self::order::Ordered;
 pub use self::source::{BrokenLine, InputStats, Inputs, OpenError};

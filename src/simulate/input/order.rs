@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::entry::Entry;
+use super::entry::{Entry, LogTime};
 use super::source::Inputs;
 
 /// Number of entries that are held back to be sorted. Lines are written at the end of a response, and in chunks per
@@ -18,11 +18,12 @@ pub struct Ordered {
     has_ended: bool,
     /// Number of entries read, which keeps the order of equal ones.
     read: u64,
-    latest_us: u64,
+    latest: LogTime,
 }
 
 struct Held {
-    key: (u64, bool, u64, u64),
+    /// Time, and the number among the entries read.
+    key: (LogTime, u64),
     entry: Box<Entry>,
 }
 
@@ -30,41 +31,40 @@ impl Ordered {
     /// Orders the entries of `inputs`.
     #[must_use]
     pub fn new(inputs: Inputs) -> Self {
-        Self { inputs, held: BinaryHeap::new(), has_ended: false, read: 0, latest_us: 0 }
+        Self { inputs, held: BinaryHeap::new(), has_ended: false, read: 0, latest: LogTime::default() }
     }
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
     pub fn next_entry(&mut self) -> Option<Box<Entry>> {
         self.fill();
         let mut entry = self.held.pop()?.entry;
-        let late_us = self.latest_us.saturating_sub(entry.at_us());
+        let late_us = self.latest.us.saturating_sub(entry.at().us);
         if late_us > 0 {
             let stats = &mut self.inputs.stats;
             stats.out_of_order += 1;
             #[expect(clippy::cast_precision_loss, reason = "shown in seconds")]
             let secs = late_us as f64 / 1e6;
             stats.out_of_order_secs = stats.out_of_order_secs.max(secs);
-            entry.time_us = self.latest_us;
-            entry.decided_us.clear();
+            entry.time_us = self.latest.us;
+            entry.decided.clear();
         }
-        self.latest_us = entry.at_us();
+        self.latest = entry.at().max(self.latest);
         Some(entry)
     }
 }
 
 impl Ordered {
     /// Returns the time of the next entry.
-    pub fn next_at_us(&mut self) -> Option<u64> {
+    pub fn next_at(&mut self) -> Option<LogTime> {
         self.fill();
-        self.held.peek().map(|held| held.entry.at_us().max(self.latest_us))
+        self.held.peek().map(|held| held.entry.at().max(self.latest))
     }
 
     fn fill(&mut self) {
         while !self.has_ended && self.held.len() < HELD_ENTRIES {
             match self.inputs.next_entry() {
                 Some(entry) => {
-                    let (time, is_refused, spent) = entry.sort_key();
-                    self.held.push(Held { key: (time, is_refused, spent, self.read), entry });
+                    self.held.push(Held { key: (entry.at(), self.read), entry });
                     self.read += 1;
                 }
                 None => self.has_ended = true,
@@ -104,17 +104,14 @@ mod tests {
     fn lines_are_replayed_in_the_order_of_their_decisions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
-        let line = |target: &str, decided: u64, verdict: &str, remaining: u32| {
-            format!(
-                "{{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"{target}\",\"verdict\":\"{verdict}\",\
-                 \"remaining\":{remaining},\"decided_us\":[{decided}]}}\n"
-            )
+        let line = |target: &str, decided: u64, order: &str| {
+            format!("{{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"{target}\",\"decided_us\":[{decided}]{order}}}\n")
         };
         let lines = [
-            line("/4", 1_795_341_600_000_009, "denied", 0),
-            line("/1", 1_795_341_600_000_001, "allowed", 5),
-            line("/3", 1_795_341_600_000_009, "allowed", 0),
-            line("/2", 1_795_341_600_000_009, "allowed", 1),
+            line("/4", 1_795_341_600_000_009, ",\"decided_order\":[2]"),
+            line("/1", 1_795_341_600_000_001, ",\"decided_order\":[3]"),
+            line("/3", 1_795_341_600_000_009, ",\"decided_order\":[1]"),
+            line("/2", 1_795_341_600_000_009, ""),
         ];
         std::fs::write(&path, lines.concat()).unwrap();
         let mut ordered = Ordered::new(Inputs::open(&[path], Map::default()).unwrap());

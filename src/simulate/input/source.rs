@@ -148,7 +148,7 @@ impl Inputs {
             source.next = source.read(map, stats);
         }
         let behind = sources.iter_mut().filter(|source| source.next.is_some());
-        behind.min_by_key(|source| source.next.as_ref().map(|entry| entry.at_us()))?.next.take()
+        behind.min_by_key(|source| source.next.as_ref().map(|entry| entry.at()))?.next.take()
     }
 }
 

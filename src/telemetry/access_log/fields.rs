@@ -44,6 +44,10 @@ pub const FIELDS: &[Field] = &[
         "decided_us",
         "time of each decision in microseconds since 1970 on the clock of the store, for `tollgate simulate`",
     ),
+    field(
+        "decided_order",
+        "position of each decision among those of the same microsecond on the same keys; absent if all are 0",
+    ),
     field("endpoint", "host and port of the last upstream attempt; absent if the request was not forwarded"),
     field("connect_ms", "time to connect to the endpoint; absent on a pooled connection"),
     field("response_ms", "time from sending the request to the response head of the endpoint"),

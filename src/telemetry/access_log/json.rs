@@ -123,9 +123,12 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
     if facts.observed().next().is_some() {
         list(out, "observed", '[', ']', facts.observed(), |out, rule| quoted(out, rule.as_bytes()));
     }
-    let times = || facts.decisions.iter().map(|decision| decision.decided_us).filter(|time| *time > 0);
-    if times().next().is_some() {
-        list(out, "decided_us", '[', ']', times(), number);
+    let decided = || facts.decisions.iter().filter(|decision| decision.decided_us > 0);
+    if decided().next().is_some() {
+        list(out, "decided_us", '[', ']', decided(), |out, decision| number(out, decision.decided_us));
+    }
+    if decided().any(|decision| decision.order > 0) {
+        list(out, "decided_order", '[', ']', decided(), |out, decision| number(out, decision.order));
     }
 }
 
@@ -200,9 +203,9 @@ mod tests {
         LogLine::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
     }
 
-    fn decision(rule: &str, decided_us: u64) -> StoreDecision {
+    fn decision(rule: &str, decided_us: u64, order: u32) -> StoreDecision {
         let checks = vec![CheckedRule { rule: rule.into(), key: (*b"k\"\xff").into() }];
-        StoreDecision { checks, strictest: 0, remaining: Some(0), decided_us }
+        StoreDecision { checks, strictest: 0, remaining: Some(0), decided_us, order }
     }
 
     fn verdict(kind: VerdictKind) -> RuleVerdict {
@@ -255,7 +258,7 @@ mod tests {
                     attempts: 2,
                 },
                 limiter: LimiterFacts {
-                    decisions: [1, 2].map(|time| decision("daily", time)).into(),
+                    decisions: [(1, 0), (2, 3)].map(|(time, order)| decision("daily", time, order)).into(),
                     verdicts: [VerdictKind::Observed, VerdictKind::Denied].map(verdict).into(),
                 },
             })),
@@ -264,10 +267,8 @@ mod tests {
         let documented: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
         assert_eq!(value.keys().collect::<Vec<_>>(), documented);
         assert_eq!((&value["verdict"], &value["key"]), (&"denied".into(), &"k\"\u{fffd}".into()));
-        assert_eq!(
-            (value["observed"].to_string(), value["decided_us"].to_string()),
-            (r#"["daily"]"#.into(), "[1,2]".into())
-        );
+        let lists = ["observed", "decided_us", "decided_order"].map(|name| value[name].to_string());
+        assert_eq!(lists, [r#"["daily"]"#, "[1,2]", "[0,3]"]);
         assert_eq!(value["trace_id"], "0af7651916cd43dd8448eb211c80319c");
     }
 }

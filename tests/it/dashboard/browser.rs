@@ -62,6 +62,16 @@ fn a_broken_file_is_not_reloaded_and_its_problems_are_shown() {
 }
 
 #[test]
+fn a_request_is_explained_with_the_state_of_its_keys() {
+    run("explain.mjs", &Gateway::start(ROUTES), &[]);
+}
+
+#[test]
+fn a_key_gets_a_temporary_override_if_the_gateway_has_overrides() {
+    run("override.mjs", &Gateway::start(ROUTES), &[]);
+}
+
+#[test]
 fn the_token_is_asked_for_and_stays_in_the_tab() {
     let tokens = "management: {server: {address: 0.0.0.0}, tokens: [\
                   {name: dashboards, role: read, token: read-token-of-16-bytes}, \

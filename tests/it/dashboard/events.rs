@@ -90,6 +90,21 @@ fn a_snapshot_shows_rates_and_the_most_denied_keys() {
 }
 
 #[test]
+fn hashes_replace_key_ids_in_snapshots() {
+    let gateway = Gateway::start(&format!("management: {{hash-keys: true}}\n{ROUTES}"));
+    eventually("it is ready", || gateway.admin("/health/ready").status == 200);
+    let mut client = gateway.connect();
+    for _ in 0..4 {
+        client.request("GET", "/orders", &[("x-key", "alice")], b"");
+    }
+    let (_, mut events) = Events::open(&gateway, "");
+    let snapshot = events.snapshot();
+    let top = &snapshot["top"];
+    assert_eq!((&top["hashed"], &top["denied"][0]["keys"][0]["count"]), (&true.into(), &2.into()));
+    assert!(!snapshot.to_string().contains("alice"), "{snapshot}");
+}
+
+#[test]
 fn viewers_are_bounded_and_a_foreign_page_is_none() {
     let gateway = Gateway::start(ROUTES);
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);

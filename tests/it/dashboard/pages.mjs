@@ -22,7 +22,12 @@ async function prepare(page, name) {
     await page.getByRole("button", { name: "Show" }).click();
     await page.getByRole("button", { name: "Grant" }).first().waitFor();
   }
-  if (name === "routes") await page.getByRole("rowheader", { name: "orders" }).waitFor();
+  if (name === "routes") {
+    await page.getByLabel("Path or URL").fill("/orders/1");
+    await page.getByLabel("Header fields", { exact: true }).fill("x-key: acme");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByRole("heading", { name: "Keys and what they have left" }).waitFor();
+  }
   if (name === "config") await page.getByText("Hash (SHA-256)").waitFor();
 }
 

@@ -41,6 +41,7 @@ mod quota;
 mod shard;
 mod shares;
 mod table;
+mod tick;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ use crate::algorithm::{Algorithm, Moment, State};
 use crate::key::BucketKey;
 use crate::rule::{Rule, by_algorithm};
 use crate::sync::{Mutex, random_key};
-use crate::verdict::{RuleVerdict, Source};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
 const KEYS_PER_SHARD: usize = 16_384;
@@ -169,7 +170,7 @@ impl MemoryStore {
     /// A background task can call this with an increasing number to release memory without new keys, one shard at a time.
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
-        let now_us = shard.time(self.clock.now_us());
+        let now_us = shard.tick(self.clock.now_us()).us;
         shard.sweep(now_us, &self.shares);
     }
 
@@ -206,21 +207,23 @@ impl MemoryStore {
 
     /// Decides under one rule. Inlined together with the algorithm and the hash, which saves 14 of 58 ns.
     #[inline(always)]
-    fn decide_one<A>(&self, now: Moment, hash: KeyHash, scope: impl Fn() -> KeyHash, rule: &A, cost: u64) -> RuleVerdict
+    fn decide_one<A>(&self, now: Moment, hash: KeyHash, scope: impl Fn() -> KeyHash, rule: &A, cost: u64) -> Verdict
     where
         A: Algorithm,
         A::State: Stored,
     {
         let mut shard = self.shard_of(hash).lock();
-        let now = Moment { now_us: shard.time(now.now_us), ..now };
+        let tick = shard.tick(now.now_us);
+        let now = tick.moment(now);
+        let verdict = |verdict: RuleVerdict| Verdict { order: tick.order, ..verdict.into_verdict(Source::Memory) };
         if let Some(state) = shard.table().get_mut(hash) {
-            let (verdict, change) = rule.decide(Some(&*state), now, cost);
+            let (decided, change) = rule.decide(Some(&*state), now, cost);
             if let Some(change) = change {
                 *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
             }
-            return verdict;
+            return verdict(decided);
         }
-        self.decide_new(&mut shard, KeyLocation { key: hash, scope: scope() }, rule, now, cost)
+        verdict(self.decide_new(&mut shard, KeyLocation { key: hash, scope: scope() }, rule, now, cost))
     }
 
     /// Decides a request of a key without a state of its own, by the state that it shared with others, if any. A key with
@@ -270,8 +273,9 @@ impl Store for MemoryStore {
         let now = self.moment(std::iter::once(rule));
         let scope = key.scope.as_bytes();
         let hash = self.hasher.key(scope, key.id);
-        let verdict = by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost));
-        Decision::Ready(verdict.into_verdict(Source::Memory))
+        Decision::Ready(
+            by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost)),
+        )
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {

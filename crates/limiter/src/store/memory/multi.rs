@@ -1,10 +1,11 @@
 //! Decisions under several rules, and corrections.
 
 use super::shard::{States, Stored};
+use super::tick::Tick;
 use super::{KeyLocation, MemoryStore};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};
-use crate::store::MAX_CHECKS;
+use crate::store::{Check, MAX_CHECKS};
 use crate::sync::MutexGuard;
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
@@ -14,7 +15,7 @@ pub(super) struct ShardGuards<'a>([Option<(usize, MutexGuard<'a, States>)>; MAX_
 impl MemoryStore {
     /// Decides under all rules, each given as location, rule and cost. Consumes under every rule or under none.
     pub(super) fn decide_all(&self, checks: &[(KeyLocation, &Rule, u64)], now: Moment) -> Verdict {
-        let (mut guards, now) = self.lock_all(checks.iter().map(|(location, ..)| *location), now);
+        let (mut guards, now, order) = self.lock_all(checks.iter().map(|(location, ..)| *location), now);
         let decide = |&(location, rule, cost): &(KeyLocation, &Rule, u64)| by_algorithm!(rule, rule => self.peek(&mut guards, location, rule, now, cost));
         let mut verdicts: Vec<RuleVerdict> = checks.iter().map(decide).collect();
         let admitted = verdicts.iter().all(|verdict| verdict.outcome == Outcome::Allowed);
@@ -28,7 +29,16 @@ impl MemoryStore {
             }
         }
         let capacities = checks.iter().map(|(_, rule, _)| rule.capacity());
-        Verdict::combine(verdicts, capacities, Source::Memory).unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
+        let verdict = Verdict::combine(verdicts, capacities, Source::Memory);
+        verdict.map_or_else(|| Verdict::uncounted(Outcome::Allowed), |verdict| Verdict { order, ..verdict })
+    }
+
+    /// Returns the verdict on a request without consuming.
+    #[must_use]
+    pub fn probe(&self, check: Check<'_>) -> RuleVerdict {
+        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
+        by_algorithm!(check.rule, rule => self.peek(&mut guards, location, rule, now, check.cost))
     }
 
     /// Decides checks with known locations, for the fallback of another store.
@@ -36,9 +46,7 @@ impl MemoryStore {
     pub(crate) fn decide_located(&self, checks: &[(KeyLocation, Rule, u64)]) -> Verdict {
         let now = self.moment(checks.iter().map(|(_, rule, _)| rule));
         if let [(location, rule, cost)] = checks {
-            let verdict =
-                by_algorithm!(rule, rule => self.decide_one(now, location.key, || location.scope, rule, *cost));
-            return verdict.into_verdict(Source::Memory);
+            return by_algorithm!(rule, rule => self.decide_one(now, location.key, || location.scope, rule, *cost));
         }
         let checks: Vec<_> = checks.iter().map(|(location, rule, cost)| (*location, rule, *cost)).collect();
         self.decide_all(&checks, now)
@@ -50,7 +58,7 @@ impl MemoryStore {
         A: Algorithm,
         A::State: Stored,
     {
-        let (mut guards, now) = self.lock_all(std::iter::once(location), now);
+        let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
         let Some(states) = self.states(&mut guards, location) else { return };
         // The tokens may have been taken from an earlier state of the key, so they are not returned to a shared one.
         if more < 0 && states.table::<A::State>().get(location.key).is_none() {
@@ -61,30 +69,32 @@ impl MemoryStore {
         }
     }
 
-    /// Locks the shards of all `locations`. Returns the locks and the time of the decision, which never runs back for a
-    /// key.
+    /// Locks the shards of all `locations`. Returns the locks, the time of the decision, which never runs back for a key,
+    /// and its order among the decisions of the same microsecond.
     pub(super) fn lock_all(
         &self,
         locations: impl Iterator<Item = KeyLocation>,
         now: Moment,
-    ) -> (ShardGuards<'_>, Moment) {
+    ) -> (ShardGuards<'_>, Moment, u32) {
         let mut indexes = [usize::MAX; MAX_CHECKS];
         for (slot, location) in indexes.iter_mut().zip(locations) {
             *slot = location.key.shard(self.shards.len());
         }
         indexes.sort_unstable();
         let mut shards = [const { None }; MAX_CHECKS];
-        let (mut before, mut latest_us) = (usize::MAX, 0);
+        let (mut before, mut tick) = (usize::MAX, Tick::default());
         for (slot, index) in shards.iter_mut().zip(indexes) {
             if index == before || index == usize::MAX {
                 continue;
             }
             before = index;
-            let mut states = self.shards[index].lock();
-            latest_us = latest_us.max(states.time(now.now_us));
+            let states = self.shards[index].lock();
+            tick = tick.max(states.latest.next(now.now_us));
             *slot = Some((index, states));
         }
-        (ShardGuards(shards), Moment { now_us: latest_us, ..now })
+        // All shards continue at that tick: a later decision on any of them has a later one.
+        shards.iter_mut().flatten().for_each(|(_, states)| states.latest = tick);
+        (ShardGuards(shards), tick.moment(now), tick.order)
     }
 
     /// Returns the states of the shard of a key.

@@ -74,7 +74,7 @@ impl MemoryStore {
     fn lock_quota(&self, key: BucketKey<'_>) -> (ShardGuards<'_>, KeyLocation, Moment) {
         let now = Moment { now_us: self.clock.now_us(), wall_us: self.clock.wall_us() };
         let location = self.locate(key);
-        let (guards, now) = self.lock_all(std::iter::once(location), now);
+        let (guards, now, _) = self.lock_all(std::iter::once(location), now);
         (guards, location, now)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::shares::{Demand, Owner, Released, Shares};
 use super::table::{KeyHash, Table};
+use super::tick::Tick;
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::Window;
 use crate::algorithm::leaky_bucket::QueueState;
@@ -16,10 +17,6 @@ const SWEEP_AGAIN_AFTER_US: u64 = 100_000;
 
 /// Smallest number of new keys between two sweeps that are due to new keys.
 const MIN_INSERTS: usize = 256;
-
-/// Largest apparent step back of the clock that is explained by waiting for the lock. A larger step means that the
-/// clock was set back.
-const OVERTAKEN_WITHIN_US: u64 = 1_000_000;
 
 /// Lock and tables, aligned to two cache lines since processors prefetch in pairs.
 #[repr(align(128))]
@@ -48,8 +45,8 @@ pub(super) struct States {
     inserts: usize,
     /// Slots of all tables after the last sweep. As many new keys make the next sweep due.
     slots_swept: usize,
-    /// Latest time of a decision in this shard.
-    latest_us: u64,
+    /// Latest decision in this shard.
+    pub(super) latest: Tick,
 }
 
 /// Type of state that has a table.
@@ -107,15 +104,11 @@ impl Shard {
 }
 
 impl States {
-    /// Returns the time of a decision that read the clock before it took the lock.
-    ///
-    /// If a thread with a later time took the lock first, that time is returned, so time never runs back for a key.
+    /// Returns the tick of a decision that read the clock before it took the lock.
     #[inline]
-    pub(super) fn time(&mut self, now_us: u64) -> u64 {
-        if self.latest_us.wrapping_sub(now_us) > OVERTAKEN_WITHIN_US {
-            self.latest_us = now_us;
-        }
-        self.latest_us
+    pub(super) fn tick(&mut self, now_us: u64) -> Tick {
+        self.latest = self.latest.next(now_us);
+        self.latest
     }
 
     #[inline]

@@ -71,7 +71,7 @@ impl Stores {
             return Err(format!("redis did not decide: {redis:?}"));
         }
         let memory = answer(self.memory.decide(checks)).await;
-        let redis = Verdict { source: Source::Memory, ..redis };
+        let redis = Verdict { source: Source::Memory, order: memory.order, ..redis };
         if memory != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
     }
 

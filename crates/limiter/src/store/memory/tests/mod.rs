@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod floods;
+mod order;
 mod properties;
 
 use std::sync::atomic::{AtomicU32, Ordering};
