@@ -68,6 +68,9 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind { name: "quota", rule: quota::rule, key: quota::key, bound: quota::bound },
 ];
 
+/// Seeds of traces that once failed.
+const REGRESSIONS: [u64; 1] = [9_071_183];
+
 /// Number of concurrent traces. Their decisions share writes to Redis.
 const AT_ONCE: usize = 64;
 
@@ -126,6 +129,9 @@ async fn the_model_the_memory_and_redis_agree_on_every_trace() {
     if let Some(seed) = number("TOLLGATE_SEED") {
         println!("{} decisions", run(seed, &client).await.unwrap_or_else(|problem| panic!("{problem}")));
         return;
+    }
+    for seed in REGRESSIONS {
+        run(seed, &client).await.unwrap_or_else(|problem| panic!("{problem}"));
     }
     let (traces, start, mut decisions) = (number("TOLLGATE_TRACES").unwrap_or(10_000), Instant::now(), 0);
     let from = number("TOLLGATE_FROM").unwrap_or(0);
