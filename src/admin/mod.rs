@@ -166,7 +166,9 @@ async fn run(
         Operation::Reload => config_state::reload(state).await,
         Operation::Upstreams => upstreams::list(state),
         Operation::Breakers => breakers::list(state),
-        Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management)),
+        Operation::OpenApi => {
+            reply::json(StatusCode::OK, &api::document(&config.management, !state.address.is_loopback()))
+        }
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }

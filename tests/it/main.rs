@@ -43,6 +43,7 @@ mod log_fields;
 mod malformed;
 mod metering;
 mod metrics;
+mod openapi;
 mod outage;
 mod pacing;
 mod paths;

@@ -1,6 +1,7 @@
 //! Descriptions of the endpoints, for the OpenAPI document. The match over all operations leaves out none.
 
 use serde_json::{Value, json};
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::admin::api::Operation;
 
@@ -61,7 +62,7 @@ impl Operation {
                                 "type": "object",
                                 "properties": {
                                     "key": {"type": "string", "minLength": 1},
-                                    "grant": {"type": "integer", "minimum": 0, "description": "Tokens to add"},
+                                    "grant": tokens("Tokens to add"),
                                 },
                                 "required": ["key"],
                                 "additionalProperties": false,
@@ -84,8 +85,8 @@ impl Operation {
                     "properties": {
                         "rule": {"type": "string"},
                         "plan": {"type": "string"},
-                        "remaining": {"type": "integer", "minimum": 0, "description": "Tokens that shall remain"},
-                        "grant": {"type": "integer", "description": "Tokens to add"},
+                        "remaining": tokens("Tokens that shall remain"),
+                        "grant": tokens("Tokens to add"),
                     },
                     "oneOf": [{"required": ["remaining"]}, {"required": ["grant"]}],
                     "additionalProperties": false,
@@ -155,6 +156,11 @@ impl Description {
         self.further.extend(further);
         self
     }
+}
+
+/// Schema of a number of tokens.
+fn tokens(meaning: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "description": meaning})
 }
 
 fn text_schema() -> Value {
