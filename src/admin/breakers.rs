@@ -13,7 +13,12 @@ use crate::admin::state::AdminState;
 
 /// Returns every circuit breaker of a route.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
-    json(StatusCode::OK, &state.stores.circuit_breakers().all().iter().map(describe).collect())
+    json(StatusCode::OK, &describe_all(state))
+}
+
+/// Describes every circuit breaker of a route.
+pub(super) fn describe_all(state: &AdminState) -> Value {
+    state.stores.circuit_breakers().all().iter().map(describe).collect()
 }
 
 fn describe(breaker: &Arc<Breaker>) -> Value {

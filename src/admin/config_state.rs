@@ -49,6 +49,17 @@ pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
     )
 }
 
+/// Returns the hash, the time and the number of warnings of the running configuration.
+pub(super) fn summary(state: &AdminState) -> Value {
+    let config = state.config_state.load();
+    json!({
+        "hash": config.hash,
+        "loaded-at": config.loaded_at.to_string(),
+        "warnings": config.notes.list().len(),
+        "failed-reloads": state.failed_reloads.load(Relaxed),
+    })
+}
+
 /// Reads the configuration again and applies it. The answer lists the problems of the file.
 pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
     match state.reload().await {

@@ -50,7 +50,7 @@ pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Ful
 }
 
 /// Returns the status in Spring Boot's words, and the reason if the gateway is not ready.
-fn readiness(state: &AdminState) -> (&'static str, Option<&'static str>) {
+pub(super) fn readiness(state: &AdminState) -> (&'static str, Option<&'static str>) {
     if state.draining.load(Relaxed) {
         return ("OUT_OF_SERVICE", Some("the gateway is shutting down"));
     }

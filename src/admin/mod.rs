@@ -8,6 +8,9 @@ mod actuator;
 mod api;
 mod breakers;
 mod config_state;
+mod connection;
+mod dashboard;
+mod events;
 mod guard;
 mod health;
 mod limits;
@@ -19,39 +22,28 @@ mod state;
 mod top;
 mod upstreams;
 
-use std::cell::Cell;
-use std::convert::Infallible;
 use std::net::IpAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 use self::access::{Caller, authorize};
 use self::api::{Access, ENDPOINTS, Endpoint, Found, Operation};
 pub use self::config_state::ConfigState;
+use self::connection::Deadline;
+use self::events::AdminBody;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 
-/// Timeout for a request head, and for an idle connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum size of a request head in bytes.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Maximum number of connections. Further clients wait in the accept queue.
 const MAX_CONNECTIONS: usize = 128;
 
@@ -66,55 +58,33 @@ pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
         };
         let state = Arc::clone(&state);
         tokio::task::spawn_local(async move {
-            serve_connection(stream, peer.ip(), state).await;
+            connection::serve(stream, peer.ip(), state).await;
             drop(permit);
         });
     }
 }
 
-/// Serves one connection, until it ends or a request takes longer than [`REQUEST_TIMEOUT`].
-async fn serve_connection(stream: TcpStream, client: IpAddr, state: Arc<AdminState>) {
-    let started = Rc::new(Cell::new(Instant::now()));
-    let latest = Rc::clone(&started);
-    let service = service_fn(move |request| {
-        let state = Arc::clone(&state);
-        latest.set(Instant::now());
-        async move { Ok::<_, Infallible>(respond(request, client, &state).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let expired = async {
-        // Each request moves the deadline.
-        loop {
-            let deadline = started.get() + REQUEST_TIMEOUT;
-            tokio::time::sleep_until(deadline).await;
-            if started.get() + REQUEST_TIMEOUT <= deadline {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        _ = connection => {}
-        () = expired => {}
-    }
-}
-
 /// Checks a request, and does the work of its endpoint.
-async fn respond(request: Request<Incoming>, client: IpAddr, state: &AdminState) -> Response<Full<Bytes>> {
+async fn respond(
+    request: Request<Incoming>,
+    client: IpAddr,
+    state: &Arc<AdminState>,
+    deadline: Deadline,
+) -> Response<AdminBody> {
     if let Err(error) = guard::check_host(state.address, request.uri(), request.headers()) {
-        return problem(StatusCode::FORBIDDEN, &error.to_string());
+        return problem(StatusCode::FORBIDDEN, &error.to_string()).map(Either::Left);
     }
     let config = state.config.load_full();
     let found = api::find(request.method(), request.uri().path(), &config.management.actuator);
     let access = if let Found::Endpoint(endpoint, _) = &found { endpoint.access } else { Access::Read };
     let caller = match authorize(access, state.address, &config.management, request.headers()) {
         Ok(caller) => caller,
-        Err(error) => return refusal(&error),
+        Err(error) => return refusal(&error).map(Either::Left),
     };
-    match found {
+    let response = match found {
+        Found::Endpoint(Endpoint { operation: Operation::Events, .. }, _) => {
+            return events::respond(request.headers(), state, deadline);
+        }
         Found::Endpoint(endpoint, values) => {
             let response = run(endpoint.operation, &values, request, state).await;
             if endpoint.access == Access::Write {
@@ -128,7 +98,8 @@ async fn respond(request: Request<Incoming>, client: IpAddr, state: &AdminState)
             let endpoints: Vec<String> = ENDPOINTS.iter().map(named).collect();
             problem_with(StatusCode::NOT_FOUND, "no such endpoint", Some(("endpoints", json!(endpoints))))
         }
-    }
+    };
+    response.map(Either::Left)
 }
 
 /// Does the work of an endpoint; `values` are those of its path's variables.
@@ -142,6 +113,8 @@ async fn run(
     let actuator = &config.management.actuator;
     let id = values.first().map_or("", String::as_str);
     match operation {
+        Operation::Dashboard => dashboard::page(),
+        Operation::DashboardFile => dashboard::asset(id),
         Operation::Live => health::live(),
         Operation::Ready => health::ready(state),
         Operation::Health => health::summary(state, actuator.shows_components),
@@ -169,6 +142,8 @@ async fn run(
         Operation::OpenApi => {
             reply::json(StatusCode::OK, &api::document(&config.management, !state.address.is_loopback()))
         }
+        // Answered by `respond`: its body is no buffer.
+        Operation::Events => problem(StatusCode::NOT_FOUND, "no such endpoint"),
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }

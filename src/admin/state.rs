@@ -10,6 +10,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::config_state::ConfigState;
+use crate::admin::events::Hub;
 use crate::http::connection_stats::ConnectionStats;
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
@@ -51,6 +52,8 @@ pub struct AdminState {
     pub(super) log: Option<LogWriter>,
     /// Counters of spans; `None` if traces are off.
     pub(super) spans: Option<Arc<SpanStats>>,
+    /// Viewers of the dashboard.
+    pub(super) events: Hub,
     reload_requests: mpsc::Sender<oneshot::Sender<ReloadResult>>,
 }
 
@@ -102,6 +105,7 @@ impl AdminState {
             top,
             log,
             spans,
+            events: Hub::default(),
         };
         (Arc::new(state), reload_requests)
     }

@@ -47,7 +47,8 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<By
     )
 }
 
-fn describe(rule: &RuleTop) -> Value {
+/// Returns a rule with its most frequent keys.
+pub(super) fn describe(rule: &RuleTop) -> Value {
     let mut described = json!({"route": &*rule.name.route, "rule": &*rule.name.rule});
     if let Some(plan) = &rule.name.plan {
         described["plan"] = json!(&**plan);

@@ -14,7 +14,12 @@ use crate::upstream::balance::Upstream;
 
 /// Returns every upstream with its endpoints.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
-    json(StatusCode::OK, &state.upstreams.all().iter().map(describe).collect())
+    json(StatusCode::OK, &describe_all(state))
+}
+
+/// Describes every upstream with its endpoints.
+pub(super) fn describe_all(state: &AdminState) -> Value {
+    state.upstreams.all().iter().map(describe).collect()
 }
 
 fn describe(upstream: &Arc<Upstream>) -> Value {

@@ -62,7 +62,7 @@ pub(super) struct RequestCell {
 
 /// Histogram of latencies.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LatencyHistogram {
+pub struct LatencyHistogram {
     pub(super) count: u64,
     sum_us: u64,
     buckets: [u64; BUCKETS.len() + 1],
@@ -141,6 +141,45 @@ impl LatencyHistogram {
         self.buckets[bucket] += 1;
     }
 
+    /// Number of requests.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the requests since `earlier`, a former state of this histogram.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        since.count = since.count.saturating_sub(earlier.count);
+        since.sum_us = since.sum_us.saturating_sub(earlier.sum_us);
+        for (mine, theirs) in since.buckets.iter_mut().zip(&earlier.buckets) {
+            *mine = mine.saturating_sub(*theirs);
+        }
+        since
+    }
+
+    /// Returns the latency in milliseconds that the share `quantile` of the requests does not exceed, interpolated within
+    /// a bucket; `None` without requests. Latencies past the last bound count as that bound.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate within a bucket")]
+    pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
+        let total: u64 = self.buckets.iter().sum();
+        let rank = quantile * total as f64;
+        let mut below = 0;
+        for (index, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let Some(upper) = BUCKETS_US.get(index) else { break };
+            let lower = index.checked_sub(1).map_or(0, |before| BUCKETS_US[before]);
+            if (below + count) as f64 >= rank {
+                let share = ((rank - below as f64) / *count as f64).clamp(0.0, 1.0);
+                return Some((lower as f64 + share * (upper - lower) as f64) / 1e3);
+            }
+            below += count;
+        }
+        let largest = BUCKETS_US[BUCKETS_US.len() - 1];
+        (total > 0).then_some(largest as f64 / 1e3)
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.sum_us = self.sum_us.saturating_add(other.sum_us);
@@ -155,5 +194,27 @@ impl LatencyHistogram {
         #[expect(clippy::cast_precision_loss, reason = "a sum of microseconds in seconds")]
         let sum = self.sum_us as f64 / 1e6;
         encoder.encode_histogram::<[(&str, &str); 0]>(sum, self.count, &buckets, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_interpolated_within_a_bucket() {
+        let mut histogram = LatencyHistogram::default();
+        assert_eq!(histogram.quantile_ms(0.5), None);
+        for ms in [2, 2, 2, 2, 8, 8, 8, 8] {
+            histogram.observe(Duration::from_millis(ms));
+        }
+        assert_eq!(histogram.quantile_ms(0.25), Some(1.75));
+        assert_eq!(histogram.quantile_ms(0.5), Some(2.5));
+        assert_eq!(histogram.quantile_ms(0.75), Some(7.5));
+        assert_eq!(histogram.quantile_ms(1.0), Some(10.0));
+        let earlier = histogram.clone();
+        histogram.observe(Duration::from_secs(60));
+        assert_eq!(histogram.since(&earlier).quantile_ms(0.5), Some(10_000.0), "past the last bound");
+        assert_eq!((histogram.since(&earlier).count(), earlier.since(&histogram).count()), (1, 0));
     }
 }

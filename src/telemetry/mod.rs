@@ -19,6 +19,7 @@ pub mod requests;
 pub mod resilience;
 pub mod series;
 pub mod top_keys;
+pub mod totals;
 pub mod traces;
 pub mod upstream_times;
 pub mod upstreams;

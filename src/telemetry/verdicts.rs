@@ -68,6 +68,20 @@ impl LimiterMetrics {
         }
     }
 
+    /// Route of the limiter.
+    pub(super) fn route(&self) -> &Arc<str> {
+        &self.route
+    }
+
+    /// Calls `visit` with each verdict, its source and its count.
+    pub(super) fn counts(&self, mut visit: impl FnMut(VerdictKind, Option<Source>, u64)) {
+        for (kind, sources) in VerdictKind::ALL.iter().zip(&self.counts) {
+            for (source, count) in SOURCES.iter().zip(sources) {
+                visit(*kind, *source, count.load(Relaxed));
+            }
+        }
+    }
+
     /// Counts a verdict.
     pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
         let verdict = VerdictKind::ALL.iter().position(|known| *known == finding).unwrap_or(0);

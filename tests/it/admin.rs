@@ -87,7 +87,7 @@ fn the_admin_port_is_read_only_and_lists_its_endpoints() {
     let mut client = crate::support::client::Connection::open(gateway.admin);
     let refused = client.request("POST", "/actuator/gateway/routes", &[], b"x");
     assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
-    let index = gateway.admin("/");
+    let index = gateway.admin("/none");
     assert_eq!(index.status, 404);
     assert!(index.text().contains("/metrics"));
     let mut client = crate::support::client::Connection::open(gateway.admin);

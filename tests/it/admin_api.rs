@@ -31,20 +31,27 @@ fn every_endpoint_is_described_and_answers_as_described() {
     let document = gateway.admin("/openapi.json").json();
     assert_eq!(document["openapi"], "3.1.0");
     let mut ids = Vec::new();
-    for endpoint in gateway.admin("/").json()["endpoints"].as_array().unwrap() {
+    for endpoint in gateway.admin("/none").json()["endpoints"].as_array().unwrap() {
         let (method, path) = endpoint.as_str().unwrap().split_once(' ').unwrap();
         let operation = &document["paths"][path][method.to_lowercase()];
         ids.push(operation["operationId"].as_str().unwrap_or_else(|| panic!("{endpoint} is not described")).to_owned());
-        let path = path.replace("{route}", "orders").replace("{id}", "orders").replace("{key}", "x");
+        let path = path
+            .replace("{route}", "orders")
+            .replace("{id}", "orders")
+            .replace("{key}", "x")
+            .replace("{file}", "app.js");
         let body: &[u8] = match (method, &*path) {
             ("PUT", _) => b"{\"grant\": 1}",
             ("POST", "/api/limits/orders") => b"{\"keys\": [{\"key\": \"x\"}]}",
             _ => b"",
         };
+        // The stream of events has no end.
+        let method = if path == "/api/events" { "HEAD" } else { method };
         let answer = Connection::open(gateway.admin).request(method, &path, &[], body);
         let media_type = operation["responses"]["200"]["content"].as_object().unwrap().keys().next().unwrap();
         assert_eq!(answer.status, 200, "{endpoint}: {}", answer.text());
-        assert!(answer.header("content-type").unwrap().starts_with(media_type.as_str()), "{endpoint}");
+        let is_media_type = |content_type: &str| media_type == "*/*" || content_type.starts_with(media_type.as_str());
+        assert!(answer.header("content-type").is_some_and(is_media_type), "{endpoint}");
         let schema = &operation["responses"]["200"]["content"][media_type]["schema"];
         let value = if media_type == "application/json" { answer.json() } else { Value::Null };
         let object = if schema["type"] == "array" { &value[0] } else { &value };

@@ -17,6 +17,7 @@ mod client_connections;
 mod concurrency;
 mod concurrency_crash;
 mod cors;
+mod dashboard;
 mod edits;
 mod explain;
 mod faults;

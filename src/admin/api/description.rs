@@ -31,6 +31,14 @@ impl Operation {
     /// Returns the description of the operation.
     pub(super) fn describe(self) -> Description {
         match self {
+            Self::Dashboard => text("dashboard", "Dashboard", "text/html"),
+            Self::DashboardFile => text("dashboardFile", "A file of the dashboard", "*/*").or(&[(404, "Unknown file")]),
+            Self::Events => text(
+                "events",
+                "A snapshot of the gateway each second, as server-sent events without end",
+                "text/event-stream",
+            )
+            .or(&[(503, "All places of viewers are taken, or the gateway is shutting down")]),
             Self::Live => object("live", "Reports that the process responds", &["status"]),
             Self::Ready => {
                 object("ready", "Reports readiness", &["status"]).or(&[(503, "Not ready: `reason` says why")])

@@ -149,7 +149,9 @@ mod tests {
             ("GET", "/manage/health/liveness", None, &[]),
             ("GET", "/manage/prometheus", None, &[]),
             ("GET", "/metricsx", None, &[]),
-            ("GET", "/", None, &[]),
+            ("GET", "/", Some(Operation::Dashboard), &[]),
+            ("GET", "/dashboard/app.js", Some(Operation::DashboardFile), &["app.js"]),
+            ("GET", "/dashboard/a/b", None, &[]),
         ] {
             assert_eq!(found(method, path), (operation, some(values)), "{method} {path}");
         }

@@ -5,6 +5,9 @@ use crate::admin::api::{Access, Base, Endpoint, Verb};
 /// Work of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
+    Dashboard,
+    DashboardFile,
+    Events,
     Live,
     Ready,
     Health,
@@ -34,6 +37,9 @@ pub(crate) enum Operation {
 
 /// Every endpoint. If several match a request, the first one answers.
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    get(Base::Root, "/", Access::Open, Operation::Dashboard),
+    get(Base::Root, "/dashboard/{file}", Access::Open, Operation::DashboardFile),
+    get(Base::Root, "/api/events", Access::Read, Operation::Events),
     get(Base::Root, "/health/live", Access::Open, Operation::Live),
     get(Base::Root, "/health/ready", Access::Open, Operation::Ready),
     get(Base::Root, "/metrics", Access::Metrics, Operation::Metrics),

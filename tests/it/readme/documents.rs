@@ -110,10 +110,13 @@ fn every_documented_admin_path_answers() {
     let paths = first_column(&file(ADMIN), "| Path | Shows |");
     assert!(paths.len() >= 9, "{paths:?}");
     for path in &paths {
-        assert_eq!(gateway.admin(path).status, 200, "{path}");
+        // The stream of events has no end: its head suffices.
+        let path = path.replace("FILE", "app.js");
+        let method = if path == "/api/events" { "HEAD" } else { "GET" };
+        assert_eq!(gateway.connect_admin().request(method, &path, &[], b"").status, 200, "{path}");
     }
     let changes = first_column(&file(ADMIN), "| Change | Does |");
-    for endpoint in gateway.admin("/").json()["endpoints"].as_array().unwrap() {
+    for endpoint in gateway.admin("/none").json()["endpoints"].as_array().unwrap() {
         let (method, path) = endpoint.as_str().unwrap().split_once(' ').unwrap();
         // Variables are written in capitals: `{route}` is `ROUTE`.
         let variables = path.split(['{', '}']).enumerate();

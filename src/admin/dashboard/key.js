@@ -1,0 +1,137 @@
+// Key: what a key has left under each rule; grants, sets and resets its budget.
+
+import { call, Problem } from "./api.js";
+import { announce, duration, el, field, heading, keyed, number, text } from "./dom.js";
+
+export function keyPage() {
+  const routes = el("select", { required: true, onchange: () => fillRules("") });
+  const rules = el("select");
+  const key = el("input", { required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
+  const failure = el("p", { class: "error", role: "alert" });
+  const title = el("h2", {});
+  const cards = el("div", { class: "cards" });
+  const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); open(); } },
+    field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns."),
+    el("button", { type: "submit", class: "primary" }, "Show"));
+  const result = el("section", { hidden: true }, title, cards);
+  const node = el("div", {}, heading("Key"), form, failure, result);
+  /// Every rule, as `/api/limits` lists them.
+  let known = [];
+  /// The key that is shown.
+  let opened = null;
+  let isReading = false;
+
+  async function load() {
+    known = await call("GET", "/api/limits");
+    const before = opened?.route ?? routes.value;
+    const ids = [...new Set(known.map((rule) => rule.route))];
+    routes.replaceChildren(...ids.map((id) => el("option", { value: id }, id)));
+    if (ids.includes(before)) routes.value = before;
+    if (ids.length === 0) throw new Problem(404, "No route has a RequestRateLimiter.");
+    fillRules(opened?.rule ?? rules.value);
+  }
+
+  function fillRules(wanted) {
+    const names = [...new Set(known.filter((rule) => rule.route === routes.value).map((rule) => rule.rule))];
+    rules.replaceChildren(el("option", { value: "" }, "all of the key"), ...names.map((name) => el("option", { value: name }, name)));
+    rules.value = names.includes(wanted) ? wanted : "";
+  }
+
+  function path(route, id, rule, plan) {
+    const query = new URLSearchParams();
+    if (rule) query.set("rule", rule);
+    if (plan !== undefined) query.set("plan", plan);
+    return `/api/limits/${encodeURIComponent(route)}/${encodeURIComponent(id)}${query.size ? `?${query}` : ""}`;
+  }
+
+  function fail(error) {
+    if (error.name !== "AbortError") text(failure, error.message);
+  }
+
+  function open() {
+    opened = { route: routes.value, rule: rules.value, key: key.value };
+    cards.replaceChildren();
+    cards.tollgateRows?.clear();
+    result.hidden = true;
+    return read();
+  }
+
+  /// Reads what the key has left.
+  async function read() {
+    if (!opened || isReading) return;
+    const asked = opened;
+    isReading = true;
+    try {
+      // Browsers resolve these path segments, whatever their escapes.
+      if ([".", ".."].includes(asked.key)) throw new Problem(400, "A browser cannot name this key: use tollgate limits.");
+      const found = await call("GET", path(asked.route, asked.key, asked.rule));
+      if (asked !== opened) return;
+      text(failure, "");
+      draw(found);
+    } catch (error) {
+      if (asked === opened) fail(error);
+    } finally {
+      isReading = false;
+    }
+  }
+
+  function draw(found) {
+    result.hidden = false;
+    title.replaceChildren("Budget of ", el("code", {}, opened.key), found.key === opened.key ? "" : ` (shown elsewhere as ${found.key})`);
+    keyed(cards, found.limits, (limit) => JSON.stringify([limit.rule, limit.plan ?? null]), createLimit, (card, limit) => card.tollgate(limit));
+  }
+
+  function createLimit(first) {
+    const left = el("b", {}), of = el("span", { class: "muted" });
+    const meter = el("span", { class: "meter", "aria-hidden": "true" });
+    const full = el("dd", {});
+    const amount = el("input", { type: "number", min: "0", step: "1", value: "1", required: true, inputmode: "numeric" });
+    const change = (body, done) => act(done, () => call("PUT", path(opened.route, opened.key), { rule: first.rule, plan: first.plan ?? "", ...body }));
+    const button = (label, act) => el("button", { type: "button", onclick: () => amount.reportValidity() && act(amount.valueAsNumber) }, label);
+    const name = el("h3", {}, first.rule, first.plan ? el("span", { class: "muted" }, ` plan ${first.plan}`) : null);
+    const card = el("section", { class: "card" }, name,
+      el("p", { class: "left" }, left, of), meter,
+      el("dl", { class: "facts" },
+        el("div", {}, el("dt", {}, "Full again"), full),
+        el("div", {}, el("dt", {}, "Algorithm"), el("dd", {}, first.algorithm)),
+        el("div", {}, el("dt", {}, "Key resolver"), el("dd", {}, el("code", {}, first["key-resolver"]))),
+        el("div", {}, el("dt", {}, "Counted in"), el("dd", {}, first.store))),
+      el("div", { class: "fields change" }, field("Requests", amount),
+        button("Grant", (grant) => change({ grant }, `Granted ${grant} under ${first.rule}.`)),
+        button("Set remaining", (remaining) => change({ remaining }, `Set ${remaining} remaining under ${first.rule}.`)),
+        el("button", { type: "button", onclick: () => act(`Reset ${first.rule}.`, () => call("DELETE", path(opened.route, opened.key, first.rule, first.plan ?? ""))) }, "Reset")));
+    card.tollgate = (limit) => {
+      text(left, number(limit.remaining));
+      left.classList.toggle("bad", limit.remaining === 0);
+      text(of, ` of ${number(limit.capacity)} left`);
+      meter.style.setProperty("--share", Math.min(1, limit.capacity ? limit.remaining / limit.capacity : 0).toFixed(3));
+      text(full, limit["reset-after-ms"] > 0 ? `in ${duration(limit["reset-after-ms"])}` : "now");
+    };
+    return card;
+  }
+
+  async function act(done, change) {
+    text(failure, "");
+    try {
+      await change();
+      announce(done);
+    } catch (error) {
+      fail(error);
+    }
+    await read();
+  }
+
+  return {
+    title: "Key",
+    node,
+    show: () => load().catch(fail),
+    update: () => { read(); },
+    choose: (route, rule, id) => {
+      opened = { route, rule, key: id };
+      key.value = id;
+      cards.replaceChildren();
+      cards.tollgateRows?.clear();
+      result.hidden = true;
+    },
+  };
+}

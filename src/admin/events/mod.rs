@@ -1,0 +1,158 @@
+//! `/api/events`: one snapshot of the gateway a second, as server-sent events for the dashboard.
+//!
+//! One task makes the snapshots while there are viewers, and all viewers share the bytes. A viewer that is behind gets
+//! the latest snapshot only; a viewer that reads nothing for [`VIEWER_TIMEOUT`] is disconnected.
+
+mod history;
+mod rates;
+mod snapshot;
+mod stream;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::{Either, Full};
+use parking_lot::Mutex;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use self::history::History;
+use self::rates::Rates;
+pub(super) use self::stream::EventStream;
+use crate::admin::connection::Deadline;
+use crate::admin::guard::{GuardError, check_change};
+use crate::admin::reply::{problem, reply};
+use crate::admin::state::AdminState;
+
+/// Body of a response: complete, or a stream of events.
+pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;
+
+/// Time between two snapshots.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Time that a viewer may take to read a snapshot.
+const VIEWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for which snapshots are made without a viewer: a page that is loaded again finds its history.
+const LINGER: Duration = Duration::from_secs(60);
+/// Maximum number of viewers, of 128 connections.
+const MAX_VIEWERS: usize = 32;
+
+/// Viewers, and the snapshots that they share.
+#[derive(Debug, Default)]
+pub(super) struct Hub(Mutex<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    viewers: usize,
+    /// Latest snapshot; `None` while no task makes snapshots.
+    snapshots: Option<watch::Receiver<Bytes>>,
+    history: History,
+}
+
+/// Place of one viewer. It is free again when this value is dropped.
+#[derive(Debug)]
+struct Seat(Arc<AdminState>);
+
+/// Refusal of a viewer.
+#[derive(Debug, Error)]
+enum ViewerError {
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    #[error("the gateway is shutting down")]
+    Draining,
+    #[error("{MAX_VIEWERS} viewers receive events already; try again later")]
+    Full,
+}
+
+/// Returns the stream of snapshots. A page of another origin is refused: it could not read the events, but could take
+/// all places.
+pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: Deadline) -> Response<AdminBody> {
+    let seat = match check_change(headers).map_err(ViewerError::from).and_then(|()| Seat::take(state)) {
+        Ok(seat) => seat,
+        Err(error) => return refusal(&error).map(Either::Left),
+    };
+    let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
+    let (snapshots, history) = subscribe(state);
+    let stream = EventStream::new(snapshots, event("history", &history), seat, deadline);
+    response.map(|_| Either::Right(stream))
+}
+
+fn refusal(error: &ViewerError) -> Response<Full<Bytes>> {
+    let status = match error {
+        ViewerError::Guard(_) => StatusCode::FORBIDDEN,
+        ViewerError::Draining | ViewerError::Full => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let mut response = problem(status, &error.to_string());
+    if matches!(error, ViewerError::Full) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+    }
+    response
+}
+
+/// Returns the snapshots from now on, and the history before. Starts the task if it does not run.
+fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
+    let mut shared = state.events.0.lock();
+    let history = shared.history.describe();
+    if let Some(snapshots) = &shared.snapshots {
+        return (snapshots.clone(), history);
+    }
+    let (sender, snapshots) = watch::channel(Bytes::new());
+    shared.snapshots = Some(snapshots.clone());
+    tokio::task::spawn_local(publish(Arc::clone(state), sender));
+    (snapshots, history)
+}
+
+/// Publishes a snapshot every second, until the gateway shuts down or has been without viewers for [`LINGER`].
+async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut rates = Rates::default();
+    let mut watched = Instant::now();
+    loop {
+        ticks.tick().await;
+        let is_draining = state.draining.load(Relaxed);
+        let snapshot = snapshot::take(&state, &mut rates).await;
+        let mut shared = state.events.0.lock();
+        if shared.viewers > 0 {
+            watched = Instant::now();
+        }
+        shared.history.push(rates.current());
+        sender.send_replace(event("snapshot", &snapshot));
+        if is_draining || watched.elapsed() >= LINGER {
+            shared.snapshots = None;
+            shared.history = History::default();
+            return;
+        }
+    }
+}
+
+/// Returns a server-sent event. JSON has no line breaks.
+fn event(name: &str, data: &Value) -> Bytes {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+impl Seat {
+    fn take(state: &Arc<AdminState>) -> Result<Self, ViewerError> {
+        if state.draining.load(Relaxed) {
+            return Err(ViewerError::Draining);
+        }
+        let mut shared = state.events.0.lock();
+        if shared.viewers == MAX_VIEWERS {
+            return Err(ViewerError::Full);
+        }
+        shared.viewers += 1;
+        drop(shared);
+        Ok(Self(Arc::clone(state)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.events.0.lock().viewers -= 1;
+    }
+}

@@ -1,0 +1,142 @@
+//! Rates of requests and decisions, from the totals of the last seconds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::telemetry::metrics::LatencyHistogram;
+use crate::telemetry::totals::{RouteTotals, Totals};
+
+/// Samples that are kept: latencies are those of the last ten seconds.
+const SAMPLES: usize = 11;
+
+/// Totals of the last seconds, and the rates between the last two.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    samples: VecDeque<(Instant, Totals)>,
+    current: Current,
+}
+
+/// Rates of the last second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Current {
+    /// All routes.
+    pub(super) all: RouteRates,
+    /// Requests without a route, per second.
+    pub(super) unrouted: f64,
+    /// Routes with counters.
+    pub(super) routes: BTreeMap<Arc<str>, RouteRates>,
+}
+
+/// Rates of one route, per second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RouteRates {
+    pub(super) requests: f64,
+    pub(super) errors: f64,
+    pub(super) allowed: f64,
+    pub(super) denied: f64,
+    pub(super) observed: f64,
+    pub(super) degraded: f64,
+    /// Latencies of the last ten seconds.
+    pub(super) latency: LatencyHistogram,
+}
+
+impl Rates {
+    /// Adds the totals of `now`. The first call gives no rates.
+    pub(super) fn add(&mut self, now: Instant, totals: Totals) {
+        self.samples.push_back((now, totals));
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+        self.current = self.compute().unwrap_or_default();
+    }
+
+    /// Rates of the last second.
+    pub(super) fn current(&self) -> &Current {
+        &self.current
+    }
+
+    fn compute(&self) -> Option<Current> {
+        let (now, totals) = self.samples.back()?;
+        let (before, previous) = self.samples.iter().rev().nth(1)?;
+        let (_, oldest) = self.samples.front()?;
+        let seconds = now.duration_since(*before).as_secs_f64().max(1e-3);
+        let none = RouteTotals::default();
+        let of_route = |id: &str, totals: &RouteTotals| {
+            let previous = previous.routes.get(id).unwrap_or(&none);
+            RouteRates::between(previous, totals, seconds, &oldest.routes.get(id).unwrap_or(&none).latency)
+        };
+        let routes = totals.routes.iter().map(|(id, totals)| (Arc::clone(id), of_route(id, totals))).collect();
+        let [sum, previous_sum, oldest_sum] = [totals, previous, oldest].map(sum);
+        Some(Current {
+            all: RouteRates::between(&previous_sum, &sum, seconds, &oldest_sum.latency),
+            unrouted: per_second(previous.unrouted, totals.unrouted, seconds),
+            routes,
+        })
+    }
+}
+
+impl RouteRates {
+    fn between(before: &RouteTotals, now: &RouteTotals, seconds: f64, oldest: &LatencyHistogram) -> Self {
+        let rate = |of: fn(&RouteTotals) -> u64| per_second(of(before), of(now), seconds);
+        Self {
+            requests: rate(|totals| totals.latency.count()),
+            errors: rate(|totals| totals.errors),
+            allowed: rate(|totals| totals.allowed),
+            denied: rate(|totals| totals.denied),
+            observed: rate(|totals| totals.observed),
+            degraded: rate(|totals| totals.degraded),
+            latency: now.latency.since(oldest),
+        }
+    }
+}
+
+fn sum(totals: &Totals) -> RouteTotals {
+    totals.routes.values().fold(RouteTotals::default(), |mut sum, route| {
+        sum.merge(route);
+        sum
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
+    now.saturating_sub(before) as f64 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Method;
+
+    use super::*;
+    use crate::telemetry::metrics::{Metrics, RouteLabels};
+
+    #[test]
+    fn rates_are_those_of_the_last_second_and_latencies_of_ten() {
+        let metrics = Metrics::default();
+        let labels = RouteLabels { id: "orders".into(), uri: "echo:".into(), path: "".into() };
+        let route = metrics.route(0, Some(labels));
+        let start = Instant::now();
+        let mut rates = Rates::default();
+        let mut after = |seconds: u64, requests: u64| {
+            for _ in 0..requests {
+                route.observe(&Method::GET, 500, Duration::from_millis(3 * (seconds + 1)));
+                metrics.route(0, None).observe(&Method::GET, 404, Duration::ZERO);
+            }
+            rates.add(start + Duration::from_secs(seconds), metrics.totals());
+            rates.current().clone()
+        };
+        let first = after(0, 5);
+        assert!(first.routes.is_empty() && first.all.requests == 0.0, "no rates without a sample before: {first:?}");
+        let second = after(2, 8);
+        assert_eq!((second.all.requests, second.all.errors, second.unrouted), (4.0, 4.0, 4.0));
+        assert_eq!(second.routes["orders"].requests, 4.0);
+        assert_eq!(second.all.latency.count(), 8);
+        for second in 3..20 {
+            assert_eq!(after(second, 1).all.requests, 1.0);
+        }
+        assert_eq!(after(20, 0).all.latency.count(), 9, "requests of the last ten seconds");
+    }
+}
