@@ -70,3 +70,63 @@ pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, client: I
         () = deadline.passed() => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::Ipv4Addr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::admin::ConfigState;
+    use crate::state::stores::SharedStores;
+    use crate::telemetry::top_keys::Readers;
+
+    fn state() -> Arc<AdminState> {
+        let yaml = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";
+        let loaded = tollgate_config::parse("test", yaml, &|_| None).map_err(|report| report.render(false)).unwrap();
+        let (config, notes) = (Arc::new(loaded.config), ConfigState::new(None, loaded.notes));
+        let stores = SharedStores::new(&config);
+        AdminState::new((config, notes), stores, Arc::default(), Arc::default(), Readers::default(), None, None).0
+    }
+
+    /// Asks for events. The connection holds 1024 bytes.
+    async fn view(state: &Arc<AdminState>) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let state = Arc::clone(state);
+        let served = tokio::task::spawn_local(serve(server, Ipv4Addr::LOCALHOST.into(), state));
+        client.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        (client, served)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_viewer_that_reads_is_kept_and_one_that_does_not_is_dropped() {
+        let body = async {
+            let (state, started) = (state(), Instant::now());
+            let (_silent, served) = view(&state).await;
+            let (mut reading, _kept) = view(&state).await;
+            let reads = async {
+                let mut buffer = [0; 4096];
+                while reading.read(&mut buffer).await.unwrap() > 0 {}
+            };
+            tokio::select! {
+                ended = served => ended.unwrap(),
+                () = reads => unreachable!("the viewer that reads was dropped"),
+            }
+            // The server holds a few snapshots, of which there is one a second.
+            assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+            assert_eq!(state.events.viewers(), 1);
+        };
+        LocalSet::new().run_until(body).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends() {
+        let started = Instant::now();
+        let (_client, server) = tokio::io::duplex(1024);
+        LocalSet::new().run_until(serve(server, Ipv4Addr::LOCALHOST.into(), state())).await;
+        assert!(started.elapsed() <= REQUEST_TIMEOUT, "{:?}", started.elapsed());
+    }
+}

@@ -1,5 +1,7 @@
 // Calls of the admin API. The token lives in sessionStorage: in this tab, until it is closed.
 
+import { el } from "./dom.js";
+
 const STORED = "tollgate-token";
 
 /// Answer other than success: `message` is the detail of the problem.
@@ -43,6 +45,14 @@ export async function call(method, path, body) {
   return (await send(method, path, { body })).json();
 }
 
+let described = null;
+
+/// True if the gateway has an endpoint of this path.
+export async function offers(path) {
+  described ??= await call("GET", "/openapi.json");
+  return path in described.paths;
+}
+
 let asking = null;
 
 /// Asks for a token. Returns false if the dialog was cancelled. Calls that need a token at the same time share one dialog.
@@ -74,4 +84,11 @@ export function askForToken(message) {
     dialog.showModal();
   });
   return asking;
+}
+
+/// Shows an error in `node`, with a way to another token if this one may not.
+export function fail(node, error) {
+  const needsToken = error.status === 401 || error.status === 403;
+  const button = needsToken ? el("button", { type: "button", class: "small", onclick: () => askForToken("") }, "Use another token") : "";
+  node.replaceChildren(error.message, needsToken ? " " : "", button);
 }

@@ -52,8 +52,8 @@ function link(name, message) {
 }
 
 function receive(name, data) {
-  if (name === "end") return link("lost", "Gateway is shutting down");
   const parsed = JSON.parse(data);
+  if (name === "end") return;
   if (name === "history") {
     state.history = { all: parsed.all, routes: new Map(Object.entries(parsed.routes)) };
   } else if (name === "snapshot") {

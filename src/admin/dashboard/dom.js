@@ -56,10 +56,10 @@ export function keyed(parent, items, keyOf, create, update) {
 }
 
 /// Returns a table in a region that scrolls sideways. `columns`: [heading, class].
-export function table(caption, columns) {
+export function table(caption, columns, kind = "") {
   const head = el("tr", {}, columns.map(([heading, kind]) => el("th", { scope: "col", class: kind }, heading)));
   const body = el("tbody");
-  const node = el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
+  const node = el("div", { class: `scroll ${kind}`, role: "region", "aria-label": caption, tabindex: "0" },
     el("table", {}, el("caption", { class: "hidden" }, caption), el("thead", {}, head), body));
   return { node, body };
 }
@@ -79,16 +79,26 @@ export function number(value) {
   return (Math.abs(value) >= 100000 ? compact : plain).format(value);
 }
 
+/// Returns a rate for people: one decimal below 10.
+export function rate(value) {
+  return number(value >= 10 ? Math.round(value) : Math.round(value * 10) / 10);
+}
+
 /// Returns milliseconds for people.
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";
   if (ms < 1000) return `${plain.format(ms < 10 ? Math.round(ms * 100) / 100 : Math.round(ms))} ms`;
   const seconds = ms / 1000;
-  if (seconds < 120) return `${plain.format(Math.round(seconds * 10) / 10)} s`;
+  if (seconds < 120) return `${plain.format(seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds))} s`;
   const minutes = Math.round(seconds / 60);
   if (minutes < 120) return `${minutes} min`;
   const hours = Math.round(minutes / 60);
   return hours < 72 ? `${hours} h` : `${Math.round(hours / 24)} days`;
+}
+
+/// Returns a point in time: `2026-11-23 14:05:09`, in the time zone of the browser.
+export function time(value) {
+  return new Date(value).toLocaleString("sv-SE");
 }
 
 export const POINTS = 120;
@@ -100,7 +110,7 @@ export function sparkline() {
   node.append(...paths);
   const draw = (series) => {
     const top = Math.max(1, ...series.requests, ...series.denied);
-    const line = (values) => values.map((value, at) => `${POINTS - values.length + at} ${(97 - (value / top) * 94).toFixed(1)}`);
+    const line = (values) => values.map((value, at) => `${POINTS - values.length + at} ${(100 - (value / top) * 97).toFixed(1)}`);
     const area = (values) => {
       const points = line(values);
       return points.length < 2 ? "" : `M${points.join("L")}L${POINTS - 1} 100L${POINTS - values.length} 100Z`;

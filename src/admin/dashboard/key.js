@@ -1,20 +1,24 @@
 // Key: what a key has left under each rule; grants, sets and resets its budget.
 
-import { call, Problem } from "./api.js";
+import { call, fail, offers, Problem } from "./api.js";
 import { announce, duration, el, field, heading, keyed, number, text } from "./dom.js";
+import { overrideForm, overrideList } from "./override.js";
 
-export function keyPage() {
+export function keyPage(state) {
   const routes = el("select", { required: true, onchange: () => fillRules("") });
   const rules = el("select");
   const key = el("input", { required: true, autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
   const failure = el("p", { class: "error", role: "alert" });
+  const refusal = el("p", { class: "error", role: "alert" });
   const title = el("h2", {});
   const cards = el("div", { class: "cards" });
   const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); open(); } },
     field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns."),
     el("button", { type: "submit", class: "primary" }, "Show"));
-  const result = el("section", { hidden: true }, title, cards);
-  const node = el("div", {}, heading("Key"), form, failure, result);
+  const result = el("section", { hidden: true }, title, refusal, cards);
+  const overrides = overrideList(() => state.snapshot?.top.hashed);
+  const node = el("div", {}, heading("Key"), form, failure, result, overrides.node);
+  let hasOverrides = false;
   /// Every rule, as `/api/limits` lists them.
   let known = [];
   /// The key that is shown.
@@ -22,6 +26,7 @@ export function keyPage() {
   let isReading = false;
 
   async function load() {
+    hasOverrides = await offers("/api/overrides");
     known = await call("GET", "/api/limits");
     const before = opened?.route ?? routes.value;
     const ids = [...new Set(known.map((rule) => rule.route))];
@@ -44,20 +49,18 @@ export function keyPage() {
     return `/api/limits/${encodeURIComponent(route)}/${encodeURIComponent(id)}${query.size ? `?${query}` : ""}`;
   }
 
-  function fail(error) {
-    if (error.name !== "AbortError") text(failure, error.message);
-  }
-
   function open() {
     opened = { route: routes.value, rule: rules.value, key: key.value };
     cards.replaceChildren();
     cards.tollgateRows?.clear();
     result.hidden = true;
+    text(refusal, "");
     return read();
   }
 
   /// Reads what the key has left.
   async function read() {
+    if (hasOverrides) overrides.read();
     if (!opened || isReading) return;
     const asked = opened;
     isReading = true;
@@ -69,7 +72,7 @@ export function keyPage() {
       text(failure, "");
       draw(found);
     } catch (error) {
-      if (asked === opened) fail(error);
+      if (asked === opened) fail(failure, error);
     } finally {
       isReading = false;
     }
@@ -99,7 +102,8 @@ export function keyPage() {
       el("div", { class: "fields change" }, field("Requests", amount),
         button("Grant", (grant) => change({ grant }, `Granted ${grant} under ${first.rule}.`)),
         button("Set remaining", (remaining) => change({ remaining }, `Set ${remaining} remaining under ${first.rule}.`)),
-        el("button", { type: "button", onclick: () => act(`Reset ${first.rule}.`, () => call("DELETE", path(opened.route, opened.key, first.rule, first.plan ?? ""))) }, "Reset")));
+        el("button", { type: "button", onclick: () => act(`Reset ${first.rule}.`, () => call("DELETE", path(opened.route, opened.key, first.rule, first.plan ?? ""))) }, "Reset")),
+      hasOverrides ? overrideForm(first, () => opened.key, read) : null);
     card.tollgate = (limit) => {
       text(left, number(limit.remaining));
       left.classList.toggle("bad", limit.remaining === 0);
@@ -111,12 +115,12 @@ export function keyPage() {
   }
 
   async function act(done, change) {
-    text(failure, "");
+    text(refusal, "");
     try {
       await change();
       announce(done);
     } catch (error) {
-      fail(error);
+      fail(refusal, error);
     }
     await read();
   }
@@ -124,7 +128,7 @@ export function keyPage() {
   return {
     title: "Key",
     node,
-    show: () => load().catch(fail),
+    show: () => load().catch((error) => fail(failure, error)),
     update: () => { read(); },
     choose: (route, rule, id) => {
       opened = { route, rule, key: id };

@@ -24,7 +24,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const PAGE: File = ("index.html", HTML, include_str!("index.html"));
 
 /// Files that the page loads, below `/dashboard/`.
-const FILES: [File; 9] = [
+const FILES: [File; 11] = [
     ("style.css", "text/css; charset=utf-8", include_str!("style.css")),
     ("icon.svg", "image/svg+xml", include_str!("icon.svg")),
     ("app.js", SCRIPT, include_str!("app.js")),
@@ -33,6 +33,8 @@ const FILES: [File; 9] = [
     ("overview.js", SCRIPT, include_str!("overview.js")),
     ("limited.js", SCRIPT, include_str!("limited.js")),
     ("key.js", SCRIPT, include_str!("key.js")),
+    ("override.js", SCRIPT, include_str!("override.js")),
+    ("explain.js", SCRIPT, include_str!("explain.js")),
     ("setup.js", SCRIPT, include_str!("setup.js")),
 ];
 

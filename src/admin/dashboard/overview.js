@@ -1,6 +1,6 @@
 // Overview: rates, latencies, routes, Redis, upstreams and circuit breakers.
 
-import { duration, el, heading, keyed, number, row, sparkline, table, text } from "./dom.js";
+import { duration, el, heading, keyed, number, rate, row, sparkline, table, text, time } from "./dom.js";
 
 const ROUTES = [["Route", ""], ["Last 2 minutes", "line"], ["Requests/s", "num"], ["Allowed/s", "num"], ["Denied/s", "num"], ["Observed/s", "num"], ["Errors/s", "num"], ["p50", "num"], ["p99", "num"]];
 const ENDPOINTS = [["Upstream", ""], ["Endpoint", ""], ["State", ""], ["In flight", "num"]];
@@ -27,7 +27,7 @@ export function overviewPage(state) {
   const allowed = tile("Allowed", "/s", "decisions of rules");
   const denied = tile("Denied", "/s", "decisions of rules");
   const degraded = tile("Degraded", "/s", "decided without Redis");
-  const latency = tile("Latency", "p50", "last 10 seconds");
+  const latency = tile("Latency p50", "", "last 10 seconds");
   const errors = tile("Errors", "/s", "status 5xx");
   const all = sparkline();
   requests.node.append(el("dd", { class: "chart" }, all.node));
@@ -35,10 +35,10 @@ export function overviewPage(state) {
   const routes = table("Routes", ROUTES);
   const endpoints = table("Endpoints of upstreams", ENDPOINTS);
   const breakers = table("Circuit breakers", BREAKERS);
-  const facts = el("dl", { class: "facts" });
+  const facts = el("dl", { class: "facts row" });
   const fact = (label) => {
     const state = badge("", "–"), detail = el("span", { class: "muted" });
-    facts.append(el("div", {}, el("dt", {}, label), el("dd", {}, state, " ", detail)));
+    facts.append(el("div", {}, el("dt", {}, label), el("dd", {}, state, detail)));
     return { state, detail };
   };
   const gateway = fact("Gateway"), redis = fact("Redis"), config = fact("Configuration");
@@ -53,9 +53,10 @@ export function overviewPage(state) {
   function updateRoute(line, route) {
     line.tollgateSpark.draw(state.history.routes.get(route.id) ?? { requests: [], denied: [] });
     const cells = [...line.children].slice(2);
-    const values = [number(route.requests), number(route.allowed), number(route.denied), number(route.observed), number(route.errors), duration(route.p50), duration(route.p99)];
+    const values = [rate(route.requests), rate(route.allowed), rate(route.denied), rate(route.observed), rate(route.errors), duration(route.p50), duration(route.p99)];
     cells.forEach((cell, at) => text(cell, values[at]));
     cells[2].classList.toggle("bad", route.denied > 0);
+    cells[3].classList.toggle("warn", route.observed > 0);
     cells[4].classList.toggle("bad", route.errors > 0);
   }
 
@@ -68,18 +69,18 @@ export function overviewPage(state) {
 
   function update(snapshot) {
     const sums = snapshot.all;
-    text(requests.value, number(sums.requests + sums.unrouted));
-    text(requests.note, sums.unrouted > 0 ? `${number(sums.unrouted)} without a route` : `${number(snapshot.connections)} connections`);
-    text(allowed.value, number(sums.allowed));
-    text(denied.value, number(sums.denied));
+    text(requests.value, rate(sums.requests + sums.unrouted));
+    text(requests.note, sums.unrouted > 0 ? `${rate(sums.unrouted)} without a route` : `${number(snapshot.connections)} connections`);
+    text(allowed.value, rate(sums.allowed));
+    text(denied.value, rate(sums.denied));
     denied.value.classList.toggle("bad", sums.denied > 0);
     const share = sums.allowed + sums.denied > 0 ? (100 * sums.denied) / (sums.allowed + sums.denied) : 0;
     text(denied.note, `${number(Math.round(share * 10) / 10)} % of decisions`);
-    text(degraded.value, number(sums.degraded));
+    text(degraded.value, rate(sums.degraded));
     degraded.value.classList.toggle("warn", sums.degraded > 0);
     text(latency.value, duration(sums.p50));
     text(latency.note, `p90 ${duration(sums.p90)}, p99 ${duration(sums.p99)}`);
-    text(errors.value, number(sums.errors));
+    text(errors.value, rate(sums.errors));
     errors.value.classList.toggle("bad", sums.errors > 0);
     all.draw(state.history.all);
     keyed(routes.body, snapshot.routes, (route) => route.id, createRoute, updateRoute);
@@ -89,8 +90,8 @@ export function overviewPage(state) {
     text(gateway.detail, snapshot.reason ?? `up for ${duration(snapshot.at - snapshot.started)}, ${snapshot.workers} ${snapshot.workers === 1 ? "worker" : "workers"}`);
     updateRedis(snapshot.redis);
     const { warnings, hash } = snapshot.config;
-    setBadge(config.state, warnings ? "warn" : "good", warnings ? `${warnings} ${warnings === 1 ? "note" : "notes"}` : "No warnings");
-    text(config.detail, `hash ${hash.slice(0, 12)}, loaded ${new Date(snapshot.config["loaded-at"]).toLocaleString()}`);
+    setBadge(config.state, warnings ? "warn" : "good", warnings ? `${warnings} ${warnings === 1 ? "diagnostic" : "diagnostics"}` : "No warnings");
+    text(config.detail, `hash ${hash.slice(0, 12)}, loaded ${time(snapshot.config["loaded-at"])}`);
     updateUpstreams(snapshot);
   }
 

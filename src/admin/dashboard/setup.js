@@ -1,28 +1,36 @@
 // Routes and Config: the routes in effect, and the running configuration with its reload.
 
-import { call } from "./api.js";
-import { announce, el, heading, keyed, row, table, text } from "./dom.js";
+import { call, fail, offers } from "./api.js";
+import { announce, el, heading, keyed, row, table, text, time } from "./dom.js";
+import { explainForm } from "./explain.js";
 
-const ROUTES = [["Route", ""], ["Target", ""], ["Predicates", "wrap"], ["Filters", "wrap"]];
-const NOTES = [["Severity", ""], ["Place", ""], ["Message", "wrap"]];
+const ROUTES = [["Route", ""], ["Target", "target"], ["Predicates", ""], ["Filters", ""]];
+const NOTES = [["Severity", ""], ["Place", ""], ["Message", ""]];
+
+/// Returns predicates without the part of Spring's text that is the same for each path.
+function predicate(text) {
+  return text.replace(/Paths: \[([^\]]*)\], match trailing slash: (?:true|false)/g, "Path\u00A0$1");
+}
 
 export function routesPage(state) {
   const failure = el("p", { class: "error", role: "alert" });
-  const routes = table("Routes in matching order", ROUTES);
-  const node = el("div", {}, heading("Routes"), failure, el("section", {}, el("h2", {}, "In matching order"), routes.node));
+  const routes = table("Routes in matching order", ROUTES, "tall");
+  const form = el("div");
+  const node = el("div", {}, heading("Routes"), failure, form, el("section", {}, el("h2", {}, "In matching order"), routes.node));
   let hash = null;
 
   async function load() {
     try {
+      if (!form.firstChild && await offers("/api/explain")) form.append(explainForm());
       const found = await call("GET", "/api/routes");
       routes.body.tollgateRows?.clear();
       routes.body.replaceChildren();
       keyed(routes.body, found, (route) => route.route_id,
-        (route) => row(ROUTES, [route.route_id, el("code", {}, route.uri), el("code", {}, route.predicate),
+        (route) => row(ROUTES, [route.route_id, el("code", {}, route.uri), el("code", {}, predicate(route.predicate)),
           el("ul", { class: "plain" }, route.filters.map((filter) => el("li", {}, el("code", {}, filter))))]), () => {});
       text(failure, "");
     } catch (error) {
-      text(failure, error.message);
+      fail(failure, error);
     }
   }
 
@@ -40,7 +48,7 @@ export function routesPage(state) {
 export function configPage() {
   const failure = el("p", { class: "error", role: "alert" });
   const facts = el("dl", { class: "facts" });
-  const notes = table("Warnings of the configuration", NOTES);
+  const notes = table("Warnings of the configuration", NOTES, "tall");
   const clean = el("p", { class: "empty" }, "The configuration has no warnings.");
   const problems = el("pre", { class: "problems", tabindex: "0", "aria-label": "Problems of the file", hidden: true });
   const button = el("button", { type: "button", class: "primary", onclick: reload }, "Reload configuration");
@@ -55,7 +63,7 @@ export function configPage() {
       facts.replaceChildren(
         fact("File", el("code", {}, found.file ?? "built in")),
         fact("Hash (SHA-256)", el("code", { class: "wrap" }, found.hash)),
-        fact("Loaded", new Date(found["loaded-at"]).toLocaleString()),
+        fact("Loaded", time(found["loaded-at"])),
         fact("Routes", String(found.routes)),
         fact("Reloads", `${found.reloads} applied, ${found["failed-reloads"]} refused`),
         fact("Version", found.version));
@@ -66,7 +74,7 @@ export function configPage() {
         note.help ? [note.message, el("br"), el("span", { class: "muted" }, note.help)] : note.message])));
       text(failure, "");
     } catch (error) {
-      text(failure, error.message);
+      fail(failure, error);
     }
   }
 
@@ -81,7 +89,8 @@ export function configPage() {
       await load();
     } catch (error) {
       const [first, ...rest] = error.message.split("\n");
-      text(failure, error.status === 422 ? `Not reloaded: ${first}` : error.message);
+      if (error.status === 422) text(failure, `Not reloaded: ${first}`);
+      else fail(failure, error);
       problems.hidden = error.status !== 422 || rest.length === 0;
       text(problems, rest.join("\n"));
     } finally {

@@ -17,7 +17,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -108,32 +108,49 @@ fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
 }
 
 /// Publishes a snapshot every second, until the gateway shuts down or has been without viewers for [`LINGER`].
+///
+/// A reload may have removed the token of a viewer: on an address that needs tokens, all viewers must connect again.
 async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rates = Rates::default();
     let mut watched = Instant::now();
+    let config = state.config.load_full();
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
-        let snapshot = snapshot::take(&state, &mut rates).await;
+        let is_replaced = !state.address.is_loopback() && !Arc::ptr_eq(&config, &state.config.load());
+        let snapshot = event("snapshot", &snapshot::take(&state, &mut rates).await);
         let mut shared = state.events.0.lock();
         if shared.viewers > 0 {
             watched = Instant::now();
         }
         shared.history.push(rates.current());
-        sender.send_replace(event("snapshot", &snapshot));
-        if is_draining || watched.elapsed() >= LINGER {
-            shared.snapshots = None;
-            shared.history = History::default();
+        if watched.elapsed() >= LINGER {
+            *shared = Shared { viewers: shared.viewers, ..Shared::default() };
             return;
         }
+        if is_draining || is_replaced {
+            let reason = if is_draining { "the gateway is shutting down" } else { "the configuration was reloaded" };
+            sender.send_replace([snapshot, event("end", &json!({"reason": reason}))].concat().into());
+            shared.snapshots = None;
+            return;
+        }
+        sender.send_replace(snapshot);
     }
 }
 
 /// Returns a server-sent event. JSON has no line breaks.
 fn event(name: &str, data: &Value) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+impl Hub {
+    /// Number of viewers.
+    #[cfg(test)]
+    pub(super) fn viewers(&self) -> usize {
+        self.0.lock().viewers
+    }
 }
 
 impl Seat {

@@ -12,9 +12,6 @@ use tokio::sync::watch;
 use crate::admin::connection::Deadline;
 use crate::admin::events::{Seat, VIEWER_TIMEOUT};
 
-/// Last event of a stream.
-const END: &[u8] = b"event: end\ndata: {}\n\n";
-
 /// Snapshots for one viewer. It buffers nothing: a snapshot is taken when the connection has room for it.
 pub(in crate::admin) struct EventStream {
     next: Next,
@@ -69,7 +66,7 @@ impl Body for EventStream {
                         this.next = Next::Snapshot(Box::pin(following(snapshots)));
                         snapshot
                     }
-                    None => Bytes::from_static(END),
+                    None => return Poll::Ready(None),
                 }
             }
             Next::Ended => return Poll::Ready(None),

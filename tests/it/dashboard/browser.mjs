@@ -13,20 +13,23 @@ const axe = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 export const gateway = `http://${process.env.GATEWAY}`;
 export const admin = `http://${process.env.ADMIN}`;
 /// Longest wait for anything, in milliseconds.
-const PATIENCE = 15000;
+const PATIENCE = 30000;
 
 /// Opens pages until `scenario` ends. Fails if a page reports an error or asks another host for anything.
 export async function browse(scenario) {
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"],
   });
   const faults = [];
   try {
     await scenario(async (options = {}) => {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+      const context = await browser.newContext({ reducedMotion: "reduce", ...options });
       context.setDefaultTimeout(PATIENCE);
       const page = await context.newPage();
+      // To work on the page without building the gateway: a folder whose files replace the embedded ones.
+      const files = process.env.DASHBOARD_FILES;
+      if (files) await page.route("**/dashboard/*", (route) => route.fulfill({ path: join(files, route.request().url().split("/").pop()) }));
       page.on("pageerror", (error) => faults.push(`error: ${error}`));
       page.on("console", (line) => {
         if (["error", "warning"].includes(line.type())) faults.push(`console: ${line.text()} ${line.location().url}`);
@@ -80,5 +83,8 @@ export async function checkAccessibility(page, name) {
 /// Writes a picture for the documentation if DASHBOARD_IMAGES names a folder.
 export async function picture(page, name) {
   const folder = process.env.DASHBOARD_IMAGES;
-  if (folder) await page.screenshot({ path: join(folder, `dashboard-${name}.png`), caret: "hide" });
+  if (!folder) return;
+  const bottom = await page.evaluate("Math.ceil(document.getElementById('main').getBoundingClientRect().bottom)");
+  const clip = { x: 0, y: 0, width: page.viewportSize().width, height: bottom };
+  await page.screenshot({ path: join(folder, `dashboard-${name}.png`), caret: "hide", fullPage: true, clip });
 }

@@ -18,7 +18,7 @@ struct Events(BufReader<TcpStream>);
 
 impl Events {
     fn open(gateway: &Gateway, fields: &str) -> (u16, Self) {
-        let mut stream = TcpStream::connect(gateway.admin).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", gateway.admin.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(stream, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n").unwrap();
         let mut events = Self(BufReader::new(stream));
@@ -37,6 +37,10 @@ impl Events {
     fn next(&mut self) -> Option<(String, Value)> {
         loop {
             let line = self.line()?;
+            // The last chunk.
+            if line == "0" {
+                return None;
+            }
             if let Some(name) = line.strip_prefix("event: ") {
                 let data = self.line()?;
                 let data = data.strip_prefix("data: ").unwrap_or_else(|| panic!("no data: {data}"));
@@ -126,6 +130,23 @@ fn the_stream_ends_when_the_gateway_shuts_down() {
     release.send(()).unwrap();
     assert_eq!(client.response().map(|answer| answer.status), Some(200));
     gateway.wait();
+}
+
+#[test]
+fn a_reload_ends_the_stream_of_a_token_that_it_removes() {
+    let config = |token: &str| {
+        let management = "management: {server: {address: 0.0.0.0}, tokens: [{name: a, role: read, token:";
+        format!("{management} {token}}}]}}\n{ROUTES}")
+    };
+    let gateway = Gateway::start(&config("token-of-16-bytes"));
+    let fields = "Authorization: Bearer token-of-16-bytes\r\n";
+    let (status, mut events) = Events::open(&gateway, fields);
+    assert_eq!((status, Events::open(&gateway, "").0), (200, 401));
+    events.snapshot();
+    gateway.reload(&config("another-token-of-16"));
+    let last = std::iter::from_fn(|| events.next()).last().unwrap();
+    assert_eq!((last.0.as_str(), &last.1["reason"]), ("end", &"the configuration was reloaded".into()));
+    assert_eq!(Events::open(&gateway, fields).0, 401);
 }
 
 #[test]
