@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry, filters as entries};
+use crate::filters::schema::ArgumentDoc;
+use crate::filters::{Argument, ArgumentType, Arguments, Entry, filters as entries};
 use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
 

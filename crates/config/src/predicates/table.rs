@@ -1,16 +1,10 @@
 //! Predicates by name.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::predicates::context::PredicateContext;
 use crate::predicates::entries::ENTRIES;
 use crate::predicates::entry::{Entry, PredicateInput};
 use crate::spec::PredicateSpec;
-use crate::spec::argument;
-use crate::spec::schema::{Named, definition};
 use crate::spring::names::refusal;
 use crate::spring::switches;
 use tollgate_routing::Predicate;
@@ -60,26 +54,4 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
     })
-}
-
-/// A predicate as the file specifies it, for the schema.
-pub(crate) struct PredicateEntrySchema;
-
-impl JsonSchema for PredicateEntrySchema {
-    fn schema_name() -> Cow<'static, str> {
-        "Predicate".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let named: Vec<Named> = predicates()
-            .iter()
-            .map(|entry| Named {
-                name: entry.name,
-                doc: entry.doc,
-                args: argument::schema(entry.args, generator),
-                has_shortcut: true,
-            })
-            .collect();
-        definition("predicate", &named)
-    }
 }
