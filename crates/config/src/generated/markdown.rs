@@ -116,7 +116,7 @@ pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
         let doc = cell(&lower(entry.doc.trim_end_matches('.')));
-        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(entry.args))).unwrap();
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(&entry.args))).unwrap();
     }
     out
 }

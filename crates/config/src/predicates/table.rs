@@ -1,17 +1,21 @@
 //! Predicates by name.
 
+use std::sync::LazyLock;
+
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::predicates::context::PredicateContext;
-use crate::predicates::entries::ENTRIES;
+use crate::predicates::entries::entries;
 use crate::predicates::entry::{Entry, PredicateInput};
 use crate::spec::PredicateSpec;
 use crate::spring::names::refusal;
 use crate::spring::switches;
-use tollgate_routing::Predicate;
+use tollgate_routing::{Predicate, TEXT_PREDICATES};
 
 /// All predicates.
 pub fn predicates() -> &'static [Entry] {
-    ENTRIES
+    static PREDICATES: LazyLock<Vec<Entry>> =
+        LazyLock::new(|| entries().into_iter().chain(TEXT_PREDICATES.iter().map(Entry::of_texts)).collect());
+    &PREDICATES
 }
 
 /// Names of all predicates.
@@ -34,7 +38,7 @@ pub(super) fn check(
     {
         return None;
     }
-    let result = (entry.check)(&PredicateInput { spec, args: entry.args, context }, diagnostics)?;
+    let result = entry.check.run(&PredicateInput { spec, args: &entry.args, context }, diagnostics)?;
     let report = |error| {
         let message = reasons(&error);
         diagnostics.error(spec.quoted_in(&message), message);
