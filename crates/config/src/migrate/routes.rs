@@ -103,7 +103,7 @@ impl Rewriting<'_> {
         if let Some(entry) = gathers
             && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
         {
-            gather(args, entry.args);
+            gather(args, &entry.args);
         }
         item
     }
