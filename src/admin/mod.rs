@@ -11,6 +11,7 @@ mod config_state;
 mod connection;
 mod dashboard;
 mod events;
+mod explain;
 mod guard;
 mod health;
 mod limits;
@@ -144,6 +145,7 @@ async fn run(
         }
         // Answered by `respond`: its body is no buffer.
         Operation::Events => problem(StatusCode::NOT_FOUND, "no such endpoint"),
+        Operation::Explain => explain::respond(request.uri().query().unwrap_or_default(), state).await,
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }

@@ -8,6 +8,8 @@ use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
+pub(super) use crate::explain::table::{printable, table};
+
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for a part of the response. A reload may wait for DNS.
@@ -49,8 +51,13 @@ pub(super) fn address(given: Option<String>) -> String {
 
 impl AdminClient {
     pub(super) fn new(target: &Target) -> Self {
+        Self::at(target.address.clone())
+    }
+
+    /// Creates a client of the admin port at `given`, or at the local address that the gateway uses.
+    pub(super) fn at(given: Option<String>) -> Self {
         let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
-        Self { address: address(target.address.clone()), token: token.filter(|token| !token.is_empty()) }
+        Self { address: address(given), token: token.filter(|token| !token.is_empty()) }
     }
 
     /// Sends a request, and returns the JSON of a successful response.
@@ -99,11 +106,6 @@ fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
     Some((status, response[end + 4..].to_vec()))
 }
 
-/// Returns `text` without control characters, which a terminal would execute: key ids are the clients' to choose.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
-}
-
 /// Returns `text` without control characters other than line breaks.
 fn printable_lines(text: &str) -> String {
     text.trim_end().split('\n').map(printable).collect::<Vec<_>>().join("\n")
@@ -114,33 +116,9 @@ pub(super) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Returns `rows` as a table with aligned columns. Columns named in `right` are aligned to the right.
-pub(super) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut out = String::new();
-    for row in rows {
-        let cells = row.iter().enumerate().map(|(column, cell)| {
-            let padding = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
-            if right.contains(&column) { format!("{padding}{cell}") } else { format!("{cell}{padding}") }
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_are_aligned_and_show_no_control_characters() {
-        let row = |cells: &[&str]| cells.iter().map(|cell| printable(cell)).collect::<Vec<_>>();
-        let rows = [row(&["KEY", "COUNT"]), row(&["a\u{1b}[2J\n", "5"]), row(&["müller", "1000"])];
-        assert_eq!(table(&rows, &[1]), "KEY           COUNT\na\\u{1b}[2J\\n      5\nmüller         1000\n");
-    }
 
     #[test]
     fn a_response_is_split_into_status_and_body() {

@@ -2,31 +2,34 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use http::header::HOST;
-use http::request::Parts;
-use http::{HeaderValue, Request};
 
+use crate::cli::admin_client::{AdminClient, encoded};
 use crate::cli::load::{self, Profiles};
+use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "tollgate explain [OPTIONS] <FILE> <METHOD> <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
+)]
 pub(super) struct Arguments {
-    /// Configuration file
-    file: PathBuf,
-    /// Method, such as GET
-    method: String,
-    /// Path such as /orders/1?full=1, or a URL; its host becomes the Host field
-    url: String,
+    /// Configuration file (not with --live), method such as GET, and a path such as /orders/1?full=1 or a URL, whose host becomes the Host field
+    #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 2..=3, required = true)]
+    request: Vec<String>,
     /// Header field (repeatable)
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     header: Vec<String>,
     /// Address of the peer
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
+    /// Ask a running gateway, and show what the keys have left, endpoints and circuit breakers [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "the form of clap for an option with an optional value")]
+    live: Option<Option<String>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,21 +37,35 @@ pub(super) struct Arguments {
     profiles: Profiles,
 }
 
-/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors; 2 if it cannot be read or the
-/// request is invalid.
+/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors or the gateway does not answer; 2
+/// if the file cannot be read or the request is invalid.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let head = match head(arguments) {
-        Ok(head) => head,
-        Err(error) => {
-            eprintln!("tollgate: {error}");
-            return ExitCode::from(2);
-        }
+    let fail = |code: u8, error: &dyn std::fmt::Display| {
+        eprintln!("tollgate: {error}");
+        ExitCode::from(code)
     };
-    let loaded = match tollgate_config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
-        Ok(loaded) => loaded,
-        Err(error) => return load::report(&error),
+    let (file, method, url) = match (&*arguments.request, &arguments.live) {
+        ([method, url], Some(_)) => (None, method, url),
+        ([file, method, url], None) => (Some(file), method, url),
+        (_, Some(_)) => return fail(2, &"with --live, the running configuration is explained: leave out FILE"),
+        (_, None) => return fail(2, &"FILE, METHOD and URL are needed, or --live behind METHOD and URL"),
     };
-    let explanation = explain(&loaded.config, DryRunRequest { head, peer: arguments.peer, chance: fastrand::u64(..) });
+    let mut request = match DryRunRequest::new(method, url, &arguments.header) {
+        Ok(request) => request,
+        Err(error) => return fail(2, &error),
+    };
+    request.peer = arguments.peer;
+    let explanation = match file {
+        Some(file) => match tollgate_config::load_for(Path::new(file), arguments.profiles.profiles.as_deref()) {
+            Ok(loaded) => explain(&loaded.config, request),
+            Err(error) => return load::report(&error),
+        },
+        None => match live(arguments, method, url) {
+            Ok(explanation) => explanation,
+            Err(error) => return fail(1, &error),
+        },
+    };
+    let Some(explanation) = explanation else { return fail(1, &"no explanation") };
     let text = if arguments.json {
         serde_json::to_string_pretty(&explanation).map(|json| json + "\n").unwrap_or_default()
     } else {
@@ -60,20 +77,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Builds the request head. Adds `Host: localhost` if neither the URL nor the fields have a host.
-fn head(arguments: &Arguments) -> Result<Parts, String> {
-    let Arguments { method, url, header, .. } = arguments;
-    let mut request = Request::builder().method(method.as_str()).uri(url);
-    for field in header {
-        let Some((name, value)) = field.split_once(':') else {
-            return Err(format!("invalid header field `{field}`: write `Name: value`"));
-        };
-        request = request.header(name.trim(), value.trim());
+/// Asks a running gateway.
+fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explanation>, Box<dyn std::error::Error>> {
+    let peer = arguments.peer;
+    let mut path = format!("/api/explain?method={}&url={}&peer={peer}", encoded(method), encoded(url));
+    for header in &arguments.header {
+        path.push_str(&format!("&header={}", encoded(header)));
     }
-    let request = request.body(()).map_err(|error| format!("invalid request `{method} {url}`: {error}"))?;
-    let mut head = request.into_parts().0;
-    if !head.headers.contains_key(HOST) && head.uri.authority().is_none() {
-        head.headers.insert(HOST, HeaderValue::from_static("localhost"));
-    }
-    Ok(head)
+    let client = AdminClient::at(arguments.live.clone().flatten());
+    Ok(Some(serde_json::from_value(client.call("GET", &path, "")?)?))
 }

@@ -5,7 +5,13 @@
 //! and Redis keys are therefore those of traffic, whatever filters changed before. Nothing is counted, and no
 //! connection is opened.
 
+mod cors;
+mod mask;
+pub mod model;
 mod recorder;
+mod request;
+mod rule;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,10 +23,12 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderMap, Request};
-use serde::Serialize;
 use tollgate_filters::context::{LocalReply, RequestContext};
+use tollgate_limiter::plan::PlanSource;
 
+use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
+pub use self::request::{DryRunRequest, RequestError};
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
 use crate::http::failure::Failure;
@@ -32,115 +40,31 @@ use tollgate_routing::{Decision, RequestView, RouteTable, Undecided};
 /// Longest run time of the layers. They connect to nothing, so it is never reached.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Request of a dry run.
-#[derive(Debug)]
-pub struct DryRunRequest {
-    /// Head of the request, as the client sends it.
-    pub head: Parts,
-    /// Address of the peer.
-    pub peer: IpAddr,
-    /// Random number for `Weight` predicates.
-    pub chance: u64,
+/// Source of the plans of keys: the Redis hash, and the time for which a plan is cached.
+pub type PlansOf<'p> = &'p dyn Fn(&str, Duration) -> Option<Arc<dyn PlanSource>>;
+
+/// Circumstances of a dry run.
+#[derive(Clone, Copy)]
+pub struct Circumstances<'p> {
+    /// Plans that are in Redis. Without them, every key has the default plan.
+    pub plans: PlansOf<'p>,
+    /// Masks values of the configuration that may be secrets.
+    pub masks: bool,
 }
 
-/// Result of a dry run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Explanation {
-    /// Reason if the request is refused before routing. The other fields are empty then.
-    pub refused: Option<String>,
-    /// Routes that were tried before and do not match.
-    pub passed_over: Vec<SkippedRoute>,
-    /// Route that matches; without one the response is 404.
-    pub route: Option<MatchedRoute>,
-}
-
-/// Route that does not match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SkippedRoute {
-    /// Id of the route.
-    pub route: String,
-    /// First predicate that does not match, as in the file.
-    pub predicate: String,
-    /// Value that the predicate examined.
-    pub seen: String,
-}
-
-/// Route that matches, and the effect of its filters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct MatchedRoute {
-    /// Id of the route.
-    pub id: String,
-    /// `uri`, as in the file.
-    pub uri: String,
-    /// Predicates, as in the file.
-    pub predicates: Vec<String>,
-    /// URI template variables of `Path` and `Host` patterns.
-    pub variables: BTreeMap<String, String>,
-    /// Filters in the order of execution, default filters included.
-    pub filters: Vec<FilterTrace>,
-    /// Request to the upstream; `None` if a filter responds.
-    pub forwarded: Option<ForwardedRequest>,
-    /// Response of a filter.
-    pub answered: Option<LocalResponse>,
-}
-
-/// Filter, and the keys that it counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct FilterTrace {
-    /// Filter, as in the file.
-    pub filter: String,
-    /// Keys under which a limiter or counter counts the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counted: Vec<CountedKey>,
-}
-
-/// Key under which one rule or counter counts the request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct CountedKey {
-    /// Rule in a few words.
-    pub rule: String,
-    /// Scope, which separates the buckets of different rules.
-    pub scope: String,
-    /// Key id of the request.
-    pub key_id: String,
-    /// Tokens that the request costs.
-    pub cost: u64,
-    /// Keys in Redis; empty if counts are kept in memory.
-    pub redis_keys: Vec<String>,
-}
-
-/// Request to an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct ForwardedRequest {
-    /// Method.
-    pub method: String,
-    /// URL.
-    pub url: String,
-    /// Header fields by name, each with its values in order.
-    pub headers: BTreeMap<String, Vec<String>>,
-}
-
-/// Response of a filter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct LocalResponse {
-    /// Status code.
-    pub status: u16,
-    /// Reason code, as in the access log.
-    pub reason: String,
+/// Runs `request` through the routes of `config`, without side effects. Returns `None` if the system refuses a runtime.
+#[must_use]
+pub fn explain(config: &Config, request: DryRunRequest) -> Option<Explanation> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+    let circumstances = Circumstances { plans: &|_, _| None, masks: false };
+    Some(runtime.block_on(dry_run(config, request, circumstances)))
 }
 
 /// Runs `request` through the routes of `config`, without side effects.
-#[must_use]
-pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
+pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Circumstances<'_>) -> Explanation {
     let DryRunRequest { mut head, peer, chance } = request;
-    let mut explanation = Explanation { refused: None, passed_over: Vec::new(), route: None };
+    let mut explanation = Explanation::default();
+    let scheme = if head.uri.scheme_str() == Some("https") { "https" } else { "http" };
     if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config)) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
@@ -160,7 +84,9 @@ pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
             break;
         };
         let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
-        let predicate = position.and_then(|position| route.definition.predicates.get(position));
+        let definition = &route.definition;
+        let texts = if circumstances.masks { &definition.masked_predicates } else { &definition.predicates };
+        let predicate = position.and_then(|position| texts.get(position));
         let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
         if tried.decision == Decision::Undecided {
             let failure = Failure::from(Undecided);
@@ -169,19 +95,26 @@ pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
         }
         explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
     }
-    explanation.route = matched.map(|(route, variables)| run_layers(config, route, variables, head, peer));
+    let policies = if matched.is_some() { &config.cors.by_path } else { &config.cors.unrouted };
+    explanation.cors = cors::judge(policies, &head, &view, scheme);
+    let answered = explanation.cors.as_ref().and_then(|cors| cors.verdict.response());
+    if let Some((route, variables)) = matched {
+        explanation.route = Some(run_layers(config, route, variables, (head, peer), answered, circumstances).await);
+    }
     explanation
 }
 
-/// Runs the request through the layers of `route`.
-fn run_layers(
+/// Runs the request through the layers of `route`, unless the CORS policy has `answered` it.
+async fn run_layers(
     config: &Config,
     route: &Route,
     variables: Vec<(Arc<str>, String)>,
-    mut head: Parts,
-    peer: IpAddr,
+    (mut head, peer): (Parts, IpAddr),
+    answered: Option<LocalResponse>,
+    circumstances: Circumstances<'_>,
 ) -> MatchedRoute {
     let shown = variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    let (sent, sent_query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
     head.extensions.insert(RequestContext {
         client_ip: Some(client_ip(peer, &head.headers, &config.forwarding.trusted_proxies)),
         route_id: Some(Arc::clone(&route.id)),
@@ -195,22 +128,41 @@ fn run_layers(
     };
     header_policy.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
 
-    let recorder = Recorder::new(config, route);
-    let answered = recorder.run(Request::from_parts(head, Body::default()), TIMEOUT);
-    let (forwarded, counted) = recorder.finish();
-    let answered = answered.filter(|_| forwarded.is_none()).map(|response| LocalResponse {
+    let recorder = Recorder::new(config, route, circumstances.plans);
+    let is_run = answered.is_none();
+    let response = match is_run {
+        true => recorder.run(Request::from_parts(head, Body::default()), TIMEOUT).await,
+        false => None,
+    };
+    let (mut forwarded, counted) = recorder.finish();
+    let reason = |reply: Option<&LocalReply>| reply.map_or("answered", |reply| reply.reason).to_owned();
+    let answered = answered.or(response.filter(|_| forwarded.is_none()).map(|response| LocalResponse {
         status: response.status().as_u16(),
-        reason: response.extensions().get::<LocalReply>().map_or("answered", |reply| reply.reason).to_owned(),
+        reason: reason(response.extensions().get()),
+    }));
+    let definition = &route.definition;
+    let (predicates, filters, arguments) = if circumstances.masks {
+        if let Some(forwarded) = &mut forwarded {
+            mask::mask(forwarded, &sent, &sent_query);
+        }
+        (&definition.masked_predicates, &definition.masked_filters, &definition.masked_arguments)
+    } else {
+        (&definition.predicates, &definition.filters, &definition.arguments)
+    };
+    let filters = filters.iter().zip(arguments).zip(counted).map(|((filter, arguments), counted)| FilterTrace {
+        filter: filter.clone(),
+        arguments: arguments.clone(),
+        counted,
     });
-    let filters = route.definition.filters.iter().cloned();
     MatchedRoute {
         id: route.id.to_string(),
-        uri: route.definition.uri.clone(),
-        predicates: route.definition.predicates.clone(),
+        uri: definition.uri.clone(),
+        predicates: predicates.clone(),
         variables: shown,
-        filters: filters.zip(counted).map(|(filter, counted)| FilterTrace { filter, counted }).collect(),
+        filters: filters.collect(),
         forwarded,
         answered,
+        live: None,
     }
 }
 

@@ -7,13 +7,12 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use parking_lot::Mutex;
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::context::{RequestContext, TargetUri};
-use tollgate_filters::local_response_cache;
+use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_limiter::concurrency::redis::key_name;
 use tollgate_limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::key_names;
@@ -21,22 +20,24 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
 
-use crate::explain::{CountedKey, ForwardedRequest, by_name};
-use crate::gateway::layer_context::LayerContext;
-use crate::gateway::stack::{stack, with_forward_path};
+use crate::explain::model::{Bucket, CountedKey, ForwardedRequest, REQUEST_COUNTER};
+use crate::explain::rule::describe;
+use crate::explain::{PlansOf, by_name};
+use crate::gateway::dry_context::DryContext;
+use crate::gateway::stack::{stack, with_forward_path, with_single_keys};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::origin::Origin;
 use tollgate_config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind,
-    Target,
+    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
 
 /// Records one request on one route.
 pub(super) struct Recorder<'r> {
     config: &'r Config,
     route: &'r Route,
+    plans: PlansOf<'r>,
     metrics: Metrics,
     records: Arc<Mutex<Records>>,
 }
@@ -66,30 +67,40 @@ struct RecordingStore {
     position: usize,
     /// Form of the keys in Redis; `None` if counts are kept in memory.
     redis: Option<RedisKeys>,
-    /// Rule of a concurrency limiter; empty for rate limiters.
-    rule: String,
+    counts: Counts,
     records: Arc<Mutex<Records>>,
 }
 
+/// Counts of a filter.
+enum Counts {
+    /// Buckets of a rate limiter.
+    Buckets {
+        store: Option<StoreKind>,
+        is_locked: bool,
+        /// Scope, rule and enforcement of each limit.
+        limits: Vec<(Arc<str>, Rule, Enforcement)>,
+    },
+    /// Slots of a concurrency limiter, with its rule in words.
+    Slots(String),
+}
+
 impl<'r> Recorder<'r> {
-    pub(super) fn new(config: &'r Config, route: &'r Route) -> Self {
-        Self { config, route, metrics: Metrics::default(), records: Arc::default() }
+    pub(super) fn new(config: &'r Config, route: &'r Route, plans: PlansOf<'r>) -> Self {
+        Self { config, route, plans, metrics: Metrics::default(), records: Arc::default() }
     }
 
     /// Returns the response of the layers; `None` after `timeout`.
-    pub(super) fn run(&self, request: Request<Body>, timeout: Duration) -> Option<Response<Body>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-        runtime.block_on(async {
-            let (records, target) = (Arc::clone(&self.records), self.route.uri.clone());
-            let upstream = SharedService::new(service_fn(move |request: Request<Body>| {
-                records.lock().forwarded = Some(forwarded(&request, &target));
-                std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
-            }));
-            let max_body = self.config.server.max_body_bytes;
-            let service = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
-            let service = with_forward_path(&self.route.uri, service);
-            tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
-        })
+    pub(super) async fn run(&self, request: Request<Body>, timeout: Duration) -> Option<Response<Body>> {
+        let (records, target) = (Arc::clone(&self.records), self.route.uri.clone());
+        let upstream = SharedService::new(service_fn(move |request: Request<Body>| {
+            records.lock().forwarded = Some(forwarded(&request, &target));
+            std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
+        }));
+        let max_body = self.config.server.max_body_bytes;
+        let stacked = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
+        let stacked = with_single_keys(self.config.repeated_keys, self.route, stacked);
+        let service = with_forward_path(&self.route.uri, stacked);
+        tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
     }
 
     /// Returns the request to the upstream, and the keys that each filter counted.
@@ -101,9 +112,17 @@ impl<'r> Recorder<'r> {
                 let id = usage.name.split_once('{').and_then(|(_, rest)| rest.split_once('.'));
                 let key_id = id.and_then(|(_, rest)| rest.rsplit_once('}')).map_or("", |(id, _)| id).to_owned();
                 let redis_keys = self.config.redis.iter().map(|_| usage.name.clone()).collect();
-                let rule = "request counter".to_owned();
-                let scope = scope.to_string();
-                records.counted.push((position, CountedKey { rule, scope, key_id, cost: 1, redis_keys }));
+                let counted = CountedKey {
+                    rule: REQUEST_COUNTER.to_owned(),
+                    scope: scope.to_string(),
+                    key_id,
+                    cost: 1,
+                    observed: false,
+                    redis_keys,
+                    live: None,
+                    bucket: None,
+                };
+                records.counted.push((position, counted));
             }
         }
         let mut counted = vec![Vec::new(); self.route.filters.len()];
@@ -126,67 +145,49 @@ impl<'r> Recorder<'r> {
         Some(RedisKeys { hash_ids: redis.hash_keys, is_locked })
     }
 
-    fn recording_store(&self, position: usize, redis: Option<RedisKeys>, rule: String) -> RecordingStore {
-        RecordingStore { position, redis, rule, records: Arc::clone(&self.records) }
+    fn recording_store(&self, position: usize, redis: Option<RedisKeys>, counts: Counts) -> RecordingStore {
+        RecordingStore { position, redis, counts, records: Arc::clone(&self.records) }
     }
 }
 
-impl LayerContext for Recorder<'_> {
+impl DryContext for Recorder<'_> {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         let position =
             self.position(|filter| matches!(filter, Filter::RequestRateLimiter(own) if std::ptr::eq(&**own, limiter)));
-        let redis = self.redis_keys(limiter.store, limiter.atomicity != Atomicity::Script);
-        Arc::new(self.recording_store(position, redis, String::new()))
-    }
-
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let position =
-            self.position(|filter| matches!(filter, Filter::RequestCounter(own) if std::ptr::eq(&**own, counter)));
-        let ledger = Arc::new(Ledger::new(16));
-        self.records.lock().ledgers.push((position, Arc::clone(&scope), Arc::clone(&ledger)));
-        let settings = MeterSettings {
-            scope,
-            route: Arc::clone(route),
-            dimensions: counter.dimensions,
-            period: counter.period,
-            ttl: counter.ttl,
-            hash_ids: self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys),
-        };
-        Meter::new(ledger, &settings)
+        let is_locked = limiter.atomicity != Atomicity::Script;
+        let naming = self.route.rate_limiters().find(|naming| std::ptr::eq(naming.limiter, limiter));
+        let named = naming.into_iter().flat_map(|naming| naming.all());
+        let whole = limiter.settings.enforcement;
+        let limits = named.map(|named| (named.scope, named.limit.rule.clone(), named.limit.enforcement.and(whole)));
+        let counts = Counts::Buckets { store: limiter.store, is_locked, limits: limits.collect() };
+        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), counts))
     }
 
     fn leases(&self, limiter: &ConcurrencyLimiter, _: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
         let position =
             self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(own) if std::ptr::eq(&**own, limiter)));
         let rule = format!("at most {} concurrent requests", limiter.rule.limit());
-        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), rule))
+        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), Counts::Slots(rule)))
     }
 
-    fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
-        // Plans of keys are stored in Redis, which a dry run does not call: every key has the default plan.
-        None
+    fn ledger(&self, counter: &RequestCounter, scope: &Arc<str>) -> Arc<Ledger> {
+        let position =
+            self.position(|filter| matches!(filter, Filter::RequestCounter(own) if std::ptr::eq(&**own, counter)));
+        let ledger = Arc::new(Ledger::new(16));
+        self.records.lock().ledgers.push((position, Arc::clone(scope), Arc::clone(&ledger)));
+        ledger
     }
 
-    fn response_cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
-        Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
+    fn hashes_ids(&self) -> bool {
+        self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys)
     }
 
-    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        // Closed, whatever the state of the breaker under traffic.
-        Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
+    fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
+        (self.plans)(hash, cache)
     }
 
-    fn rerouting(&self) -> SharedService {
-        SharedService::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
-    }
-
-    fn logs_reasons(&self) -> bool {
-        // All local responses carry their reason.
-        true
-    }
-
-    fn metrics(&self) -> (&Metrics, usize) {
-        (&self.metrics, 0)
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 }
 
@@ -237,7 +238,18 @@ impl Store for RecordingStore {
         for (index, check) in checks.iter().enumerate() {
             // All rules of one call share its Redis keys: the last rule lists them.
             let redis_keys = if index + 1 == checks.len() { names.clone() } else { Vec::new() };
-            records.counted.push((self.position, counted(check.key, describe(check.rule), check.cost, redis_keys)));
+            let mut counted = counted(check.key, describe(check.rule), check.cost, redis_keys);
+            if let Counts::Buckets { store, is_locked, limits } = &self.counts {
+                let limit = limits.iter().find(|(scope, rule, _)| **scope == *check.key.scope && rule == check.rule);
+                counted.observed = limit.is_some_and(|(_, _, enforcement)| enforcement.observes(check.key.id));
+                counted.bucket = Some(Bucket {
+                    key_id: check.key.id.into(),
+                    rule: check.rule.clone(),
+                    store: *store,
+                    is_locked: *is_locked,
+                });
+            }
+            records.counted.push((self.position, counted));
         }
         let capacities = || checks.iter().map(|check| check.rule.capacity());
         let answers = checks.iter().map(|check| RuleVerdict {
@@ -257,7 +269,8 @@ impl Store for RecordingStore {
 impl LeaseStore for RecordingStore {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let redis_keys = self.redis.map(|keys| key_name(key, keys.hash_ids));
-        let counted = counted(key, self.rule.clone(), 1, redis_keys.into_iter().collect());
+        let rule = if let Counts::Slots(rule) = &self.counts { rule.clone() } else { String::new() };
+        let counted = counted(key, rule, 1, redis_keys.into_iter().collect());
         self.records.lock().counted.push((self.position, counted));
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), lease: Some(Lease::new(())) })
     }
@@ -265,30 +278,6 @@ impl LeaseStore for RecordingStore {
 
 fn counted(key: BucketKey<'_>, rule: String, cost: u64, redis_keys: Vec<String>) -> CountedKey {
     let key_id = String::from_utf8_lossy(key.id).into_owned();
-    CountedKey { rule, scope: key.scope.to_owned(), key_id, cost, redis_keys }
-}
-
-/// Describes a rule in a few words.
-fn describe(rule: &Rule) -> String {
-    let name = rule.algorithm().as_str();
-    match rule {
-        Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
-            format!("{name}, {} per {:?}, burst {}", bucket.replenish_rate(), bucket.period(), bucket.burst_capacity())
-        }
-        Rule::FixedWindow(window) => match window.calendar() {
-            Some(calendar) => {
-                format!("{name}, {} per {:?} of {}", window.limit(), calendar.unit(), calendar.time_zone())
-            }
-            None => format!("{name}, {} per {:?}", window.limit(), window.window()),
-        },
-        Rule::SlidingWindowLog(window) => format!("{name}, {} per {:?}", window.limit(), window.window()),
-        Rule::SlidingWindowCounter(window) => format!("{name}, {} per {:?}", window.limit(), window.window()),
-        Rule::LeakyBucket(bucket) => format!("{name}, {} per {:?}, paced", bucket.rate(), bucket.period()),
-        Rule::Quota(quota) => match quota.reset() {
-            Some(calendar) => {
-                format!("{name}, {} per {:?} of {}", quota.allowance(), calendar.unit(), calendar.time_zone())
-            }
-            None => format!("{name}, {} in total", quota.allowance()),
-        },
-    }
+    let scope = key.scope.to_owned();
+    CountedKey { rule, scope, key_id, cost, observed: false, redis_keys, live: None, bucket: None }
 }

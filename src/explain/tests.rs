@@ -10,7 +10,7 @@ fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Ex
         request = request.header(*name, *value);
     }
     let head = request.body(()).unwrap().into_parts().0;
-    explain(&config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 })
+    explain(&config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 }).unwrap()
 }
 
 const ROUTES: &str = "
@@ -138,4 +138,38 @@ fn the_text_has_one_line_per_step() {
     assert_eq!(lines[4..6], ["  1. AddRequestHeader=X-Default, d", "  2. RedirectTo=302, https://b.example/"]);
     assert_eq!(lines[6], "response of a filter: 302 (redirect)");
     assert!(explained(ROUTES, "GET", "/nowhere", &[]).to_string().ends_with("no route matches: 404\n"));
+}
+
+#[test]
+fn limiters_are_tables_and_observed_rules_are_marked() {
+    let yaml = "
+routes:
+- id: a
+  uri: 'http://a'
+  predicates: [Path=/**]
+  filters:
+    - name: RequestRateLimiter
+      args:
+        key-resolver: ip
+        limits: [{name: day, algorithm: quota, allowance: 30}, {name: burst, replenish-rate: 1, burst-capacity: 5, mode: observe}]
+    - {name: RequestCounter, args: {key-resolver: ip}}
+";
+    let explanation = explained(yaml, "GET", "/", &[]);
+    let text = explanation.to_string();
+    let expected = "  1. RequestRateLimiter
+       key-resolver              ip
+       limits[0].name            day
+       limits[0].algorithm       quota
+       limits[0].allowance       30
+       limits[1].name            burst
+       limits[1].replenish-rate  1
+       limits[1].burst-capacity  5
+       limits[1].mode            observe
+       BUCKET   KEY       COST  LIMIT                            MODE
+       a#day    10.0.0.7     1  quota, 30 in total               enforced
+       a#burst  10.0.0.7     1  token-bucket, 1 per 1s, burst 5  observed
+";
+    assert!(text.contains(expected), "{text}");
+    let observed = explanation.route.unwrap().filters[0].counted.iter().map(|key| key.observed).collect::<Vec<_>>();
+    assert_eq!(observed, [false, true]);
 }

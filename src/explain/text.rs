@@ -2,15 +2,21 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::explain::{CountedKey, Explanation, MatchedRoute};
+use crate::explain::model::{
+    CorsJudgement, CountedKey, Explanation, FilterTrace, LiveLimit, LiveRoute, MatchedRoute, REQUEST_COUNTER,
+};
+use crate::explain::table::{printable, table};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(reason) = &self.refused {
-            return writeln!(f, "refused before routing: {reason}");
+            return writeln!(f, "refused before routing: {}", printable(reason));
         }
         for route in &self.passed_over {
-            writeln!(f, "skipped {}: {} does not match: {}", route.route, route.predicate, route.seen)?;
+            writeln!(f, "skipped {}: {} does not match: {}", route.route, route.predicate, printable(&route.seen))?;
+        }
+        if let Some(cors) = &self.cors {
+            cors.fmt(f)?;
         }
         match &self.route {
             Some(route) => route.fmt(f),
@@ -19,33 +25,118 @@ impl Display for Explanation {
     }
 }
 
-impl Display for MatchedRoute {
+impl Display for CorsJudgement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "route {}: {}", self.id, self.predicates.join(", "))?;
-        for (name, value) in &self.variables {
-            writeln!(f, "  {{{name}}} = {value}")?;
-        }
-        for (number, trace) in self.filters.iter().enumerate() {
-            writeln!(f, "  {}. {}", number + 1, trace.filter)?;
-            trace.counted.iter().try_for_each(|counted| counted.fmt(f))?;
-        }
-        if let Some(answered) = &self.answered {
-            writeln!(f, "response of a filter: {} ({})", answered.status, answered.reason)?;
-        }
-        let Some(forwarded) = &self.forwarded else { return Ok(()) };
-        writeln!(f, "forwarded: {} {}", forwarded.method, forwarded.url)?;
-        for (name, values) in &forwarded.headers {
-            for value in values {
-                writeln!(f, "  {name}: {value}")?;
-            }
+        let policy = self.policy.as_ref().map(|policy| format!(" policy of {policy}:")).unwrap_or_default();
+        writeln!(f, "CORS:{policy} {}", self.verdict.as_text())?;
+        for (name, values) in &self.headers {
+            values.iter().try_for_each(|value| writeln!(f, "  {name}: {}", printable(value)))?;
         }
         Ok(())
     }
 }
 
-impl Display for CountedKey {
+impl Display for MatchedRoute {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "     {} key `{}`, cost {}: {}", self.scope, self.key_id, self.cost, self.rule)?;
-        self.redis_keys.iter().try_for_each(|key| writeln!(f, "       Redis key: {key}"))
+        writeln!(f, "route {}: {}", self.id, self.predicates.join(", "))?;
+        for (name, value) in &self.variables {
+            writeln!(f, "  {{{name}}} = {}", printable(value))?;
+        }
+        for (number, trace) in self.filters.iter().enumerate() {
+            write!(f, "  {}. {trace}", number + 1)?;
+        }
+        if let Some(live) = &self.live {
+            live.fmt(f)?;
+        }
+        if let Some(answered) = &self.answered {
+            let by = if answered.reason.starts_with("cors-") { "the CORS policy" } else { "a filter" };
+            writeln!(f, "response of {by}: {} ({})", answered.status, answered.reason)?;
+        }
+        let Some(forwarded) = &self.forwarded else { return Ok(()) };
+        writeln!(f, "forwarded: {} {}", forwarded.method, printable(&forwarded.url))?;
+        for (name, values) in &forwarded.headers {
+            values.iter().try_for_each(|value| writeln!(f, "  {name}: {}", printable(value)))?;
+        }
+        Ok(())
     }
+}
+
+impl Display for FilterTrace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.filter.split_once('{').filter(|_| !self.arguments.is_empty()) {
+            None => writeln!(f, "{}", self.filter)?,
+            Some((name, _)) => {
+                writeln!(f, "{name}")?;
+                let row = |(name, value): &(String, String)| vec![name.clone(), printable(value)];
+                indented(f, &table(&self.arguments.iter().map(row).collect::<Vec<_>>(), &[]))?;
+            }
+        }
+        if self.counted.is_empty() {
+            return Ok(());
+        }
+        let is_live = self.counted.iter().any(|counted| counted.live.is_some());
+        let mut head = vec!["BUCKET", "KEY", "COST", "LIMIT", "MODE"];
+        if is_live {
+            head.extend(["LEFT", "RETRY AFTER"]);
+        }
+        let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+        rows.extend(self.counted.iter().map(|counted| counted.row(is_live)));
+        indented(f, &table(&rows, &[2, 5, 6]))?;
+        let redis_keys = self.counted.iter().flat_map(|counted| &counted.redis_keys);
+        let mut redis_keys = redis_keys.into_iter();
+        redis_keys.try_for_each(|key| writeln!(f, "       Redis key: {key}"))
+    }
+}
+
+impl CountedKey {
+    fn row(&self, is_live: bool) -> Vec<String> {
+        let mode = match self.rule.as_str() {
+            REQUEST_COUNTER => "",
+            _ if self.observed => "observed",
+            _ => "enforced",
+        };
+        let mut row = vec![
+            self.scope.clone(),
+            printable(&self.key_id),
+            self.cost.to_string(),
+            self.rule.clone(),
+            mode.to_owned(),
+        ];
+        if is_live {
+            row.extend(self.live.as_ref().map(LiveLimit::cells).unwrap_or_default());
+        }
+        row
+    }
+}
+
+impl LiveLimit {
+    /// Returns the remaining tokens, and the time until the rule admits the request.
+    fn cells(&self) -> [String; 2] {
+        let left = match (self.remaining, &self.problem) {
+            (Some(remaining), _) => format!("{remaining} of {}", self.capacity),
+            (None, problem) => problem.clone().unwrap_or_default(),
+        };
+        let retry_after = match (self.is_exceeded, self.retry_after_ms) {
+            (false, _) => String::new(),
+            (true, Some(ms)) => format!("{}.{:03} s", ms / 1000, ms % 1000),
+            (true, None) => "never".to_owned(),
+        };
+        [left, retry_after]
+    }
+}
+
+impl Display for LiveRoute {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for breaker in &self.breakers {
+            writeln!(f, "circuit breaker {}: {}", breaker.name, breaker.state)?;
+        }
+        for endpoint in &self.endpoints {
+            writeln!(f, "endpoint {}: {}, {} in flight", endpoint.endpoint, endpoint.state, endpoint.in_flight)?;
+        }
+        Ok(())
+    }
+}
+
+fn indented(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
+    text.lines().try_for_each(|line| writeln!(f, "       {line}"))
 }

@@ -4,6 +4,7 @@
 //! each configuration; [`respond`] turns failures into responses.
 
 mod cors;
+pub mod dry_context;
 mod future;
 mod generation;
 pub mod layer_context;

@@ -5,26 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response};
 use parking_lot::Mutex;
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
-use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
-use tower::service_fn;
 
-use crate::gateway::layer_context::LayerContext;
-use crate::http::body::Body;
-use crate::http::service::SharedService;
+use crate::gateway::dry_context::DryContext;
 use crate::simulate::input::LogTime;
 use crate::telemetry::metrics::Metrics;
-use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter, ResponseCache};
+use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 
 /// Clock that the log sets.
 #[derive(Debug, Default)]
@@ -159,53 +153,28 @@ impl LogContext {
     }
 }
 
-impl LayerContext for LogContext {
+impl DryContext for LogContext {
     fn store(&self, _: &RateLimiter) -> Arc<dyn Store> {
         Arc::<LogStore>::clone(&self.store)
-    }
-
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let settings = MeterSettings {
-            scope,
-            route: Arc::clone(route),
-            dimensions: counter.dimensions,
-            period: counter.period,
-            ttl: counter.ttl,
-            hash_ids: false,
-        };
-        Meter::new(Arc::new(Ledger::new(1)), &settings)
     }
 
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
         Arc::new(MemoryLeases::new(Arc::<LeaseTable>::default(), limiter.rule, stats))
     }
 
+    fn ledger(&self, _: &RequestCounter, _: &Arc<str>) -> Arc<Ledger> {
+        Arc::new(Ledger::new(1))
+    }
+
+    fn hashes_ids(&self) -> bool {
+        false
+    }
+
     fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
         None
     }
 
-    fn response_cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
-        Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
-
-    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
-    }
-
-    fn rerouting(&self) -> SharedService {
-        empty_upstream()
-    }
-
-    fn logs_reasons(&self) -> bool {
-        true
-    }
-
-    fn metrics(&self) -> (&Metrics, usize) {
-        (&self.metrics, 0)
-    }
-}
-
-/// Returns an upstream that answers 200 without a body.
-pub(super) fn empty_upstream() -> SharedService {
-    SharedService::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
 }

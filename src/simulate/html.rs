@@ -56,7 +56,11 @@ fn configuration(out: &mut String, outcome: &Outcome) {
     let share = percent(outcome.denied, outcome.requests);
     let _ = write!(out, "<h2>{}</h2><p>{} requests, ", escape(&outcome.file), outcome.requests);
     let _ = write!(out, "{} denied ({share} %), {} without a route, ", outcome.denied, outcome.unrouted);
-    let _ = writeln!(out, "{} refused before routing, {} undetermined.</p>", outcome.refused, outcome.undetermined);
+    let (refused, answered, undetermined) = (outcome.refused, outcome.answered, outcome.undetermined);
+    let _ = writeln!(
+        out,
+        "{refused} refused before routing, {answered} answered before limiters, {undetermined} undetermined.</p>"
+    );
     if let Some(reproduced) = outcome.reproduced {
         let _ = writeln!(
             out,

@@ -5,6 +5,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, CostSource};
 
 use crate::simulate::input::{Map, Slot};
+use tollgate_config::{Config, TrustedProxies};
 
 /// Facts about requests that a log holds.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Known {
     has_host: bool,
     has_received_bytes: bool,
     headers: Vec<HeaderName>,
+    /// True if predicates see the address of a proxy, and the log has that of the client.
+    hides_peer: bool,
     /// True if the log has the keys of rules and the routes of requests.
     pub(super) is_own: bool,
 }
@@ -28,8 +31,16 @@ impl Known {
             has_host: is_json && map.has(&Slot::Host),
             has_received_bytes: is_json && map.has(&Slot::ReceivedBytes),
             headers,
+            hides_peer: false,
             is_own: is_json && map.is_own(),
         }
+    }
+
+    /// Returns the facts for a gateway with `config`.
+    pub(super) fn under(&self, config: &Config) -> Self {
+        let forwarding = &config.forwarding;
+        let has_proxies = !matches!(forwarding.trusted_proxies, TrustedProxies::None);
+        Self { hides_peer: has_proxies && !forwarding.trusts_client_address, ..self.clone() }
     }
 
     /// Returns the parts of a request that `resolver` reads and the log lacks; `None` if it lacks none.
@@ -53,7 +64,7 @@ impl Known {
         match name {
             "Path" | "Method" | "Query" => false,
             "Host" => !self.has_host,
-            "RemoteAddr" => !self.has_client,
+            "RemoteAddr" => !self.has_client || self.hides_peer,
             "Header" => !self.has_header(arguments.split(',').next().unwrap_or_default().trim()),
             // The text of nested predicates has their names.
             "any" | "all" | "not" => {
@@ -81,7 +92,8 @@ impl Known {
         }
     }
 
-    fn has_header(&self, name: &str) -> bool {
+    /// True if the log has the header field `name` of requests.
+    pub(super) fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
     }
 }

@@ -4,6 +4,7 @@
 //! resolvers and rules, in front of an upstream that only answers, on a clock that the log sets. [`report`] holds what
 //! the rules would have done. Memory grows with the keys in the log, not with its lines.
 
+mod answered;
 mod context;
 pub mod html;
 pub mod input;

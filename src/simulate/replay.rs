@@ -14,6 +14,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
 use crate::http::facts;
+use crate::simulate::answered::{Answered, Way};
 use crate::simulate::context::LogContext;
 use crate::simulate::input::{Entry, LogTime, LoggedVerdict};
 use crate::simulate::knowledge::Known;
@@ -30,6 +31,7 @@ const TOP_KEYS: usize = 10;
 /// Replay of requests through one configuration.
 pub struct Replay {
     table: RouteTable<LogRoute>,
+    answered: Answered,
     context: LogContext,
     sanitize: SanitizeRules,
     notes: Vec<Note>,
@@ -54,7 +56,7 @@ pub struct ReplayTimes {
     pub horizon: LogTime,
     /// Time of the request.
     pub now: LogTime,
-    /// Times of the decisions; empty for `now`.
+    /// Times of the decisions; empty for one at `now`.
     pub decided: Vec<LogTime>,
 }
 
@@ -62,12 +64,15 @@ impl Replay {
     /// Prepares the routes of `config` for logs with the facts `known`. `file` names the configuration in the report.
     pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
         let context = LogContext::new(config);
-        let mut builder = RouteBuilder { config, known, context: &context, notes: Vec::new() };
+        let known = &known.under(config);
+        let answered = Answered::new(config, known);
+        let mut builder = RouteBuilder { config, known, answered: &answered, context: &context, notes: Vec::new() };
         let table = builder.table();
         let notes = builder.notes;
         Self {
             routes: vec![(0, 0); table.len()],
             table,
+            answered,
             context,
             sanitize: SanitizeRules::of(config),
             notes,
@@ -102,6 +107,15 @@ impl Replay {
             }
         };
         let Some((predicates, route)) = self.table.iter().nth(index) else { return };
+        match self.answered.way(&head, &view, &entry.logged, route) {
+            Way::Free => {}
+            way => {
+                let count =
+                    if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
+                *count += 1;
+                return finished.push((number, false));
+            }
+        }
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));

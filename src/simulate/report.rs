@@ -37,7 +37,9 @@ pub struct Outcome {
     pub unrouted: u64,
     /// Requests that are refused before routing.
     pub refused: u64,
-    /// Requests whose route depends on parts that the log lacks.
+    /// Requests that CORS or limits of size answer before the limiters.
+    pub answered: u64,
+    /// Requests whose route or way to the limiters depends on parts that the log lacks.
     pub undetermined: u64,
     /// Agreement with the verdicts in the log; `None` if it has none.
     pub reproduced: Option<Reproduced>,

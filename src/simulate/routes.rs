@@ -6,10 +6,12 @@ use http::HeaderName;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::Enforcement;
 
+use crate::gateway::dry_context::empty_upstream;
 use crate::gateway::limiter::rule_name;
 use crate::gateway::stack::{stack, with_forward_path, with_single_keys};
 use crate::http::service::SharedService;
-use crate::simulate::context::{LogContext, empty_upstream};
+use crate::simulate::answered::Answered;
+use crate::simulate::context::LogContext;
 use crate::simulate::knowledge::Known;
 use crate::simulate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
@@ -22,6 +24,8 @@ pub(super) struct LogRoute {
     pub(super) needs_variables: bool,
     /// True if a predicate reads a part of the request that the log lacks. Only the route in the log decides then.
     pub(super) is_uncertain: bool,
+    /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
+    pub(super) checks_size: bool,
     /// Rules whose keys come from the log, with the header fields that carry them.
     pub(super) logged_keys: Vec<(String, HeaderName)>,
 }
@@ -30,6 +34,7 @@ pub(super) struct LogRoute {
 pub(super) struct RouteBuilder<'c> {
     pub(super) config: &'c Config,
     pub(super) known: &'c Known,
+    pub(super) answered: &'c Answered,
     pub(super) context: &'c LogContext,
     pub(super) notes: Vec<Note>,
 }
@@ -71,6 +76,23 @@ impl RouteBuilder<'_> {
                 other => self.omit(route, other),
             }
         }
+        let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
+        let last_limiter = route.filters.iter().rposition(is_limiter).unwrap_or_default();
+        let sizes = route.filters[..last_limiter].iter().filter_map(size_filter);
+        let sizes: Vec<_> = sizes.collect();
+        if !sizes.is_empty() {
+            let names = sizes.join("`, `");
+            let text = match self.known.is_own {
+                true => format!("refusals by `{names}` are taken from the log, which holds if the filter is unchanged"),
+                false => format!(
+                    "refusals by `{names}` are not simulated: the log lacks the sizes, so every request is counted"
+                ),
+            };
+            self.note(route, None, text);
+        }
+        if let Some(text) = self.answered.note().filter(|_| route.filters.iter().any(is_limiter)) {
+            self.note(route, None, text.to_owned());
+        }
         if matches!(route.uri, Target::Forward(_)) {
             self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
         }
@@ -80,7 +102,9 @@ impl RouteBuilder<'_> {
         let service = with_forward_path(&prepared.uri, stacked);
         let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
         let is_uncertain = !lacking.is_empty();
-        (predicates, LogRoute { id: Arc::clone(&route.id), service, needs_variables, is_uncertain, logged_keys })
+        let id = Arc::clone(&route.id);
+        let checks_size = !sizes.is_empty();
+        (predicates, LogRoute { id, service, needs_variables, is_uncertain, checks_size, logged_keys })
     }
 
     /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
@@ -164,6 +188,15 @@ impl RouteBuilder<'_> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+/// Returns the name of a filter that refuses requests by their size.
+fn size_filter(filter: &Filter) -> Option<&'static str> {
+    match filter {
+        Filter::RequestSize(_) => Some("RequestSize"),
+        Filter::RequestHeaderSize(_) => Some("RequestHeaderSize"),
+        _ => None,
     }
 }
 

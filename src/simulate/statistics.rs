@@ -11,6 +11,9 @@ use crate::http::facts::limiter::LimiterFacts;
 /// Upper bound of the points of a chart.
 const MAX_POINTS: usize = 400;
 
+/// Upper bound of the names whose addresses are kept.
+const MAX_KNOWN: usize = 10_000;
+
 /// Counts of one rule.
 #[derive(Debug, Default)]
 pub(super) struct RuleCounts {
@@ -103,16 +106,26 @@ type RuleName = (Arc<str>, Arc<str>);
 pub(super) struct Counts {
     pub(super) rules: Vec<(RuleName, RuleCounts)>,
     positions: HashMap<RuleName, usize>,
+    /// Positions by the addresses of the names, which are hashed faster than texts. The names keep the addresses in use.
+    known: HashMap<(usize, usize), (usize, RuleName)>,
 }
 
 impl Counts {
     /// Returns the counts of `rule` of `route`.
     pub(super) fn of(&mut self, route: &Arc<str>, rule: &Arc<str>) -> &mut RuleCounts {
+        let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>().addr();
+        let addresses = (address(route), address(rule));
+        if let Some((position, _)) = self.known.get(&addresses) {
+            return &mut self.rules[*position].1;
+        }
         let name = (Arc::clone(route), Arc::clone(rule));
-        let position = *self.positions.entry(name).or_insert_with(|| {
-            self.rules.push(((Arc::clone(route), Arc::clone(rule)), RuleCounts::default()));
+        let position = *self.positions.entry(name.clone()).or_insert_with_key(|name| {
+            self.rules.push((name.clone(), RuleCounts::default()));
             self.rules.len() - 1
         });
+        if self.known.len() < MAX_KNOWN {
+            self.known.insert(addresses, (position, name));
+        }
         &mut self.rules[position].1
     }
 

@@ -48,7 +48,8 @@ impl Display for Outcome {
         for (count, text) in [
             (self.unrouted, "match no route"),
             (self.refused, "are refused before routing"),
-            (self.undetermined, "have no known route, since the log lacks what their predicates read"),
+            (self.answered, "are answered by CORS or a limit of size, before the limiters"),
+            (self.undetermined, "have no known route or way to a limiter, since the log lacks what decides"),
         ] {
             if count > 0 {
                 writeln!(f, "  {count} {text}")?;

@@ -114,3 +114,85 @@ fn explain_and_migrate_fail_with_documented_exit_codes() {
     let text = String::from_utf8(tollgate(&["explain", &spring, "GET", "http://gw:80/a"]).stdout).unwrap();
     assert!(text.starts_with("route a: Path=/**\nforwarded: GET http://a/a\n"), "{text}");
 }
+
+/// Runs `explain --live` against the admin port of `gateway`.
+fn explained_live(gateway: &Gateway, arguments: &[&str]) -> String {
+    let admin = gateway.admin.to_string();
+    let output = tollgate(&[&["explain"], arguments, &["--live", &admin]].concat());
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_running_gateway_explains_requests_with_the_state_of_their_keys() {
+    let redis = Redis::start();
+    let limiter = "name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 2";
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{}', timeout: 5s}}
+upstreams: {{shop: {{endpoints: ['http://127.0.0.1:1']}}}}
+routes:
+- {{id: memory, uri: 'echo:', predicates: [Path=/memory], filters: ['AddRequestHeader=X-Token, s3cret', 'AddRequestParameter=pass, s3cret', {{{limiter}, store: memory}}}}]}}
+- {{id: redis, uri: 'echo:', predicates: [Path=/redis], filters: [{{{limiter}}}}}]}}
+- {{id: shop, uri: 'lb://shop', predicates: [Path=/shop], filters: [{{name: CircuitBreaker, args: {{name: shop}}}}]}}
+",
+        redis.url()
+    ));
+    let ask = |path: &str| gateway.connect().request("GET", path, &[("x-key", "ada")], b"").status;
+    for path in ["/memory", "/redis"] {
+        let live = || {
+            let answer = gateway.admin(&format!("/api/explain?url={path}%3Fa=b&header=X-Key:%20ada"));
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let filters = answer.json()["route"]["filters"].as_array().unwrap().clone();
+            let counted = filters.last().unwrap()["counted"][0].clone();
+            assert_eq!(counted["key-id"], "ada");
+            (counted["live"].clone(), answer.text())
+        };
+        let (before, text) = live();
+        assert_eq!(
+            (&before["remaining"], &before["capacity"], &before["is-exceeded"]),
+            (&2.into(), &2.into(), &false.into())
+        );
+        assert!(!text.contains("s3cret"), "{text}");
+        assert_eq!([ask(path), ask(path), ask(path)], [200, 200, 429]);
+        let (after, _) = live();
+        assert_eq!((&after["remaining"], &after["is-exceeded"]), (&0.into(), &true.into()), "{path}: {after}");
+        // A token comes back an hour after the first request.
+        let retry_after_ms = after["retry-after-ms"].as_u64().unwrap();
+        assert!((3_000_000..=3_600_000).contains(&retry_after_ms), "{path}: {after}");
+        let shown = explained_live(&gateway, &["GET", path, "-Hx-key: ada"]);
+        assert!(shown.contains("0 of 2") && shown.contains("LEFT  RETRY AFTER"), "{shown}");
+    }
+    let text = explained_live(&gateway, &["GET", "/memory?x=y", "-Hx-key: ada"]);
+    for line in ["AddRequestHeader=X-Token, ****", "x-token: ****", "?x=y&pass=****"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(gateway.connect().request("GET", "/shop", &[], b"").status, 502);
+    let text = explained_live(&gateway, &["GET", "/shop"]);
+    assert!(text.contains("circuit breaker shop: ") && text.contains("127.0.0.1:1: up, 0 in flight"), "{text}");
+}
+
+#[test]
+fn invalid_requests_to_explain_are_refused() {
+    let gateway = Gateway::start("routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
+    for (query, detail) in [
+        ("colour=red", "unknown query parameter `colour`"),
+        ("method=G%20T", "invalid request `G T /`"),
+        ("url=%00", "invalid request"),
+        ("header=none", "invalid header field `none`"),
+        ("peer=here", "`peer` must be an IP address, got `here`"),
+    ] {
+        let answer = gateway.admin(&format!("/api/explain?{query}"));
+        assert_eq!(answer.status, 400, "{query}");
+        let problem = answer.json();
+        assert!(problem["detail"].as_str().unwrap().starts_with(detail), "{problem}");
+    }
+    let admin = gateway.admin.to_string();
+    for (arguments, code) in [
+        (vec!["explain", "a.yaml", "GET", "/", "--live", &*admin], 2),
+        (vec!["explain", "GET", "/"], 2),
+        (vec!["explain", "GET", "/", "--live", "127.0.0.1:1"], 1),
+        (vec!["explain", "GET", "/", "--live", &*admin], 0),
+    ] {
+        assert_eq!(tollgate(&arguments).status.code(), Some(code), "{arguments:?}");
+    }
+}

@@ -197,6 +197,62 @@ fn unknown_parts_of_requests_are_reported_and_never_guessed() {
 }
 
 #[test]
+fn requests_that_the_gateway_answers_before_its_limiters_are_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let yaml = "trusted-proxies: [10.0.0.0/8]\n\
+                cors: {allowed-origins: ['https://shop.example']}\n\
+                routes:\n- {id: inner, uri: 'echo:', predicates: [Path=/inner, RemoteAddr=10.0.0.0/8]}\n\
+                - {id: all, uri: 'echo:', predicates: [Path=/**], filters: [RequestSize=5MB, {name: RequestRateLimiter, \
+                args: {key-resolver: ip, algorithm: fixed-window, limit: 1, window: 1m}}]}\n";
+    std::fs::write(path("a.yaml"), yaml).unwrap();
+    let [config, combined, own, mapped] = ["a.yaml", "combined.log", "own.log", "mapped.log"].map(path);
+    let lines = combined_line(0, "192.0.2.1", "/a").replace("GET", "OPTIONS") + &combined_line(1, "192.0.2.1", "/a");
+    std::fs::write(&combined, lines + &combined_line(2, "192.0.2.1", "/inner")).unwrap();
+    let line = |reason: &str| {
+        format!(
+            "{{\"time\":\"2026-11-22T10:00:00Z\",\"client\":\"192.0.2.1\",\"target\":\"/a\",\"route\":\"all\"{reason}}}\n"
+        )
+    };
+    let reason = |reason: &str| line(&format!(",\"reason\":\"{reason}\""));
+    let lines = [reason("cors-preflight"), reason("cors-refused"), reason("request-too-large"), line(""), line("")];
+    std::fs::write(&own, lines.concat()).unwrap();
+    let line = |method: &str, origin: &str| format!("{{\"t\":1,\"m\":\"{method}\",\"p\":\"/a\",\"o\":\"{origin}\"}}\n");
+    let (shop, evil) = ("https://shop.example", "https://evil.example");
+    let lines = [line("OPTIONS", shop), line("GET", evil), line("GET", shop), line("OPTIONS", "-")];
+    std::fs::write(&mapped, lines.concat()).unwrap();
+
+    let counts = |arguments: &[&str]| {
+        let outcome = simulate_json(arguments)["configurations"][0].clone();
+        let counts = ["requests", "denied", "answered", "undetermined"].map(|name| outcome[name].as_u64().unwrap());
+        (counts, outcome["notes"].to_string())
+    };
+    let (requests, notes) = counts(&[text(&config), text(&combined)]);
+    assert_eq!(requests, [3, 0, 0, 2], "the preflight and the inner route are unknown");
+    for note in [
+        "OPTIONS requests may be preflights",
+        "refusals by `RequestSize` are not simulated",
+        "`RemoteAddr=10.0.0.0/8` reads parts of requests that the log lacks",
+    ] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let (requests, notes) = counts(&[text(&config), text(&own)]);
+    assert_eq!(requests, [5, 1, 3, 0]);
+    for note in ["refusals by CORS are taken from the log", "refusals by `RequestSize` are taken from the log"] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let map = "time=t,method=m,path=p,header.Origin=o";
+    let yaml = yaml.replace("key-resolver: ip", "key-resolver: path");
+    std::fs::write(&config, &yaml).unwrap();
+    let (requests, _) = counts(&[text(&config), text(&mapped), "--map", map]);
+    assert_eq!(requests, [4, 1, 1, 1], "an OPTIONS request without `Origin` is no preflight");
+    let map = "time=t,method=m,path=p,header.Origin=o,header.Access-Control-Request-Method=acrm";
+    let (requests, notes) = counts(&[text(&config), text(&mapped), "--map", map]);
+    assert_eq!(requests, [4, 1, 2, 0], "OPTIONS is no allowed method");
+    assert!(!notes.contains("OPTIONS"), "{notes}");
+}
+
+#[test]
 fn mistakes_have_clear_messages() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

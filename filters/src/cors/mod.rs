@@ -52,7 +52,7 @@ use tower::{Layer, Service};
 
 pub(crate) use self::headers::PolicyHeadersAdded;
 pub use self::headers::{PolicyHeaders, PolicyHeadersFuture, PolicyHeadersLayer};
-pub use self::policy::{Policy, PolicyError, Settings, Verdict};
+pub use self::policy::{Policy, PolicyError, Refusal, Settings, Verdict};
 
 use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;

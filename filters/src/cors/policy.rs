@@ -86,6 +86,17 @@ pub enum Verdict {
     Denied(Arc<HeaderMap>),
 }
 
+/// The part of a request that a policy refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The origin.
+    Origin,
+    /// The method, or the one that a preflight names.
+    Method,
+    /// The header fields that a preflight names.
+    Headers,
+}
+
 // === impl Policy ===
 
 impl Policy {
@@ -175,6 +186,19 @@ impl Policy {
             },
             _ => denied(),
         }
+    }
+
+    /// Returns the part of `request` that the policy refuses, if [`evaluate`](Self::evaluate) denies it.
+    #[must_use]
+    pub fn refusal<B>(&self, request: &Request<B>) -> Refusal {
+        let headers = request.headers();
+        if !headers.get(ORIGIN).and_then(|origin| origin.to_str().ok()).is_some_and(|text| self.allows_origin(text)) {
+            return Refusal::Origin;
+        }
+        let preflight_method =
+            headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| request.method() == Method::OPTIONS);
+        let method = preflight_method.map_or(request.method().as_str().as_bytes(), HeaderValue::as_bytes);
+        if self.allows_method(method) { Refusal::Headers } else { Refusal::Method }
     }
 
     fn allows_origin(&self, origin: &str) -> bool {

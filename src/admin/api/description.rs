@@ -120,6 +120,16 @@ impl Operation {
                 json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 10}),
             )
             .or(&[(400, "Invalid query parameter")]),
+            Self::Explain => object(
+                "explain",
+                "Dry run of a request: route, filters, keys with their state, and the request to the upstream",
+                &["passed-over"],
+            )
+            .with("method", "Method", json!({"type": "string", "default": "GET"}))
+            .with("url", "Path with query, or URL", json!({"type": "string", "default": "/"}))
+            .with("header", "Header field as `Name: value`", json!({"type": "array", "items": {"type": "string"}}))
+            .with("peer", "Address of the peer", json!({"type": "string", "default": "127.0.0.1"}))
+            .or(&[(400, "Invalid query parameter")]),
             Self::Config => object(
                 "config",
                 "File, hash, time and warnings of the running configuration",

@@ -8,14 +8,14 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
-use tollgate_limiter::verdict::{RuleVerdict, Source};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// Store of a limiter's buckets.
-pub(super) enum BucketStore {
+pub(in crate::admin) enum BucketStore {
     Memory(Arc<MemoryStore>),
     Redis(RedisStore),
 }
@@ -28,13 +28,35 @@ pub(super) struct Reading {
     pub(super) reset_after: Duration,
 }
 
+/// State of a key for a request.
+pub(in crate::admin) struct Probe {
+    /// Remaining tokens.
+    pub(in crate::admin) remaining: u64,
+    /// Time until all tokens are back.
+    pub(in crate::admin) reset_after: Duration,
+    /// True if the rule would not admit the request.
+    pub(in crate::admin) is_exceeded: bool,
+    /// Time until it would; `None` if it would now, or never does.
+    pub(in crate::admin) retry_after: Option<Duration>,
+}
+
 impl BucketStore {
     /// Returns the store of `limiter`.
     pub(super) fn of(limiter: &RateLimiter, config: &Config, state: &AdminState) -> Result<Self, LimitsError> {
+        Self::at(limiter.store, limiter.atomicity != Atomicity::Script, config, state)
+    }
+
+    /// Returns the store of a limiter with `kind`, under `atomicity: lock` if `is_locked`.
+    pub(in crate::admin) fn at(
+        kind: Option<StoreKind>,
+        is_locked: bool,
+        config: &Config,
+        state: &AdminState,
+    ) -> Result<Self, LimitsError> {
         let memory = state.stores.memory();
-        let redis = match (limiter.store, &config.redis) {
+        let redis = match (kind, &config.redis) {
             (Some(StoreKind::Memory), _) | (_, None) => return Ok(Self::Memory(Arc::clone(memory))),
-            _ if limiter.atomicity != Atomicity::Script => return Err(LimitsError::Locked),
+            _ if is_locked => return Err(LimitsError::Locked),
             (_, Some(redis)) => redis,
         };
         let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
@@ -82,6 +104,37 @@ impl BucketStore {
                 readings
             }
         }
+    }
+
+    /// Returns the state of `key` for a request of `cost` tokens. Consumes nothing.
+    pub(in crate::admin) async fn probe(
+        &self,
+        key: BucketKey<'_>,
+        rule: &Rule,
+        cost: u64,
+    ) -> Result<Probe, LimitsError> {
+        if let Self::Memory(store) = self {
+            let verdict = store.probe(Check { key, rule, cost });
+            let (remaining, reset_after) = self.read(key, rule).await?;
+            let is_exceeded = verdict.outcome != Outcome::Allowed;
+            let retry_after =
+                if let Outcome::Denied { retry_after } = verdict.outcome { Some(retry_after) } else { None };
+            return Ok(Probe { remaining, reset_after, is_exceeded, retry_after });
+        }
+        let (remaining, reset_after) = self.read(key, rule).await?;
+        let is_exceeded = cost > remaining;
+        let can_pass = is_exceeded && cost <= rule.capacity();
+        // The script tells the time only if it denies the request, which would count. A bucket refills steadily; the
+        // tokens of other rules are back when all are.
+        let retry_after = can_pass.then(|| match rule {
+            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
+                let spare = u128::from(bucket.burst_capacity() - cost);
+                let spare_us = spare * bucket.period().as_micros() / u128::from(bucket.replenish_rate().max(1));
+                reset_after.saturating_sub(Duration::from_micros(u64::try_from(spare_us).unwrap_or(u64::MAX)))
+            }
+            _ => reset_after,
+        });
+        Ok(Probe { remaining, reset_after, is_exceeded, retry_after })
     }
 
     /// Returns the remaining tokens, the time until the bucket is full, and the time of the reading in microseconds.

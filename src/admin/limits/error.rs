@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
-pub(super) enum LimitsError {
+pub(in crate::admin) enum LimitsError {
     #[error("unknown route `{0}`")]
     NoRoute(String),
     #[error("route `{0}` has no rules")]

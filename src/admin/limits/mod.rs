@@ -15,7 +15,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::batch::Batch;
-use self::bucket_store::BucketStore;
+pub(super) use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::BODY_TIMEOUT;

@@ -50,6 +50,8 @@ pub struct Logged {
     pub route: Option<String>,
     /// Verdict of the limiters.
     pub verdict: Option<LoggedVerdict>,
+    /// Reason of a response that the gateway made.
+    pub reason: Option<String>,
     /// Keys by rule.
     pub keys: Vec<(String, String)>,
 }

@@ -39,6 +39,7 @@ pub(super) struct Fields {
     headers: Vec<(http::HeaderName, HeaderValue)>,
     route: Option<String>,
     verdict: Option<LoggedVerdict>,
+    reason: Option<String>,
     rule: Option<String>,
     key: Option<String>,
     keys: Vec<(String, String)>,
@@ -78,6 +79,7 @@ impl Fields {
             Slot::ReceivedBytes => self.received_bytes = whole(&value),
             Slot::Route => self.route = text(&value).map(Cow::into_owned),
             Slot::Verdict => self.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
+            Slot::Reason => self.reason = text(&value).map(Cow::into_owned),
             Slot::Rule => self.rule = text(&value).map(Cow::into_owned),
             Slot::Key => self.key = text(&value).map(Cow::into_owned),
             Slot::Keys => {
@@ -135,7 +137,7 @@ impl Fields {
             status: self.status,
             received_bytes: self.received_bytes,
             headers: self.headers,
-            logged: Logged { route: self.route, verdict: self.verdict, keys },
+            logged: Logged { route: self.route, verdict: self.verdict, reason: self.reason, keys },
         }))
     }
 }

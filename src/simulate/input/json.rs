@@ -61,9 +61,11 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        // Lines of one logger mostly have their fields in one order.
+        let mut expected = 0;
         while let Some(Name(name)) = access.next_key()? {
-            let path = |field: &str| field.strip_prefix(self.prefix).is_some_and(|rest| rest == name);
-            if let Some((_, slot)) = self.map.fields.iter().find(|(field, _)| path(field)) {
+            if let Some((position, slot)) = self.map.find(self.prefix, &name, expected) {
+                expected = position + 1;
                 let value = access.next_value_seed(Any)?;
                 if value != Value::Other
                     && let Err(error) = self.fields.set(slot, value)

@@ -32,6 +32,8 @@ pub enum Slot {
     Route,
     /// Verdict.
     Verdict,
+    /// Reason of a response of the gateway.
+    Reason,
     /// Rule.
     Rule,
     /// Key.
@@ -89,6 +91,7 @@ impl Default for Map {
             ("target", Slot::Target),
             ("host", Slot::Host),
             ("status", Slot::Status),
+            ("reason", Slot::Reason),
             ("received_bytes", Slot::ReceivedBytes),
             ("route", Slot::Route),
             ("verdict", Slot::Verdict),
@@ -125,6 +128,18 @@ impl Map {
             return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
         }
         Ok(Self { fields, is_own: false })
+    }
+
+    /// Returns the position and the slot of the field `name` of the object with the path `prefix`. The search starts at
+    /// `expected`.
+    pub(super) fn find(&self, prefix: &str, name: &str, expected: usize) -> Option<(usize, &Slot)> {
+        let is_named = |(_, (field, _)): &(usize, &(String, Slot))| {
+            field.len() == prefix.len() + name.len() && field.ends_with(name) && field.starts_with(prefix)
+        };
+        let (before, after) = self.fields.split_at(expected.min(self.fields.len()));
+        let mut fields = after.iter().enumerate().map(|(at, field)| (at + before.len(), field));
+        let found = fields.find(is_named).or_else(|| before.iter().enumerate().find(is_named));
+        found.map(|(position, (_, slot))| (position, slot))
     }
 
     /// True for the fields of our own log.

@@ -76,6 +76,10 @@ pub struct Definition {
     pub masked_predicates: Vec<String>,
     /// The filters, with values masked that may be secrets.
     pub masked_filters: Vec<String>,
+    /// The named arguments of each filter; empty for the short form.
+    pub arguments: Vec<Vec<(String, String)>>,
+    /// The named arguments of each filter, with values masked that may be secrets.
+    pub masked_arguments: Vec<Vec<(String, String)>>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
 }

@@ -153,6 +153,8 @@ impl RouteReader<'_> {
         note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
         let masked_filters = merged.iter().map(|listed| listed.spec.masked_text()).collect();
+        let arguments = merged.iter().map(|listed| listed.spec.named_arguments()).collect();
+        let masked_arguments = merged.iter().map(|listed| listed.spec.masked_arguments()).collect();
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
         let route = Route {
@@ -171,6 +173,8 @@ impl RouteReader<'_> {
                 predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
                 masked_predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
                 masked_filters,
+                arguments,
+                masked_arguments,
                 filters: texts,
                 metadata: BTreeMap::new(),
             },

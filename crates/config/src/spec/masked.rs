@@ -50,6 +50,19 @@ impl Spec {
         }
     }
 
+    /// Returns the named arguments with their values.
+    pub(crate) fn named_arguments(&self) -> Vec<(String, String)> {
+        self.args.iter().filter_map(|arg| Some((arg.name.clone()?, arg.value.clone()))).collect()
+    }
+
+    /// Returns the named arguments as [`masked_text`](Self::masked_text) shows them.
+    pub(crate) fn masked_arguments(&self) -> Vec<(String, String)> {
+        let masked = self.args.iter().enumerate().map(|(at, arg)| masked(arg, self.secret(at, arg)));
+        masked
+            .filter_map(|text| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
+            .collect()
+    }
+
     fn secret(&self, position: usize, arg: &Arg) -> Secret {
         let filter = canonical(&self.name);
         let name = arg.name.as_deref().map(canonical);

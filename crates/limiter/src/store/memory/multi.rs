@@ -64,6 +64,14 @@ impl MemoryStore {
         verdict.map_or_else(|| Verdict::uncounted(Outcome::Allowed), |verdict| Verdict { order, ..verdict })
     }
 
+    /// Returns the verdict on a request without consuming.
+    #[must_use]
+    pub fn probe(&self, check: Check<'_>) -> RuleVerdict {
+        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
+        by_algorithm!(check.rule, rule => self.peek(&mut guards, location, rule, now, check.cost))
+    }
+
     /// Decides checks with known locations, for the fallback of another store.
     #[cfg(feature = "redis")]
     pub(crate) fn decide_located(&self, checks: &[(KeyLocation, Rule, u64)]) -> Verdict {

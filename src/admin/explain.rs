@@ -1,0 +1,123 @@
+//! `/api/explain`: dry run of a request through the running configuration, with the state of its keys and upstream.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use thiserror::Error;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::redis::RedisPlans;
+
+use crate::admin::limits::BucketStore;
+use crate::admin::query::parameters;
+use crate::admin::reply::{json, problem};
+use crate::admin::state::AdminState;
+use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
+use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
+use crate::telemetry::key_display;
+use tollgate_config::{Config, Filter, Route, Target};
+
+/// Error of a query.
+#[derive(Debug, Error)]
+enum QueryError {
+    #[error("unknown query parameter `{0}`; use method, url, header or peer")]
+    Parameter(String),
+    #[error("`peer` must be an IP address, got `{0}`")]
+    Peer(String),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+/// Returns the dry run of the request that `query` describes. Values of the configuration that may be secrets are masked.
+pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<Bytes>> {
+    let request = match parse(query) {
+        Ok(request) => request,
+        Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    let config = state.config.load_full();
+    let plans = |hash: &str, cache: Duration| -> Option<Arc<dyn PlanSource>> {
+        let redis = config.redis.as_ref()?;
+        let plans = RedisPlans::new(state.stores.redis_client()?, hash.to_owned(), cache);
+        Some(Arc::new(plans.hash_keys(redis.hash_keys)))
+    };
+    let mut explanation = dry_run(&config, request, Circumstances { plans: &plans, masks: true }).await;
+    if let Some(matched) = &mut explanation.route {
+        for counted in matched.filters.iter_mut().flat_map(|filter| &mut filter.counted) {
+            counted.live = limit(counted, &config, state).await;
+            if key_display::is_hashed() {
+                counted.key_id = key_display::shown(counted.key_id.as_bytes()).into_owned();
+                counted.redis_keys.clear();
+            }
+        }
+        matched.live = config.routes.iter().find(|route| *route.id == *matched.id).map(|route| live(route, state));
+    }
+    json(StatusCode::OK, &serde_json::to_value(&explanation).unwrap_or_default())
+}
+
+/// Reads a request; `GET /` from 127.0.0.1 without parameters.
+fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
+    let (mut method, mut url, mut fields, mut peer) = ("GET".to_owned(), "/".to_owned(), Vec::new(), None);
+    for (name, value) in parameters(query) {
+        match name.as_str() {
+            "method" => method = value,
+            "url" => url = value,
+            "header" => fields.push(value),
+            "peer" => peer = Some(value.parse::<IpAddr>().map_err(|_| QueryError::Peer(value))?),
+            _ => return Err(QueryError::Parameter(name)),
+        }
+    }
+    let request = DryRunRequest::new(&method, &url, &fields)?;
+    Ok(DryRunRequest { peer: peer.unwrap_or(request.peer), ..request })
+}
+
+/// Reads the state of a key; `None` for keys of other filters than rate limiters.
+async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Option<LiveLimit> {
+    let bucket = counted.bucket.as_ref()?;
+    let capacity = bucket.rule.capacity();
+    let key = BucketKey { scope: &counted.scope, id: &bucket.key_id };
+    let read = match BucketStore::at(bucket.store, bucket.is_locked, config, state) {
+        Ok(store) => store.probe(key, &bucket.rule, counted.cost).await,
+        Err(error) => Err(error),
+    };
+    let ms = |duration: Duration| u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+    Some(match read {
+        Ok(probe) => LiveLimit {
+            remaining: Some(probe.remaining),
+            capacity,
+            is_exceeded: probe.is_exceeded,
+            retry_after_ms: probe.retry_after.map(ms),
+            reset_after_ms: Some(ms(probe.reset_after)),
+            problem: None,
+        },
+        Err(error) => LiveLimit { capacity, problem: Some(error.to_string()), ..LiveLimit::default() },
+    })
+}
+
+/// Returns the state of the upstream and of the circuit breakers of `route`.
+fn live(route: &Route, state: &AdminState) -> LiveRoute {
+    let name = if let Target::Balanced { upstream, .. } = &route.uri { &*upstream.name } else { "" };
+    let upstream = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == *name);
+    let endpoints = upstream.iter().flat_map(|upstream| upstream.states()).map(|(endpoint, state)| LiveEndpoint {
+        endpoint: endpoint.to_string(),
+        state: state.as_str().to_owned(),
+        in_flight: u64::from(endpoint.in_flight()),
+    });
+    let names: Vec<&str> = route
+        .filters
+        .iter()
+        .filter_map(|filter| match filter {
+            Filter::CircuitBreaker(breaker) => Some(breaker.name.as_deref().unwrap_or(&route.id)),
+            _ => None,
+        })
+        .collect();
+    let breakers = state.stores.circuit_breakers().all();
+    let breakers = breakers
+        .iter()
+        .filter(|breaker| names.contains(&&**breaker.name()))
+        .map(|breaker| LiveBreaker { name: breaker.name().to_string(), state: breaker.state().as_str().to_owned() });
+    LiveRoute { endpoints: endpoints.collect(), breakers: breakers.collect() }
+}

@@ -1,0 +1,216 @@
+//! Results of dry runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tollgate_limiter::rule::Rule;
+
+use tollgate_config::StoreKind;
+
+/// Result of a dry run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Explanation {
+    /// Reason if the request is refused before routing. The other fields are empty then.
+    pub refused: Option<String>,
+    /// Routes that were tried before and do not match.
+    pub passed_over: Vec<SkippedRoute>,
+    /// Route that matches; without one the response is 404.
+    pub route: Option<MatchedRoute>,
+    /// Judgement of a request with an `Origin` field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cors: Option<CorsJudgement>,
+}
+
+/// Route that does not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SkippedRoute {
+    /// Id of the route.
+    pub route: String,
+    /// First predicate that does not match, as in the file.
+    pub predicate: String,
+    /// Value that the predicate examined.
+    pub seen: String,
+}
+
+/// Judgement of the CORS policy on a request with an `Origin` field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CorsJudgement {
+    /// Path pattern of the policy; `None` if the path has none, so that browsers deny scripts of other origins.
+    pub policy: Option<String>,
+    /// Verdict.
+    pub verdict: CorsVerdict,
+    /// Header fields that the response gets, `Vary` excluded.
+    pub headers: BTreeMap<String, Vec<String>>,
+}
+
+/// Verdict of a CORS policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CorsVerdict {
+    /// The path has no policy: the request passes, and its response has no CORS fields.
+    NoPolicy,
+    /// The request passes.
+    Allowed,
+    /// The request is a preflight, answered with 200 before the filters.
+    Preflight,
+    /// The origin is refused: 403 before the filters.
+    RefusedOrigin,
+    /// The method is refused: 403 before the filters.
+    RefusedMethod,
+    /// The header fields that a preflight names are refused: 403 before the filters.
+    RefusedHeaders,
+}
+
+/// Route that matches, and the effect of its filters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MatchedRoute {
+    /// Id of the route.
+    pub id: String,
+    /// `uri`, as in the file.
+    pub uri: String,
+    /// Predicates, as in the file.
+    pub predicates: Vec<String>,
+    /// URI template variables of `Path` and `Host` patterns.
+    pub variables: BTreeMap<String, String>,
+    /// Filters in the order of execution, default filters included.
+    pub filters: Vec<FilterTrace>,
+    /// Request to the upstream; `None` if the gateway responds.
+    pub forwarded: Option<ForwardedRequest>,
+    /// Response of a filter or of the CORS policy.
+    pub answered: Option<LocalResponse>,
+    /// State of the upstream and of circuit breakers in a running gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveRoute>,
+}
+
+/// Filter, and the keys that it counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FilterTrace {
+    /// Filter, as in the file.
+    pub filter: String,
+    /// Named arguments with their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<(String, String)>,
+    /// Keys under which a limiter or counter counts the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<CountedKey>,
+}
+
+/// [`CountedKey::rule`] of a `RequestCounter`.
+pub(super) const REQUEST_COUNTER: &str = "request counter";
+
+/// Key under which one rule or counter counts the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CountedKey {
+    /// Rule in a few words.
+    pub rule: String,
+    /// Scope, which separates the buckets of different rules.
+    pub scope: String,
+    /// Key id of the request.
+    pub key_id: String,
+    /// Tokens that the request costs.
+    pub cost: u64,
+    /// True if the rule is only observed for this key: it denies nothing.
+    pub observed: bool,
+    /// Keys in Redis; empty if counts are kept in memory.
+    pub redis_keys: Vec<String>,
+    /// State of the key in a running gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveLimit>,
+    /// Bucket of a rate limiter, to read its state.
+    #[serde(skip)]
+    pub bucket: Option<Bucket>,
+}
+
+/// Bucket of a key under a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Key id.
+    pub key_id: Box<[u8]>,
+    /// The rule.
+    pub rule: Rule,
+    /// `store` of the limiter.
+    pub store: Option<StoreKind>,
+    /// True with `atomicity: lock`.
+    pub is_locked: bool,
+}
+
+/// State of a key under a rule in a running gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveLimit {
+    /// Remaining tokens; `None` if they cannot be read.
+    pub remaining: Option<u64>,
+    /// Largest number of tokens.
+    pub capacity: u64,
+    /// True if the rule would not admit the request now.
+    pub is_exceeded: bool,
+    /// Time until it would, in milliseconds, rounded up; `None` if it would now or never does. In Redis, an upper bound
+    /// under rules with sliding windows or turns.
+    pub retry_after_ms: Option<u64>,
+    /// Time until all tokens are back, in milliseconds.
+    pub reset_after_ms: Option<u64>,
+    /// Reason if the state cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// State of a route's upstream and circuit breakers in a running gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveRoute {
+    /// Endpoints of an `lb://` target; empty for others.
+    pub endpoints: Vec<LiveEndpoint>,
+    /// Circuit breakers of the route's filters that were used.
+    pub breakers: Vec<LiveBreaker>,
+}
+
+/// Endpoint of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveEndpoint {
+    /// Address.
+    pub endpoint: String,
+    /// `up`, `down` or `ejected`.
+    pub state: String,
+    /// Requests in flight.
+    pub in_flight: u64,
+}
+
+/// Circuit breaker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveBreaker {
+    /// Name.
+    pub name: String,
+    /// State, as in metrics.
+    pub state: String,
+}
+
+/// Request to an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ForwardedRequest {
+    /// Method.
+    pub method: String,
+    /// URL.
+    pub url: String,
+    /// Header fields by name, each with its values in order.
+    pub headers: BTreeMap<String, Vec<String>>,
+}
+
+/// Response of the gateway itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LocalResponse {
+    /// Status code.
+    pub status: u16,
+    /// Reason code, as in the access log.
+    pub reason: String,
+}
