@@ -64,6 +64,7 @@ mod soak;
 mod spring_files;
 mod spring_properties;
 mod startup;
+mod steering;
 mod streaming;
 mod support;
 mod timeouts;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::admin::api::Operation;
+use crate::admin::body::ExpiresIn;
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -145,6 +146,16 @@ impl Operation {
             }
             Self::Upstreams => list("listUpstreams", "Upstreams with their endpoints", &["name", "endpoints"]),
             Self::Breakers => list("listBreakers", "Circuit breakers with their states", &["name", "state", "calls"]),
+            Self::Drain => object("drainEndpoint", "Drains an endpoint for a while: it gets no new request", &["name", "endpoints"])
+                .sends(json!({"type": "object", "required": ["expires-in"], "properties": {"expires-in": ExpiresIn::schema(), "allow-last": {"type": "boolean"}}, "additionalProperties": false}))
+                .or(&[(404, "Unknown upstream or endpoint"), (409, "No other endpoint gets requests")]),
+            Self::EndDrain => object("endDrain", "Ends the draining of an endpoint", &["name", "endpoints"])
+                .or(&[(404, "Unknown upstream or endpoint")]),
+            Self::ForceBreaker => object("forceBreaker", "Forces the state of a circuit breaker for a while", &["name", "state", "calls"])
+                .sends(json!({"type": "object", "required": ["state", "expires-in"], "properties": {"state": {"enum": ["open", "closed"]}, "expires-in": ExpiresIn::schema()}, "additionalProperties": false}))
+                .or(&[(404, "Unknown circuit breaker")]),
+            Self::EndForce => object("endForcedState", "Ends the forced state of a circuit breaker", &["name", "state", "calls"])
+                .or(&[(404, "Unknown circuit breaker")]),
             Self::Index => object("actuator", "Spring Boot's list of endpoints", &["_links"]),
             Self::GatewayIndex => list("gateway", "Spring's list of gateway endpoints", &["href", "methods"]),
             Self::Routes => list("listRoutes", "Routes in effect, in matching order", &["route_id", "uri"]),
@@ -167,6 +178,11 @@ impl Description {
     fn with(mut self, name: &'static str, meaning: &'static str, schema: Value) -> Self {
         self.query.push((name, meaning, schema));
         self
+    }
+
+    /// Adds the schema of a body.
+    fn sends(self, schema: Value) -> Self {
+        Self { body: Some(schema), ..self }.or(&[(400, "Invalid body"), (408, "The body did not arrive in time")])
     }
 
     /// Adds statuses.
