@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROXY_CORE, LOAD_CORE = 0, 1
-PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy", "redis-server", "valgrind", "strace"]
+PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy", "redis-server", "valgrind", "strace", "nghttp2-client"]
 
 # limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from,
 # redis: whether they are counted there.
@@ -32,11 +32,14 @@ SCENARIOS = {
     "redis-allowed": {"limit": 1000, "keys": 100_000, "redis": True},
     "redis-denied": {"limit": 1, "keys": 10, "redis": True},
     "down100k": {"target": "/bytes/102400", "connections": 32},
+    "down1m": {"target": "/bytes/1048576", "connections": 16},
     "down10m": {"target": "/bytes/10485760", "connections": 8},
     "up100k": {"body": 102_400, "connections": 32},
     "up10m": {"body": 10_485_760, "connections": 8},
     "idle": {"idle": 2000},
 }
+# For bench/count alone, with h2load.
+HTTP2 = {"http2-down1m": {"target": "/bytes/1048576", "http2": True}}
 
 _started = []
 work = Path(tempfile.mkdtemp(prefix="tollgate-bench-"))
@@ -214,6 +217,8 @@ def _limits(rate):
 
 def load(port, scenario, *options):
     """Runs the load generator to its end and returns what it counted."""
+    if scenario.get("http2"):
+        return _load_http2(port, scenario, *options)
     command = ["taskset", "-c", str(LOAD_CORE), work / "loadgen", str(port), *map(str, options)]
     for flag, key in (("-k", "keys"), ("-b", "body"), ("-p", "target")):
         if key in scenario:
@@ -222,6 +227,15 @@ def load(port, scenario, *options):
     if done.returncode:
         sys.exit(f"bench: the load generator failed: {done.stderr}")
     return json.loads(done.stdout)
+
+
+def _load_http2(port, scenario, *options):
+    """Sends `-n` requests over `-c` HTTP/2 connections with h2load, one at a time on each, and returns what failed."""
+    url = f"http://127.0.0.1:{port}{scenario['target']}"
+    command = ["taskset", "-c", str(LOAD_CORE), "h2load", *map(str, options), "-m", "1", url]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    found = re.search(r"^status codes: (\d+) 2xx", done.stdout, re.M)
+    return {"failed": options[options.index("-n") + 1] - (int(found[1]) if found else 0)}
 
 
 def family(pid):

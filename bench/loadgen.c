@@ -1,6 +1,7 @@
 // A closed-loop HTTP/1.1 load generator: every connection sends its next request when its last is answered.
-//   loadgen PORT [-c connections] [-t seconds] [-n requests] [-p target] [-b body bytes] [-k keys] [-s seed] [-i idle]
+//   loadgen PORT [-c connections] [-t seconds] [-n requests] [-p target] [-b body bytes] [-k keys] [-h hot] [-s seed] [-i idle]
 // -k draws the header x-key, 16 hex digits, out of so many ids for each request; -b makes it a POST with such a body.
+// -h N gives half of the requests one of N further ids; the denials of each are printed as "hot", by id.
 // -i N opens N connections instead, makes one request on each, prints `ready`, and holds them until standard input ends.
 // After -t seconds or -n requests no request begins; those under way are finished, so every one is counted whole.
 // Prints one JSON object. An answer must carry Content-Length; one that does not is counted as failed.
@@ -19,10 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 256 << 10, HEAD = 4096, GRACE_SECS = 10 };
+enum { BUFFER = 256 << 10, HEAD = 4096, GRACE_SECS = 10, MOST_HOT = 16 };
 
 struct conn {
     int fd, blocked, busy, closing, status;
+    int hot;                    // number of its hot id, or -1
     size_t sent;                // request head bytes written
     long long body_left;        // request body bytes still to write
     long long answer_left;      // answer body bytes still to read; -1 while its head is incomplete
@@ -36,6 +38,8 @@ static char request[512], *buffer;
 static size_t request_len;
 static int key_at;
 static long long body, keys;
+static int hot;
+static uint64_t hot_denied[MOST_HOT];
 static uint64_t seed = 88172645463325252ull, issued, answered, ok, denied, failed, reconnects;
 
 static double now(void) {
@@ -63,10 +67,16 @@ static void redial(struct conn *c) {
     watch(c, EPOLL_CTL_ADD, EPOLLIN);
 }
 
-static void draw_key(char *at) {
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    uint64_t id = (seed % keys + 1) * 0x9E3779B97F4A7C15ull;
+static void write_key(char *at, uint64_t number) {
+    uint64_t id = number * 0x9E3779B97F4A7C15ull;
     for (int i = 0; i < 16; i++) at[i] = "0123456789abcdef"[id >> (60 - 4 * i) & 15];
+}
+
+// Hot ids have the numbers after the others.
+static void draw_key(struct conn *c) {
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    c->hot = hot && seed >> 63 ? (int)((seed >> 32 & 0x7fffffff) % hot) : -1;
+    write_key(c->request + key_at, c->hot < 0 ? seed % keys + 1 : (uint64_t)(keys + 1 + c->hot));
 }
 
 // Writes what is left of the request: -1 when the connection is gone.
@@ -92,7 +102,8 @@ static int write_request(struct conn *c) {
 }
 
 static int begin(struct conn *c) {
-    if (keys) draw_key(c->request + key_at);
+    c->hot = -1;
+    if (keys) draw_key(c);
     c->sent = c->have = c->closing = 0;
     c->body_left = body;
     c->answer_left = -1;
@@ -134,6 +145,7 @@ static void on_event(struct conn *c, int events) {
     if (done == 0) return;
     if (done < 0 && c->busy) failed++;
     if (done > 0) answered++, *(c->status / 100 == 2 ? &ok : c->status == 429 ? &denied : &failed) += 1;
+    if (done > 0 && c->status == 429 && c->hot >= 0) hot_denied[c->hot]++;
     c->busy = 0;
     if (done < 0 || c->closing || c->body_left > 0) redial(c);
 }
@@ -177,17 +189,19 @@ int main(int argc, char **argv) {
     double secs = 1e9;
     uint64_t limit = UINT64_MAX;
     const char *target = "/";
-    while ((option = getopt(argc, argv, "c:t:n:p:b:k:s:i:")) != -1) switch (option) {
+    while ((option = getopt(argc, argv, "c:t:n:p:b:k:h:s:i:")) != -1) switch (option) {
         case 'c': count = atoi(optarg); break;
         case 't': secs = atof(optarg); break;
         case 'n': limit = strtoull(optarg, 0, 10); break;
         case 'p': target = optarg; break;
         case 'b': body = atoll(optarg); break;
         case 'k': keys = atoll(optarg); break;
+        case 'h': hot = atoi(optarg); break;
         case 's': seed ^= strtoull(optarg, 0, 10) * 0x9E3779B97F4A7C15ull; break;
         case 'i': idle = atoi(optarg); break;
         default: return 2;
     }
+    if (hot < 0 || hot > MOST_HOT || (hot && !keys)) return fprintf(stderr, "loadgen: -h takes up to %d, with -k\n", MOST_HOT), 2;
     if (optind != argc - 1) return fprintf(stderr, "usage: loadgen PORT [options]\n"), 2;
     proxy.sin_port = htons(atoi(argv[optind]));
     proxy.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -200,6 +214,9 @@ int main(int argc, char **argv) {
     if (idle) return hold_idle(idle), 0;
     ep = epoll_create1(0);
     double took = drive(count, secs, limit);
-    printf("{\"requests\": %lu, \"secs\": %.4f, \"ok\": %lu, \"denied\": %lu, \"failed\": %lu, \"reconnects\": %lu}\n", answered, took, ok, denied, failed, reconnects);
+    printf("{\"requests\": %lu, \"secs\": %.4f, \"ok\": %lu, \"denied\": %lu, \"failed\": %lu, \"reconnects\": %lu", answered, took, ok, denied, failed, reconnects);
+    char id[17] = "";
+    for (int i = 0; i < hot; i++) write_key(id, keys + 1 + i), printf("%s\"%s\": %lu", i ? ", " : ", \"hot\": {", id, hot_denied[i]);
+    puts(hot ? "}}" : "}");
     return 0;
 }

@@ -1,14 +1,18 @@
-//! `/api/breakers`: circuit breakers with their states.
+//! `/api/breakers`: circuit breakers with their states, and states that an operator forces.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use humantime::format_duration;
+use hyper::body::Incoming;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tollgate_filters::circuit_breaker::{Breaker, CallKind};
+use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState};
 
-use crate::admin::reply::json;
+use crate::admin::body::{self, ExpiresIn};
+use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
 
 /// Returns every circuit breaker of a route.
@@ -21,12 +25,67 @@ pub(super) fn describe_all(state: &AdminState) -> Value {
     state.stores.circuit_breakers().all().iter().map(describe).collect()
 }
 
+/// Body of a forced state.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Force {
+    state: Forced,
+    expires_in: ExpiresIn,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Forced {
+    Open,
+    Closed,
+}
+
+/// Forces the state of the breaker `name` for a while.
+pub(super) async fn force(body: Incoming, name: &str, state: &AdminState) -> Response<Full<Bytes>> {
+    let expected = "{\"state\": \"open\" or \"closed\", \"expires-in\": \"15m\"}";
+    let Force { state: forced, expires_in: ExpiresIn(time) } = match body::read(body, expected).await {
+        Ok(force) => force,
+        Err(error) => return error.response(),
+    };
+    let forced = match forced {
+        Forced::Open => ForcedState::Open,
+        Forced::Closed => ForcedState::Closed,
+    };
+    change(name, state, |breaker| {
+        breaker.force(forced, time);
+        format!("circuit breaker {name} forced {} for {}", breaker.state().as_str(), format_duration(time))
+    })
+}
+
+/// Ends the forced state of the breaker `name`.
+pub(super) fn end_force(name: &str, state: &AdminState) -> Response<Full<Bytes>> {
+    change(name, state, |breaker| {
+        breaker.end_force();
+        format!("forced state of circuit breaker {name} ended")
+    })
+}
+
+fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Response<Full<Bytes>> {
+    match state.stores.circuit_breakers().all().into_iter().find(|breaker| **breaker.name() == *name) {
+        Some(breaker) => {
+            let applied = change(&breaker);
+            audited(json(StatusCode::OK, &describe(&breaker)), applied)
+        }
+        None => problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`")),
+    }
+}
+
 fn describe(breaker: &Arc<Breaker>) -> Value {
     let calls = CallKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), json!(breaker.calls(*kind))));
-    json!({
+    let forced = breaker.forced();
+    let mut described = json!({
         "name": &**breaker.name(),
         "state": breaker.state().as_str(),
         "failure-rate": breaker.failure_rate(),
         "calls": calls.collect::<Map<_, _>>(),
-    })
+    });
+    if let Some((_, time)) = forced {
+        described["forced-for-ms"] = json!(whole_millis(time));
+    }
+    described
 }

@@ -6,6 +6,7 @@
 mod access;
 mod actuator;
 mod api;
+mod body;
 mod breakers;
 mod config_state;
 mod connection;
@@ -89,7 +90,7 @@ async fn respond(
         Found::Endpoint(endpoint, values) => {
             let response = run(endpoint.operation, &values, request, state).await;
             if endpoint.access == Access::Write {
-                log_change(endpoint, client, &caller, response.status());
+                log_change(endpoint, client, &caller, &response);
             }
             response
         }
@@ -139,8 +140,14 @@ async fn run(
         Operation::Config => config_state::show(state),
         Operation::Reload => config_state::reload(state).await,
         Operation::Upstreams => upstreams::list(state),
+        Operation::Drain => upstreams::drain(request.into_body(), values, state).await,
+        Operation::EndDrain => upstreams::end_drain(values, state),
         Operation::Breakers => breakers::list(state),
-        Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management)),
+        Operation::ForceBreaker => breakers::force(request.into_body(), id, state).await,
+        Operation::EndForce => breakers::end_force(id, state),
+        Operation::OpenApi => {
+            reply::json(StatusCode::OK, &api::document(&config.management, !state.address.is_loopback()))
+        }
         // Answered by `respond`: its body is no buffer.
         Operation::Events => problem(StatusCode::NOT_FOUND, "no such endpoint"),
         Operation::Explain => explain::respond(request.uri().query().unwrap_or_default(), state).await,
@@ -149,7 +156,8 @@ async fn run(
 }
 
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.
-fn log_change(endpoint: &Endpoint, client: IpAddr, caller: &Caller, status: StatusCode) {
-    let (method, path) = (endpoint.method.as_str(), endpoint.template());
-    tracing::info!(%caller, %client, method, path, status = status.as_u16(), "change requested on the admin port");
+fn log_change(endpoint: &Endpoint, client: IpAddr, caller: &Caller, response: &Response<Full<Bytes>>) {
+    let (method, path, status) = (endpoint.method.as_str(), endpoint.template(), response.status().as_u16());
+    let change = response.extensions().get::<reply::Audit>().map(|audit| audit.0.as_str());
+    tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");
 }

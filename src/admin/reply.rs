@@ -1,5 +1,7 @@
 //! Responses of the admin port.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
@@ -10,6 +12,21 @@ use crate::admin::access::AccessError;
 
 /// Media type of problem details (RFC 9457).
 pub(super) const PROBLEM: &str = "application/problem+json";
+
+/// Description of an applied change, for the log.
+#[derive(Clone, Debug)]
+pub(super) struct Audit(pub(super) String);
+
+/// Adds the description of an applied change, which the log shows with the caller.
+pub(super) fn audited(mut response: Response<Full<Bytes>>, change: String) -> Response<Full<Bytes>> {
+    response.extensions_mut().insert(Audit(change));
+    response
+}
+
+/// Returns whole milliseconds, rounded up.
+pub(super) fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
 
 /// Returns a response of indented JSON.
 pub(super) fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {

@@ -1,4 +1,4 @@
-//! `/api/upstreams`: endpoints with their states.
+//! `/api/upstreams`: endpoints with their states, and their draining.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,11 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use humantime::format_duration;
+use hyper::body::Incoming;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::admin::reply::json;
+use crate::admin::body::{self, ExpiresIn};
+use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::upstream::balance::Upstream;
+use crate::upstream::balance::{DrainError, Upstream};
 
 /// Returns every upstream with its endpoints.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
@@ -22,9 +26,68 @@ pub(super) fn describe_all(state: &AdminState) -> Value {
     state.upstreams.all().iter().map(describe).collect()
 }
 
+/// Body of a drain.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Drain {
+    expires_in: ExpiresIn,
+    /// True if the last endpoint that gets requests may be drained.
+    #[serde(default)]
+    allow_last: bool,
+}
+
+/// Drains an endpoint for a while: `names` are the upstream and the endpoint.
+pub(super) async fn drain(body: Incoming, names: &[String], state: &AdminState) -> Response<Full<Bytes>> {
+    match body::read(body, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
+        Ok(Drain { expires_in: ExpiresIn(time), allow_last }) => change(names, state, |upstream, endpoint| {
+            upstream.drain(endpoint, time, allow_last)?;
+            Ok(format!("endpoint {endpoint} of {} drained for {}", upstream.name(), format_duration(time)))
+        }),
+        Err(error) => error.response(),
+    }
+}
+
+/// Ends the draining of an endpoint.
+pub(super) fn end_drain(names: &[String], state: &AdminState) -> Response<Full<Bytes>> {
+    change(names, state, |upstream, endpoint| {
+        upstream.end_drain(endpoint)?;
+        Ok(format!("draining of endpoint {endpoint} of {} ended", upstream.name()))
+    })
+}
+
+/// Applies `change` to the upstream and the endpoint of `names`.
+fn change(
+    names: &[String],
+    state: &AdminState,
+    change: impl FnOnce(&Arc<Upstream>, &str) -> Result<String, DrainError>,
+) -> Response<Full<Bytes>> {
+    let [name, endpoint] = names else { return problem(StatusCode::NOT_FOUND, "unknown endpoint") };
+    let Some(upstream) = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == **name) else {
+        return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`"));
+    };
+    match change(&upstream, endpoint) {
+        Ok(applied) => audited(json(StatusCode::OK, &describe(&upstream)), applied),
+        Err(DrainError::Unknown) => {
+            problem(StatusCode::NOT_FOUND, &format!("upstream `{name}` has no endpoint `{endpoint}`"))
+        }
+        Err(DrainError::Last) => problem(
+            StatusCode::CONFLICT,
+            &format!(
+                "no other endpoint of `{name}` gets requests: \"allow-last\": true drains the last one, and clients get 503"
+            ),
+        ),
+    }
+}
+
 fn describe(upstream: &Arc<Upstream>) -> Value {
     let endpoints = upstream.states().into_iter().map(|(endpoint, state)| {
-        json!({"endpoint": endpoint.to_string(), "state": state.as_str(), "in-flight": endpoint.in_flight()})
+        let drained_for = upstream.drained_for(&endpoint);
+        let mut described =
+            json!({"endpoint": endpoint.to_string(), "state": state.as_str(), "in-flight": endpoint.in_flight()});
+        if let Some(time) = drained_for {
+            described["drained-for-ms"] = json!(whole_millis(time));
+        }
+        described
     });
     let stats = upstream.stats();
     json!({

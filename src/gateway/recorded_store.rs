@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::Verdict;
+use tollgate_limiter::verdict::{StagedVerdict, Verdict};
 
 use crate::http::facts::limiter::{CheckedRule, StoreDecision};
 use crate::http::facts::report;
@@ -26,20 +26,28 @@ impl RecordedStore {
         let rule = known.map_or_else(|| check.key.scope.into(), |(_, name)| Arc::clone(name));
         CheckedRule { rule, key: check.key.id.into() }
     }
+
+    /// Returns a copy of the checks of each stage if the request is recorded.
+    fn all_checked<const N: usize>(&self, stages: [&[Check<'_>]; N]) -> Option<[Vec<CheckedRule>; N]> {
+        let mut checked = None;
+        report(|_| {
+            checked = Some(stages.map(|checks| checks.iter().map(|check| self.checked(check)).collect()));
+        });
+        checked
+    }
 }
 
 impl Store for RecordedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         match self.store.decide(checks) {
             Decision::Ready(verdict) => {
-                let checked = || checks.iter().map(|check| self.checked(check)).collect();
-                report(|facts| facts.limiter.decisions.push(decision(checked(), &verdict)));
+                if let Some([checked]) = self.all_checked([checks]) {
+                    report(|facts| facts.limiter.decisions.push(decision(checked, &verdict)));
+                }
                 Decision::Ready(verdict)
             }
             Decision::Pending(pending) => {
-                let mut checked = None;
-                report(|_| checked = Some(checks.iter().map(|check| self.checked(check)).collect()));
-                let Some(checked) = checked else { return Decision::Pending(pending) };
+                let Some([checked]) = self.all_checked([checks]) else { return Decision::Pending(pending) };
                 Decision::Pending(Box::pin(async move {
                     let verdict = pending.await;
                     report(|facts| facts.limiter.decisions.push(decision(checked, &verdict)));
@@ -49,9 +57,40 @@ impl Store for RecordedStore {
         }
     }
 
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        Some(match self.store.decide_staged(enforced, observed)? {
+            Decision::Ready(verdict) => {
+                if let Some(checked) = self.all_checked([enforced, observed]) {
+                    record_stages(checked, &verdict);
+                }
+                Decision::Ready(verdict)
+            }
+            Decision::Pending(pending) => {
+                let Some(checked) = self.all_checked([enforced, observed]) else {
+                    return Some(Decision::Pending(pending));
+                };
+                Decision::Pending(Box::pin(async move {
+                    let verdict = pending.await;
+                    record_stages(checked, &verdict);
+                    verdict
+                }))
+            }
+        })
+    }
+
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
         self.store.settle(check, more, counted_at_us);
     }
+}
+
+/// Records the decisions of one step as those of two: first the enforced rules, then the observed ones.
+fn record_stages([enforced, observed]: [Vec<CheckedRule>; 2], verdict: &StagedVerdict) {
+    report(|facts| {
+        facts.limiter.decisions.push(decision(enforced, &verdict.enforced));
+        if let Some(verdict) = &verdict.observed {
+            facts.limiter.decisions.push(decision(observed, verdict));
+        }
+    });
 }
 
 fn decision(checks: Vec<CheckedRule>, verdict: &Verdict) -> StoreDecision {

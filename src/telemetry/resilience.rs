@@ -81,6 +81,12 @@ impl Collector for BreakerCollector {
         });
         let help = "1 for the current state of a circuit breaker, 0 for others";
         family(&mut encoder, "tollgate_circuit_breaker_state", help, states)?;
+        let forced = self.0.iter().map(|breaker| {
+            let is_forced = breaker.forced().is_some();
+            ([("name", &**breaker.name())], ConstGauge::new(i64::from(is_forced)))
+        });
+        let help = "1 while an operator forces the state of a circuit breaker";
+        family(&mut encoder, "tollgate_circuit_breaker_forced", help, forced)?;
         let calls = self.0.iter().flat_map(|breaker| {
             CallKind::ALL.into_iter().map(|kind| {
                 let labels = [("name", &**breaker.name()), ("kind", kind.as_str())];

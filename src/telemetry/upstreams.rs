@@ -53,12 +53,15 @@ impl Collector for UpstreamCollector {
 fn encode_endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let states = upstreams.iter().flat_map(|upstream| {
         let states = upstream.states();
-        [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected].map(|state| {
-            let count = states.iter().filter(|(_, known)| *known == state).count();
-            ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
-        })
+        [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected, EndpointState::Drained].map(
+            |state| {
+                let count = states.iter().filter(|(_, known)| *known == state).count();
+                ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
+            },
+        )
     });
-    let help = "Endpoints by state: up, down after failed health checks, or ejected after failures";
+    let help =
+        "Endpoints by state: up, down after failed health checks, ejected after failures, or drained by an operator";
     family(encoder, "tollgate_upstream_endpoints", help, states)?;
     let help = "In-flight requests by endpoint";
     let mut family = encoder.encode_descriptor("tollgate_upstream_in_flight", help, None, MetricType::Gauge)?;

@@ -98,7 +98,7 @@ fn every_spring_file_keeps_its_meaning_when_migrated() {
         let patterns = patterns.filter_map(|text| text.strip_prefix("Path=")).flat_map(|list| list.split(','));
         let mut taken = 0;
         // One of the files has a base path.
-        let paths = patterns.map(path).flat_map(|path| [format!("/old{path}"), path]);
+        let paths = patterns.map(path).flat_map(|path| [format!("/old{path}"), format!("{path}/"), path]);
         for path in paths.chain(["/".to_owned(), "/unrouted".to_owned()]) {
             for (method, host) in
                 [("GET", "acme.example.org"), ("GET", "acme.saas.example"), ("POST", "acme.example.org")]

@@ -35,14 +35,17 @@ fn every_endpoint_is_described_and_answers_as_described() {
         let (method, path) = endpoint.as_str().unwrap().split_once(' ').unwrap();
         let operation = &document["paths"][path][method.to_lowercase()];
         ids.push(operation["operationId"].as_str().unwrap_or_else(|| panic!("{endpoint} is not described")).to_owned());
+        let path = path.replace("{route}", "orders").replace("{id}", "orders").replace("{key}", "x");
         let path = path
-            .replace("{route}", "orders")
-            .replace("{id}", "orders")
-            .replace("{key}", "x")
-            .replace("{file}", "app.js");
-        let body: &[u8] = match (method, &*path) {
-            ("PUT", _) => b"{\"grant\": 1}",
-            ("POST", "/api/limits/orders") => b"{\"keys\": [{\"key\": \"x\"}]}",
+            .replace("{file}", "app.js")
+            .replace("{upstream}", "shop")
+            .replace("{endpoint}", "http://127.0.0.1:1")
+            .replace("{name}", "shop");
+        let body: &[u8] = match operation["operationId"].as_str().unwrap() {
+            "setLimit" => b"{\"grant\": 1}",
+            "drainEndpoint" => b"{\"expires-in\": \"1m\", \"allow-last\": true}",
+            "forceBreaker" => b"{\"state\": \"open\", \"expires-in\": \"1m\"}",
+            _ if (method, &*path) == ("POST", "/api/limits/orders") => b"{\"keys\": [{\"key\": \"x\"}]}",
             _ => b"",
         };
         // The stream of events has no end.

@@ -231,3 +231,23 @@ fn secret_key_ids_reach_redis_as_hashes() {
         "{keys}"
     );
 }
+
+#[test]
+fn an_observing_rule_beside_others_costs_no_call_of_redis() {
+    let redis = Redis::start();
+    let arguments = "limits: [\
+        {name: held, algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 100}, \
+        {name: tried, algorithm: fixed-window, limit: 100, window: 1h, mode: observe}]";
+    let gateway = Gateway::start(&yaml(&redis, arguments));
+    let mut client = gateway.connect();
+    let calls = || {
+        let info = redis.cli(&["INFO", "commandstats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=").map(str::to_owned));
+        line.map_or(0, |rest| rest.split(',').next().unwrap().parse::<u64>().unwrap())
+    };
+    let mut ask = |key| client.request("GET", "/a", &[("x-key", key)], b"").status;
+    assert_eq!(ask("warm"), 200);
+    let before = calls();
+    assert!((0..20).all(|_| ask("k") == 200));
+    assert_eq!(calls() - before, 20, "one for each request");
+}

@@ -47,6 +47,21 @@ fn a_line_describes_request_response_and_upstream() {
 }
 
 #[test]
+fn the_bytes_of_a_request_to_echo_are_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let gateway = logging(&path, "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
+    let mut client = gateway.connect();
+    let with_length = client.request("POST", "/a", &[], &[b'x'; 100_000]);
+    client.send("POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n2\r\n!!\r\n0\r\n\r\n");
+    let chunked = client.response().unwrap();
+    assert_eq!((&with_length.json()["bodyBytes"], &chunked.json()["bodyBytes"]), (&100_000.into(), &7.into()));
+    let lines = lines(&path, 2);
+    assert_eq!((&lines[0]["received_bytes"], &lines[1]["received_bytes"]), (&100_000.into(), &7.into()));
+    assert_eq!(lines[1]["bytes"], chunked.body.len());
+}
+
+#[test]
 fn a_line_counts_the_retries() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");

@@ -20,21 +20,31 @@ use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::Span;
 
+/// The file besides the raw configuration.
+pub(crate) struct Origin<'o> {
+    /// The tree of the file.
+    pub(crate) nodes: &'o Nodes<'o>,
+    /// Disabled components.
+    pub(crate) switches: &'o Switches,
+    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
+    pub(crate) ignores_trailing_slash: bool,
+}
+
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: &RawConfig,
-    nodes: &Nodes<'_>,
-    switches: &Switches,
+    origin: &Origin<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
+    let &Origin { nodes, switches, .. } = origin;
     report_disabled(raw, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
     let upstreams = upstreams(raw, nodes, &key_resolvers, diagnostics);
-    let (routes, cors) = routes(raw, &FileParts { nodes, switches, upstreams: &upstreams }, &context, diagnostics);
+    let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
@@ -106,20 +116,15 @@ fn upstreams(
     upstreams::check(sections, nodes, key_resolvers, diagnostics)
 }
 
-/// Parts of the file that routes refer to.
-struct FileParts<'c> {
-    nodes: &'c Nodes<'c>,
-    switches: &'c Switches,
-    upstreams: &'c Named,
-}
-
 /// Checks the routes, and the settings that apply to several of them.
 fn routes(
     raw: &RawConfig,
-    &FileParts { nodes, switches, upstreams }: &FileParts<'_>,
+    origin: &Origin<'_>,
+    upstreams: &Named,
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
+    let &Origin { nodes, switches, ignores_trailing_slash } = origin;
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,
@@ -127,6 +132,7 @@ fn routes(
         predicate: &raw.predicate,
         api_version: raw.api_version.as_ref(),
         trusts_proxies: raw.trusted_proxies.is_some(),
+        ignores_trailing_slash,
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
         upstreams,
         nodes,

@@ -1,7 +1,6 @@
 //! `ConcurrencyLimiter`: arguments, checks, and the checked limiter.
 
 use http::StatusCode;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
@@ -17,6 +16,7 @@ use crate::rate_limiter::settings::status;
 use crate::rate_limiter::store::store_kind;
 use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 use crate::spec::FilterSpec;
+#[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::types::{Count, FieldName, PositiveTime, Status};
 use crate::yaml::Span;
@@ -35,9 +35,10 @@ pub struct ConcurrencyLimiter {
 }
 
 /// Arguments of `ConcurrencyLimiter`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 pub(crate) struct ConcurrencyLimiterArgs {
     /// Concurrent requests per key. Required.
     limit: Given<Count>,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 
@@ -15,7 +14,8 @@ use crate::sections::jwt::check::Tokens;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Treatment of requests that repeat the header, parameter or cookie of a key with another value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RepeatedKeys {
     /// The limiter refuses them.

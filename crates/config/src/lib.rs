@@ -37,13 +37,13 @@ mod tests;
 mod yaml;
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity};
-pub use crate::filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry as FilterEntry, filters};
+pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_for, parse};
 pub use crate::migrate::{Migrated, migrate, migrate_file};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
 pub use crate::restart::needs_restart;
-pub use crate::schema::schema;
+pub use crate::schema::SCHEMA;
 #[cfg(feature = "jwt")]
 pub use crate::sections::jwt::model::{Jwt, KeySource};
 pub use crate::source::files::LoadError;

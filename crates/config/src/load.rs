@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::check;
+use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
@@ -16,6 +16,7 @@ use crate::source::placeholder::{self, Value};
 use crate::source::profiles::Profiles;
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
+use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties};
 use crate::yaml::{self, Node, Parsed, Places, Span};
@@ -76,6 +77,8 @@ pub(crate) struct Remains {
     pub(crate) ineffective: Vec<(Span, String)>,
     /// Unknown keys.
     pub(crate) unknown: Vec<Span>,
+    /// See [`Normalized`].
+    pub(crate) ignores_trailing_slash: bool,
 }
 
 /// Checks `text`. `inspect` is called with the tree before its placeholders are resolved.
@@ -94,7 +97,8 @@ pub(crate) fn parse_text(
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
     let profiles = Profiles::of(&documents, env);
     let properties = documents::join(documents, &profiles, env, &mut diagnostics);
-    let mut root = normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
+    let Normalized { mut root, ignores_trailing_slash } =
+        normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
     comma_lists::split(&mut root, &mut places);
     inspect(Unresolved { root: &root, properties: &properties });
     resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
@@ -103,12 +107,18 @@ pub(crate) fn parse_text(
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
-    let config = check::check(&raw, &Nodes::new(&root), &switches, env, &mut diagnostics);
+    let nodes = Nodes::new(&root);
+    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash };
+    let config = check::check(&raw, &origin, env, &mut diagnostics);
     let failed = diagnostics.has_errors();
     let ineffective = diagnostics.ineffective();
     let notes = diagnostics.finish(text, &places);
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
-    if failed { Err(notes) } else { Ok((Loaded { config, notes }, Remains { places, ineffective, unknown })) }
+    if failed {
+        Err(notes)
+    } else {
+        Ok((Loaded { config, notes }, Remains { places, ineffective, unknown, ignores_trailing_slash }))
+    }
 }
 
 /// Applies the environment: its overrides, then the placeholders in all other values. A placeholder is looked up in

@@ -3,15 +3,16 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::filters::FilterEntrySchema;
 use crate::filters::raw::{RawFilterSettings, RawSetStatus};
+#[cfg(test)]
+use crate::filters::schema::FilterEntrySchema;
 use crate::key_resolvers::RepeatedKeys;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::raw::RawLimiterHeaders;
+#[cfg(test)]
 use crate::routes::raw::RawRouteEntry;
 use crate::sections::access_log::RawAccessLog;
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
@@ -26,6 +27,7 @@ use crate::sections::metering::RawMetering;
 use crate::sections::redis::RawRedis;
 use crate::sections::request_id::RawRequestId;
 use crate::sections::resilience::RawResilience;
+#[cfg(test)]
 use crate::sections::scalars::{Scalar, StringOrList};
 use crate::sections::server::RawServer;
 use crate::sections::upstreams::RawUpstream;
@@ -33,9 +35,10 @@ use crate::sections::upstreams::dns::RawDns;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Tollgate's configuration.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(title = "Tollgate")]
+#[cfg_attr(test, schemars(title = "Tollgate"))]
 pub(crate) struct RawConfig {
     /// Listener for traffic.
     pub(crate) server: RawServer,
@@ -58,10 +61,10 @@ pub(crate) struct RawConfig {
     /// Checks of header names.
     pub(crate) headers: RawHeaders,
     /// Name in the `Via` field of forwarded requests and responses (RFC 9110 §7.6.3), or `false` for no field. Default `tollgate`.
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     pub(crate) via: Option<Spanned<String>>,
     /// Proxies trusted to report the client in `X-Forwarded-*` and `Forwarded`: a list of addresses and networks, or one regular expression as in Spring. Default: none.
-    #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
+    #[cfg_attr(test, schemars(with = "StringOrList", example = &["10.0.0.0/8"]))]
     pub(crate) trusted_proxies: Option<NodeRef>,
     /// `X-Forwarded-*` fields in requests to upstreams.
     pub(crate) x_forwarded: RawXForwarded,
@@ -84,7 +87,7 @@ pub(crate) struct RawConfig {
     /// Response if no endpoint of an upstream is healthy.
     pub(crate) loadbalancer: RawLoadBalancer,
     /// Spring's service discovery.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) discovery: RawDiscovery,
     /// Settings of filters, for all routes.
     pub(crate) filter: RawFilterSettings,
@@ -95,12 +98,12 @@ pub(crate) struct RawConfig {
     /// Response header of `SetStatus`, for all routes.
     pub(crate) set_status: RawSetStatus,
     /// Key resolvers by name, referenced as `"#{@name}"`. Default: none.
-    #[schemars(with = "BTreeMap<String, StringOrList>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, StringOrList>"))]
     pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
     /// Requests that repeat the header, parameter or cookie of a key with another value: `refuse`, or `first`, which counts the first value and removes the others. Default `refuse`: an upstream may read another value than the gateway.
     pub(crate) repeated_keys: Option<RepeatedKeys>,
     /// Filters of every route, merged with the route's own by position: default 1, own 1, default 2, … Default: none.
-    #[schemars(with = "Vec<FilterEntrySchema>")]
+    #[cfg_attr(test, schemars(with = "Vec<FilterEntrySchema>"))]
     pub(crate) default_filters: Vec<NodeRef>,
     /// Settings of predicates, for all routes.
     pub(crate) predicate: RawPredicateSettings,
@@ -109,7 +112,7 @@ pub(crate) struct RawConfig {
     /// API versions for the predicate `Version`.
     pub(crate) api_version: Option<Spanned<RawApiVersion>>,
     /// Routes, tried by `order`.
-    #[schemars(with = "Vec<RawRouteEntry>")]
+    #[cfg_attr(test, schemars(with = "Vec<RawRouteEntry>"))]
     pub(crate) routes: Vec<NodeRef>,
     /// Refuses a file with an invalid route; `false` drops such routes with a warning. Default true.
     pub(crate) fail_on_route_definition_error: Option<bool>,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
@@ -14,6 +13,7 @@ use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::rate_limiter::context::LimiterContext;
 use crate::spec::FilterSpec;
+#[cfg(test)]
 use crate::spec::schema::arguments;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -34,14 +34,15 @@ pub struct RequestCounter {
 }
 
 /// Arguments of `RequestCounter`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 pub(crate) struct RequestCounterArgs {
     /// Key that requests are counted by, or a list of several; requests without a key are counted under the empty key. Default `ip`.
     key_resolver: Given<Texts>,
     /// Properties by which the counts of a key are separated: `route`, `method`, `status`; `none` for sums only. Default: all three.
-    #[schemars(with = "DimensionList")]
+    #[cfg_attr(test, schemars(with = "DimensionList"))]
     dimensions: Given<Texts>,
     /// Length of one sum: `hour`, `day` or `month`, in UTC. Default `day`.
     period: Given<PeriodWord>,
@@ -52,7 +53,8 @@ pub(crate) struct RequestCounterArgs {
 }
 
 /// `period`.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum PeriodWord {
     Hour,
@@ -61,7 +63,8 @@ enum PeriodWord {
 }
 
 /// `dimensions`, for the schema.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes what is read as texts")]
 enum DimensionList {
@@ -72,7 +75,8 @@ enum DimensionList {
 }
 
 /// A dimension, for the schema.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(dead_code, reason = "describes what is read as text")]
 enum DimensionWord {

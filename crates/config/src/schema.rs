@@ -1,69 +1,11 @@
-//! The JSON Schema of the YAML, from the raw structs.
+//! The JSON Schema of the YAML, as `tests/regenerate` writes it from the raw structs.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::raw::RawConfig;
+/// JSON Schema of the YAML in our own form: `config/schema.json`. A test compares it with the code.
+pub const SCHEMA: &str = include_str!("../../../config/schema.json");
 
-/// Returns the JSON Schema of the YAML in our own form.
-#[must_use]
-pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(RawConfig).to_value();
-    let definitions = schema["$defs"].clone();
-    allow_comma_lists(&mut schema, &definitions);
-    allow_placeholders(&mut schema);
-    schema
-}
-
-/// Allows one text with commas for a list of texts.
-fn allow_comma_lists(schema: &mut Value, definitions: &Value) {
-    match schema {
-        Value::Object(members) => {
-            let types = match members.get("type") {
-                Some(Value::Array(types)) => types.clone(),
-                Some(only @ Value::String(_)) => vec![only.clone()],
-                _ => Vec::new(),
-            };
-            let is_list = types.contains(&json!("array")) && !types.contains(&json!("string"));
-            if is_list && members.get("items").is_some_and(|items| is_text(items, definitions)) {
-                members.insert("type".to_owned(), types.into_iter().chain([json!("string")]).collect());
-            }
-            members.values_mut().for_each(|member| allow_comma_lists(member, definitions));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| allow_comma_lists(item, definitions)),
-        _ => {}
-    }
-}
-
-/// Returns true for the schema of a text or of one of several words.
-fn is_text(schema: &Value, definitions: &Value) -> bool {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let name = reference.rsplit('/').next().unwrap_or_default();
-        return definitions.get(name).is_some_and(|definition| is_text(definition, definitions));
-    }
-    let is_string = |schema: &Value| {
-        schema["type"] == "string" || schema["type"].as_array().is_some_and(|types| types.contains(&json!("string")))
-    };
-    let is_word = |schema: &Value| schema["const"].is_string();
-    is_string(schema) || schema["oneOf"].as_array().is_some_and(|words| words.iter().all(is_word))
-}
-
-/// Allows a text with a `${NAME}` in it for numbers and booleans.
-fn allow_placeholders(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            let types: Vec<Value> = match members.get("type") {
-                Some(Value::Array(types)) => types.clone(),
-                Some(only @ Value::String(_)) => vec![only.clone()],
-                _ => Vec::new(),
-            };
-            let narrow = types.iter().any(|kind| ["integer", "boolean"].iter().any(|name| kind == name));
-            if narrow && !types.contains(&json!("string")) {
-                members.insert("type".to_owned(), types.into_iter().chain([json!("string")]).collect());
-                members.insert("pattern".to_owned(), json!(r"\$\{.+\}"));
-            }
-            members.values_mut().for_each(allow_placeholders);
-        }
-        Value::Array(items) => items.iter_mut().for_each(allow_placeholders),
-        _ => {}
-    }
+/// Returns [`SCHEMA`] as a value.
+pub(crate) fn schema() -> Value {
+    serde_json::from_str(SCHEMA).unwrap_or_default()
 }

@@ -30,6 +30,15 @@ pub struct Verdict {
     pub order: u32,
 }
 
+/// Verdicts on one request under enforced and observed rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedVerdict {
+    /// Verdict of the enforced rules.
+    pub enforced: Verdict,
+    /// Verdict of the observed rules; `None` if the enforced ones deny the request.
+    pub observed: Option<Verdict>,
+}
+
 /// Verdict of a single rule, without its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleVerdict {

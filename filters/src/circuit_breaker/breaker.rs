@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::state_machine::{Rules, State, StateMachine};
+use super::state_machine::{ForcedState, Rules, State, StateMachine};
 use super::window::Outcome;
 
 /// A circuit breaker. While it is closed, admitting a call is one atomic load; its outcome is recorded under a short lock.
@@ -16,7 +16,7 @@ pub struct Breaker {
     name: Arc<str>,
     rules: Rules,
     origin: Instant,
-    /// The epoch of the state machine while it is closed, [`NOT_CLOSED`] otherwise.
+    /// The epoch of the state machine while it is closed and not forced, [`NOT_CLOSED`] otherwise.
     closed_epoch: AtomicU64,
     machine: Mutex<StateMachine>,
     calls: [AtomicU64; CallKind::ALL.len()],
@@ -91,6 +91,22 @@ impl Breaker {
         self.with(|machine, now| machine.state(now))
     }
 
+    /// Sets the state for `time`. Calls are not counted meanwhile; afterwards, the breaker continues as before.
+    pub fn force(&self, state: ForcedState, time: Duration) {
+        self.with(|machine, now| machine.force(state, now.saturating_add(time)));
+    }
+
+    /// Ends a forced state.
+    pub fn end_force(&self) {
+        self.with(StateMachine::end_force);
+    }
+
+    /// Returns the forced state and the time that it lasts; `None` if there is none.
+    #[must_use]
+    pub fn forced(&self) -> Option<(ForcedState, Duration)> {
+        self.with(StateMachine::forced)
+    }
+
     /// Returns the percentage of failed calls; `None` below the minimum number of calls.
     #[must_use]
     pub fn failure_rate(&self) -> Option<f64> {
@@ -124,13 +140,17 @@ impl Breaker {
             let epoch = machine.epoch();
             let result = act(&mut machine, now);
             let state = machine.state(now);
+            // A forced state ends by time: each call asks the state machine.
+            let is_forced = machine.forced(now).is_some();
+            let is_closed = state == State::Closed && !is_forced;
             // Under the lock, so that an older state does not overwrite a newer one.
-            self.closed_epoch.store(if state == State::Closed { machine.epoch() } else { NOT_CLOSED }, Relaxed);
-            (result, epoch, (machine.epoch(), state))
+            self.closed_epoch.store(if is_closed { machine.epoch() } else { NOT_CLOSED }, Relaxed);
+            (result, epoch, (machine.epoch(), state, is_forced))
         };
         if before != after.0 {
             let name = &*self.name;
             match after.1 {
+                _ if after.2 => tracing::warn!(name, state = after.1.as_str(), "circuit breaker forced"),
                 State::Open => tracing::warn!(name, "circuit breaker opened"),
                 State::HalfOpen => tracing::info!(name, "circuit breaker half-open"),
                 State::Closed => tracing::info!(name, "circuit breaker closed"),

@@ -68,7 +68,7 @@ pub use self::breaker::{Breaker, CallKind};
 use self::future::Recovery;
 pub use self::future::ResponseFuture;
 use self::policy::Policy;
-pub use self::state_machine::{OpenWait, Rules, State};
+pub use self::state_machine::{ForcedState, OpenWait, Rules, State};
 pub use self::window::WindowSize;
 use crate::fault::FaultSet;
 use crate::replay::{ReplayBody, record};

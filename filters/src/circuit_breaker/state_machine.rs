@@ -63,6 +63,17 @@ pub(super) struct StateMachine {
     epoch: u64,
     /// Number of times that it opened since it was closed.
     opened: u32,
+    /// State that an operator has set, and the end of it.
+    forced: Option<(ForcedState, Duration)>,
+}
+
+/// State that an operator sets for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedState {
+    /// No call is permitted.
+    Open,
+    /// Every call is permitted.
+    Closed,
 }
 
 #[derive(Clone, Debug)]
@@ -142,13 +153,15 @@ impl State {
 impl StateMachine {
     pub(super) fn new(rules: Rules) -> Self {
         let state = Inner::Closed(Window::new(rules.window));
-        Self { rules, state, epoch: 0, opened: 0 }
+        Self { rules, state, epoch: 0, opened: 0, forced: None }
     }
 
     /// Returns the state at `now`.
     pub(super) fn state(&mut self, now: Duration) -> State {
         self.advance(now);
         match &self.state {
+            _ if self.forced.is_some_and(|(state, _)| state == ForcedState::Open) => State::Open,
+            _ if self.forced.is_some() => State::Closed,
             Inner::Closed(_) => State::Closed,
             Inner::Open { until } if self.rules.automatic && *until <= now => State::HalfOpen,
             Inner::Open { .. } => State::Open,
@@ -172,10 +185,37 @@ impl StateMachine {
         self.rules.should_open(counts, size).map(|_| percent(counts.failed, counts.calls))
     }
 
+    /// Sets the state until `until`. Calls are not counted meanwhile.
+    pub(super) fn force(&mut self, state: ForcedState, until: Duration) {
+        self.forced = Some((state, until));
+        self.epoch += 1;
+    }
+
+    /// Returns to the state before. Trial calls start again, because those before are of an earlier epoch.
+    pub(super) fn end_force(&mut self, now: Duration) {
+        if self.forced.take().is_some() {
+            self.epoch += 1;
+            if let Inner::HalfOpen { since, admitted, window } = &mut self.state {
+                (*since, *admitted, *window) = (now, 0, self.rules.trial_window());
+            }
+        }
+    }
+
+    /// Returns the state that an operator has set, and the time that it lasts.
+    pub(super) fn forced(&mut self, now: Duration) -> Option<(ForcedState, Duration)> {
+        self.advance(now);
+        self.forced.map(|(state, until)| (state, until.saturating_sub(now)))
+    }
+
     /// Permits a call and returns the epoch. The error is the time until calls are permitted; zero if that depends on the
     /// trial calls.
     pub(super) fn admit(&mut self, now: Duration) -> Result<u64, Duration> {
         self.advance(now);
+        match self.forced {
+            Some((ForcedState::Open, until)) => return Err(until.saturating_sub(now)),
+            Some((ForcedState::Closed, _)) => return Ok(self.epoch),
+            None => {}
+        }
         if let Inner::Open { until } = self.state {
             if now < until {
                 return Err(until - now);
@@ -194,7 +234,7 @@ impl StateMachine {
     /// Records the end of a call that was permitted in `epoch`.
     pub(super) fn record(&mut self, now: Duration, epoch: u64, outcome: Outcome) {
         self.advance(now);
-        if epoch != self.epoch {
+        if epoch != self.epoch || self.forced.is_some() {
             return;
         }
         let size = self.rules.window_calls();
@@ -231,6 +271,11 @@ impl StateMachine {
 
     /// Makes the transitions that depend only on time.
     fn advance(&mut self, now: Duration) {
+        match self.forced {
+            Some((_, until)) if until <= now => self.end_force(until),
+            Some(_) => return,
+            None => {}
+        }
         if let (Inner::HalfOpen { since, .. }, Some(wait)) = (&self.state, self.rules.trial_wait) {
             let end = since.saturating_add(wait);
             if end <= now {

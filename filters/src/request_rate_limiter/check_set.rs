@@ -13,7 +13,7 @@ use crate::headers::CheckedRules;
 use crate::key_resolver::KeyBuf;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::{Check, Decision, MAX_CHECKS};
-use tollgate_limiter::verdict::Verdict;
+use tollgate_limiter::verdict::{StagedVerdict, Verdict};
 
 /// Rules of one set that were checked, in the order of the checks.
 #[derive(Default)]
@@ -47,6 +47,7 @@ pub(super) struct AdjustableCheck {
 }
 
 pub(super) type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
+pub(super) type StagedVerdictFuture = Pin<Box<dyn Future<Output = StagedVerdict> + Send>>;
 
 /// Decision of the store on a request.
 pub(super) enum CheckResult<R> {
@@ -54,13 +55,23 @@ pub(super) enum CheckResult<R> {
     MissingKey(Response<R>),
     /// No rule applies.
     NoChecks,
-    Ready(CheckSet, Verdict),
-    Pending(CheckSet, VerdictFuture),
+    Ready(CheckSet, Stage, Verdict),
+    Pending(CheckSet, Stage, VerdictFuture),
+    /// Enforced and observed rules in one step.
+    StagesReady(Box<([CheckSet; 2], StagedVerdict)>),
+    StagesPending([CheckSet; 2], StagedVerdictFuture),
+}
+
+/// Checks of one stage, while they are collected.
+struct Collected<'r> {
+    check_set: CheckSet,
+    checks: Vec<Check<'r>>,
 }
 
 impl Limiter {
-    /// Checks the rules of the set that belong to `stage`. The store takes tokens under all of them or none.
-    pub(super) fn check<B, R: From<Bytes>>(&self, set: usize, stage: Stage, request: &Request<B>) -> CheckResult<R> {
+    /// Checks the rules of the set: enforced and observed ones in one step, or the enforced ones first. Of each kind, the
+    /// store takes tokens under all or none.
+    pub(super) fn check<B, R: From<Bytes>>(&self, set: usize, request: &Request<B>) -> CheckResult<R> {
         let rules = &self.sets[set];
         let set = u16::try_from(set).unwrap_or_default();
         match (&*rules.limits, rules.varies) {
@@ -73,28 +84,35 @@ impl Limiter {
                     let refusal = self.missing_key_refusal(limit, request);
                     return refusal.map_or(CheckResult::NoChecks, CheckResult::MissingKey);
                 };
-                if limit.enforcement.stage_for(id) != Some(stage) {
-                    return CheckResult::NoChecks;
-                }
+                let Some(stage) = limit.enforcement.stage_for(id) else { return CheckResult::NoChecks };
                 let key = BucketKey { scope: &limit.scope, id };
                 let checks = [Check { key, rule: &limit.rule, cost: limit.cost.tokens }];
                 let check_set = CheckSet { set, count: 1, rules: [0; MAX_CHECKS], varying: None };
                 self.decide(check_set, stage, &checks)
             }
-            _ => self.check_several(rules, set, stage, request),
+            _ => self.check_several(rules, set, None, request),
         }
     }
 
+    /// Checks the observed rules of the set, after the enforced ones have allowed the request.
+    pub(super) fn check_observed<B, R: From<Bytes>>(&self, set: usize, request: &Request<B>) -> CheckResult<R> {
+        let rules = &self.sets[set];
+        self.check_several(rules, u16::try_from(set).unwrap_or_default(), Some(Stage::Observed), request)
+    }
+
+    /// Checks the rules of both stages, or those of `only`.
     fn check_several<B, R: From<Bytes>>(
         &self,
         rules: &RuleSet,
         set: u16,
-        stage: Stage,
+        only: Option<Stage>,
         request: &Request<B>,
     ) -> CheckResult<R> {
         let mut bufs: [KeyBuf; MAX_CHECKS] = std::array::from_fn(|_| KeyBuf::new());
-        let mut check_set = CheckSet { set, count: 0, rules: [0; MAX_CHECKS], varying: None };
-        let mut checks = Vec::with_capacity(rules.limits.len());
+        let [mut enforced, mut observed] = [(); 2].map(|()| Collected {
+            check_set: CheckSet { set, count: 0, rules: [0; MAX_CHECKS], varying: None },
+            checks: Vec::new(),
+        });
         for ((index, limit), buf) in (0_u8..).zip(&rules.limits).zip(&mut bufs) {
             if limit.enforcement == Enforcement::Off {
                 continue;
@@ -105,8 +123,13 @@ impl Limiter {
                     None => continue,
                 }
             };
-            if limit.enforcement.stage_for(id) != Some(stage) {
-                continue;
+            let Collected { check_set, checks } = match limit.enforcement.stage_for(id) {
+                stage @ Some(Stage::Enforced) if only.is_none() || only == stage => &mut enforced,
+                stage @ Some(Stage::Observed) if only.is_none() || only == stage => &mut observed,
+                _ => continue,
+            };
+            if checks.is_empty() {
+                checks.reserve_exact(rules.limits.len());
             }
             let reserved = limit.cost.reserve(request);
             if rules.varies {
@@ -124,7 +147,29 @@ impl Limiter {
             let key = BucketKey { scope: &limit.scope, id };
             checks.push(Check { key, rule: &limit.rule, cost: reserved.tokens });
         }
-        if checks.is_empty() { CheckResult::NoChecks } else { self.decide(check_set, stage, &checks) }
+        match (enforced.checks.is_empty(), observed.checks.is_empty()) {
+            (true, true) => CheckResult::NoChecks,
+            (false, true) => self.decide(enforced.check_set, Stage::Enforced, &enforced.checks),
+            (true, false) => self.decide(observed.check_set, Stage::Observed, &observed.checks),
+            (false, false) => self.decide_stages(enforced, observed),
+        }
+    }
+
+    /// Asks the store about both stages, or about the first one if the store needs a step for each.
+    fn decide_stages<R>(&self, enforced: Collected<'_>, observed: Collected<'_>) -> CheckResult<R> {
+        match self.store.decide_staged(&enforced.checks, &observed.checks) {
+            None => self.decide(enforced.check_set, Stage::Enforced, &enforced.checks),
+            Some(Decision::Ready(verdict)) => {
+                self.notify_ready(&enforced.check_set, Stage::Enforced, &verdict.enforced, &enforced.checks);
+                if let Some(verdict) = &verdict.observed {
+                    self.notify_ready(&observed.check_set, Stage::Observed, verdict, &observed.checks);
+                }
+                CheckResult::StagesReady(Box::new(([enforced.check_set, observed.check_set], verdict)))
+            }
+            Some(Decision::Pending(verdict)) => {
+                CheckResult::StagesPending([enforced.check_set, observed.check_set], verdict)
+            }
+        }
     }
 
     /// Asks the store. A verdict that is ready at once is notified here, where the keys are at hand.
@@ -133,9 +178,9 @@ impl Limiter {
         match self.store.decide(checks) {
             Decision::Ready(verdict) => {
                 self.notify_ready(&check_set, stage, &verdict, checks);
-                CheckResult::Ready(check_set, verdict)
+                CheckResult::Ready(check_set, stage, verdict)
             }
-            Decision::Pending(verdict) => CheckResult::Pending(check_set, verdict),
+            Decision::Pending(verdict) => CheckResult::Pending(check_set, stage, verdict),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Evaluation of a request: access lists, plan, enforced rules, observed rules.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,12 +9,12 @@ use http::{Request, Response};
 use super::check_set::{CheckResult, CheckSet};
 use super::enforcement::Stage;
 use super::limiter::Limiter;
-use super::outcome::{Action, PendingVerdict, Report};
+use super::outcome::{Action, PendingStages, PendingVerdict, Report};
 use super::settings::OnLimit;
 use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
 use tollgate_limiter::plan::PlanLookup;
-use tollgate_limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_limiter::verdict::{Outcome, Source, StagedVerdict, Verdict};
 
 impl Limiter {
     /// Takes the request's tokens, or starts waiting for the store.
@@ -53,37 +54,60 @@ impl Limiter {
         self.conclude(check_set, pending.stage, verdict, report, request)
     }
 
+    /// Continues [`verify`](Self::verify) with the store's verdicts on enforced and observed rules.
+    pub(super) fn resume_stages<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        check_sets: &mut [CheckSet; 2],
+        verdict: StagedVerdict,
+        request: &Request<B>,
+    ) -> Action<R> {
+        let [enforced, observed] = std::mem::take(check_sets);
+        self.notify_awaited(&enforced, Stage::Enforced, &verdict.enforced, request);
+        if let Some(verdict) = &verdict.observed {
+            self.notify_awaited(&observed, Stage::Observed, verdict, request);
+        }
+        self.conclude_stages([enforced, observed], verdict, request)
+    }
+
     #[inline]
     fn verify_under<B, R: From<Bytes>>(self: &Arc<Self>, at: usize, request: &Request<B>) -> Action<R> {
         let set = &self.sets[at];
-        match self.check(at, Stage::Enforced, request) {
+        match self.check(at, request) {
             // Most requests: allowed, with no observed rule and no cost to settle.
-            CheckResult::Ready(check_set, verdict) if verdict.is_allowed() && !set.observes && !set.varies => {
+            CheckResult::Ready(check_set, Stage::Enforced, verdict)
+                if verdict.is_allowed() && !set.observes && !set.varies =>
+            {
                 let reports = set.headers.included() || verdict.source == Source::Fallback;
                 Action::Forward(reports.then(|| Report { verdict: Some((check_set, verdict)), extra: None }))
             }
-            result => self.handle(at, Stage::Enforced, result, None, request),
+            result => self.handle(result, None, request),
         }
     }
 
     fn handle<B, R: From<Bytes>>(
         self: &Arc<Self>,
-        set: usize,
-        stage: Stage,
         result: CheckResult<R>,
         report: Option<Box<Report>>,
         request: &Request<B>,
     ) -> Action<R> {
         match result {
             CheckResult::MissingKey(response) => Action::Refuse(response),
-            CheckResult::NoChecks => self.next_stage(set, stage, report, request),
-            CheckResult::Ready(check_set, verdict) => self.conclude(check_set, stage, verdict, report, request),
-            CheckResult::Pending(check_set, verdict) => {
+            CheckResult::NoChecks => forward(report),
+            CheckResult::Ready(check_set, stage, verdict) => self.conclude(check_set, stage, verdict, report, request),
+            CheckResult::Pending(check_set, stage, verdict) => {
                 Action::AwaitVerdict(PendingVerdict { verdict, check_set, stage, report })
+            }
+            CheckResult::StagesReady(ready) => {
+                let (check_sets, verdict) = *ready;
+                self.conclude_stages(check_sets, verdict, request)
+            }
+            CheckResult::StagesPending(check_sets, verdict) => {
+                Action::AwaitStages(PendingStages { verdict, check_sets })
             }
         }
     }
 
+    /// Continues with the observed rules after the enforced ones, then forwards the request.
     fn conclude<B, R: From<Bytes>>(
         self: &Arc<Self>,
         check_set: CheckSet,
@@ -92,21 +116,56 @@ impl Limiter {
         report: Option<Box<Report>>,
         request: &Request<B>,
     ) -> Action<R> {
-        let at = usize::from(check_set.set);
-        let report = match (verdict.outcome, stage) {
+        let set = usize::from(check_set.set);
+        match self.judge(check_set, stage, verdict, report, request) {
+            ControlFlow::Break(action) => action,
+            ControlFlow::Continue(report) if stage == Stage::Enforced && self.sets[set].observes => {
+                self.handle(self.check_observed(set, request), report, request)
+            }
+            ControlFlow::Continue(report) => forward(report),
+        }
+    }
+
+    /// Forwards the request if the enforced rules allow it.
+    fn conclude_stages<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        [enforced, observed]: [CheckSet; 2],
+        verdict: StagedVerdict,
+        request: &Request<B>,
+    ) -> Action<R> {
+        let report = match self.judge(enforced, Stage::Enforced, verdict.enforced, None, request) {
+            ControlFlow::Break(action) => return action,
+            ControlFlow::Continue(report) => report,
+        };
+        let Some(verdict) = verdict.observed else { return forward(report) };
+        match self.judge(observed, Stage::Observed, verdict, report, request) {
+            ControlFlow::Break(action) => action,
+            ControlFlow::Continue(report) => forward(report),
+        }
+    }
+
+    /// Returns the report of a request that goes on, or the response of one that does not.
+    fn judge<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        check_set: CheckSet,
+        stage: Stage,
+        verdict: Verdict,
+        report: Option<Box<Report>>,
+        request: &Request<B>,
+    ) -> ControlFlow<Action<R>, Option<Box<Report>>> {
+        ControlFlow::Continue(match (verdict.outcome, stage) {
             (Outcome::Allowed, _) => self.allowed_report(check_set, stage, verdict, report),
             (Outcome::StoreUnavailable { .. }, Stage::Enforced) => {
-                return Action::Refuse(self.unavailable_response(&check_set, &verdict, request));
+                return ControlFlow::Break(Action::Refuse(self.unavailable_response(&check_set, &verdict, request)));
             }
             (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Enforced) => {
-                return self.deny(check_set, verdict, request);
+                return ControlFlow::Break(self.deny(check_set, verdict, request));
             }
             (Outcome::StoreUnavailable { .. }, Stage::Observed) => report,
             (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => {
                 Some(self.would_deny_report(&check_set, &verdict, report))
             }
-        };
-        self.next_stage(at, stage, report, request)
+        })
     }
 
     /// Adds an allowed check to the report. Returns `None` if there is nothing to report or to settle.
@@ -174,19 +233,8 @@ impl Limiter {
             }
         }
     }
+}
 
-    /// Checks the observed rules after the enforced ones, then forwards the request.
-    fn next_stage<B, R: From<Bytes>>(
-        self: &Arc<Self>,
-        set: usize,
-        stage: Stage,
-        report: Option<Box<Report>>,
-        request: &Request<B>,
-    ) -> Action<R> {
-        if stage == Stage::Enforced && self.sets[set].observes {
-            let result = self.check(set, Stage::Observed, request);
-            return self.handle(set, Stage::Observed, result, report, request);
-        }
-        Action::Forward(report.map(|report| *report))
-    }
+fn forward<R>(report: Option<Box<Report>>) -> Action<R> {
+    Action::Forward(report.map(|report| *report))
 }

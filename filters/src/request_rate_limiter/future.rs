@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 
 use super::limiter::Limiter;
-use super::outcome::{Action, PacingDelay, PendingVerdict, PlanFuture, Report};
+use super::outcome::{Action, PacingDelay, PendingStages, PendingVerdict, PlanFuture, Report};
 use super::pacing::{HeldRequest, PacedRequest};
 
 pin_project! {
@@ -53,6 +53,7 @@ struct Waiting<S, B> {
 pub(super) enum Awaited {
     Plan(PlanFuture),
     Verdict(PendingVerdict),
+    Stages(PendingStages),
 }
 
 // === impl ResponseFuture ===
@@ -143,6 +144,7 @@ where
         },
         Action::AwaitPlan(plan) => return Next::Wait(Awaited::Plan(plan), request),
         Action::AwaitVerdict(pending) => return Next::Wait(Awaited::Verdict(pending), request),
+        Action::AwaitStages(pending) => return Next::Wait(Awaited::Stages(pending), request),
     })
 }
 
@@ -203,6 +205,10 @@ where
             Awaited::Verdict(pending) => {
                 let verdict = ready!(pending.verdict.as_mut().poll(cx));
                 self.limiter.resume(pending, verdict, &self.request)
+            }
+            Awaited::Stages(pending) => {
+                let verdict = ready!(pending.verdict.as_mut().poll(cx));
+                self.limiter.resume_stages(&mut pending.check_sets, verdict, &self.request)
             }
         })
     }

@@ -16,7 +16,8 @@
 //! sends a custom one. `Retry-After` and `no-store` are additions, the other headers are Spring's.
 //!
 //! The store decides several rules together: it takes tokens under all of them, or none. Observed rules
-//! ([`Enforcement`]) are checked separately, after the enforced rules have allowed the request.
+//! ([`Enforcement`]) are decided after the enforced rules have allowed the request: in the same step of the store, or in a
+//! second one if the store has no such step. They take tokens under all of them, or none, and deny nothing.
 //!
 //! If a request's cost is known only later, [`Cost::tokens`] are reserved. The response, or the end of a body, settles
 //! the difference. The surrounding service must count the bytes of bodies: see [`Metered`].

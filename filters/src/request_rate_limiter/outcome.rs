@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Response;
 
-use super::check_set::{CheckSet, VerdictFuture};
+use super::check_set::{CheckSet, StagedVerdictFuture, VerdictFuture};
 use super::enforcement::Stage;
 use super::settlement::Reservation;
 use tollgate_limiter::verdict::Verdict;
@@ -23,6 +23,8 @@ pub(super) enum Action<R> {
     AwaitPlan(PlanFuture),
     /// Waits for the store.
     AwaitVerdict(PendingVerdict),
+    /// Waits for the store's verdicts on enforced and observed rules.
+    AwaitStages(PendingStages),
 }
 
 pub(super) type PlanFuture = Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>;
@@ -34,6 +36,12 @@ pub(super) struct PendingVerdict {
     pub(super) stage: Stage,
     /// Report of the previous stage.
     pub(super) report: Option<Box<Report>>,
+}
+
+/// Enforced and observed checks that the store has not decided yet.
+pub(super) struct PendingStages {
+    pub(super) verdict: StagedVerdictFuture,
+    pub(super) check_sets: [CheckSet; 2],
 }
 
 /// Data for the response's headers, and reservations to settle.

@@ -19,6 +19,7 @@ use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::StagedVerdict;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{hello, text, upstream, values};
@@ -28,26 +29,42 @@ struct Recording {
     memory: MemoryStore,
     calls_seen: Mutex<Vec<usize>>,
     deferred: bool,
+    /// True if enforced and observed checks are one step.
+    staged: bool,
+}
+
+/// Returns `decision`, if `deferred` through a future.
+fn defer<V: Send + 'static>(decision: Decision<V>, deferred: bool) -> Decision<V> {
+    match decision {
+        Decision::Ready(verdict) if deferred => Decision::Pending(Box::pin(async move {
+            tokio::task::yield_now().await;
+            verdict
+        })),
+        decision => decision,
+    }
 }
 
 impl Recording {
     fn new(deferred: bool) -> Arc<Self> {
+        Self::staged(deferred, false)
+    }
+
+    fn staged(deferred: bool, staged: bool) -> Arc<Self> {
         let memory = MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default()));
-        Arc::new(Self { memory, calls_seen: Mutex::default(), deferred })
+        Arc::new(Self { memory, calls_seen: Mutex::default(), deferred, staged })
     }
 }
 
 impl Store for Recording {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         self.calls_seen.lock().unwrap().push(checks.len());
-        let decision = self.memory.decide(checks);
-        match decision {
-            Decision::Ready(verdict) if self.deferred => Decision::Pending(Box::pin(async move {
-                tokio::task::yield_now().await;
-                verdict
-            })),
-            decision => decision,
-        }
+        defer(self.memory.decide(checks), self.deferred)
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        let decision = self.staged.then(|| self.memory.decide_staged(enforced, observed)).flatten()?;
+        self.calls_seen.lock().unwrap().push(enforced.len() + observed.len());
+        Some(defer(decision, self.deferred))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -121,13 +138,17 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
 
 #[tokio::test]
 async fn observed_rules_are_checked_after_enforced_rules() {
-    for deferred in [false, true] {
-        let store = Recording::new(deferred);
+    for (deferred, staged) in [(false, false), (true, false), (false, true), (true, true)] {
+        let store = Recording::staged(deferred, staged);
+        let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
+        let seen = Arc::clone(&events);
         let tried = Limit { enforcement: Enforcement::OBSERVE, ..bucket("tried", 1) };
         let off = Limit { enforcement: Enforcement::Off, ..bucket("off", 0) };
         let rules = RuleSets { default: vec![off, tried, bucket("held", 2)], plans: None };
         let settings = Settings { would_deny_header: true, ..by_user() };
-        let service = layer(rules, settings, &store).layer(hello(&Arc::default()));
+        let service = layer(rules, settings, &store)
+            .on_verdict(Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| seen.lock().unwrap().push(event)))
+            .layer(hello(&Arc::default()));
         let mut would = Vec::new();
         for status in [200, 200, 429] {
             let response = service.clone().oneshot(from("ada")).await.unwrap();
@@ -136,7 +157,11 @@ async fn observed_rules_are_checked_after_enforced_rules() {
             assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["2"]);
         }
         assert_eq!(would, ["", "tried", ""]);
-        assert_eq!(store.calls_seen.lock().unwrap().len(), 5, "a denied request is not checked by observed rules");
+        let expected = if staged { vec![2; 3] } else { vec![1; 5] };
+        assert_eq!(*store.calls_seen.lock().unwrap(), expected, "a denied request is not checked again");
+        let reported: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule.unwrap(), event.kind)).collect();
+        let (both, observed) = ([(2, VerdictKind::Allowed), (1, VerdictKind::Allowed)], (1, VerdictKind::Observed));
+        assert_eq!(reported, [both[0], both[1], both[0], observed, (2, VerdictKind::Denied)]);
     }
 }
 

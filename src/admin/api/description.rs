@@ -1,8 +1,10 @@
 //! Descriptions of the endpoints, for the OpenAPI document. The match over all operations leaves out none.
 
 use serde_json::{Value, json};
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::admin::api::Operation;
+use crate::admin::body::ExpiresIn;
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -69,7 +71,7 @@ impl Operation {
                                 "type": "object",
                                 "properties": {
                                     "key": {"type": "string", "minLength": 1},
-                                    "grant": {"type": "integer", "minimum": 0, "description": "Tokens to add"},
+                                    "grant": tokens("Tokens to add"),
                                 },
                                 "required": ["key"],
                                 "additionalProperties": false,
@@ -92,8 +94,8 @@ impl Operation {
                     "properties": {
                         "rule": {"type": "string"},
                         "plan": {"type": "string"},
-                        "remaining": {"type": "integer", "minimum": 0, "description": "Tokens that shall remain"},
-                        "grant": {"type": "integer", "description": "Tokens to add"},
+                        "remaining": tokens("Tokens that shall remain"),
+                        "grant": tokens("Tokens to add"),
                     },
                     "oneOf": [{"required": ["remaining"]}, {"required": ["grant"]}],
                     "additionalProperties": false,
@@ -144,6 +146,16 @@ impl Operation {
             }
             Self::Upstreams => list("listUpstreams", "Upstreams with their endpoints", &["name", "endpoints"]),
             Self::Breakers => list("listBreakers", "Circuit breakers with their states", &["name", "state", "calls"]),
+            Self::Drain => object("drainEndpoint", "Drains an endpoint for a while: it gets no new request", &["name", "endpoints"])
+                .sends(json!({"type": "object", "required": ["expires-in"], "properties": {"expires-in": ExpiresIn::schema(), "allow-last": {"type": "boolean"}}, "additionalProperties": false}))
+                .or(&[(404, "Unknown upstream or endpoint"), (409, "No other endpoint gets requests")]),
+            Self::EndDrain => object("endDrain", "Ends the draining of an endpoint", &["name", "endpoints"])
+                .or(&[(404, "Unknown upstream or endpoint")]),
+            Self::ForceBreaker => object("forceBreaker", "Forces the state of a circuit breaker for a while", &["name", "state", "calls"])
+                .sends(json!({"type": "object", "required": ["state", "expires-in"], "properties": {"state": {"enum": ["open", "closed"]}, "expires-in": ExpiresIn::schema()}, "additionalProperties": false}))
+                .or(&[(404, "Unknown circuit breaker")]),
+            Self::EndForce => object("endForcedState", "Ends the forced state of a circuit breaker", &["name", "state", "calls"])
+                .or(&[(404, "Unknown circuit breaker")]),
             Self::Index => object("actuator", "Spring Boot's list of endpoints", &["_links"]),
             Self::GatewayIndex => list("gateway", "Spring's list of gateway endpoints", &["href", "methods"]),
             Self::Routes => list("listRoutes", "Routes in effect, in matching order", &["route_id", "uri"]),
@@ -168,11 +180,21 @@ impl Description {
         self
     }
 
+    /// Adds the schema of a body.
+    fn sends(self, schema: Value) -> Self {
+        Self { body: Some(schema), ..self }.or(&[(400, "Invalid body"), (408, "The body did not arrive in time")])
+    }
+
     /// Adds statuses.
     fn or(mut self, further: &[(u16, &'static str)]) -> Self {
         self.further.extend(further);
         self
     }
+}
+
+/// Schema of a number of tokens.
+fn tokens(meaning: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "description": meaning})
 }
 
 fn text_schema() -> Value {

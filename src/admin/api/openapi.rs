@@ -8,13 +8,14 @@ use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Verb, router};
 use crate::admin::reply::PROBLEM;
 use tollgate_config::Management;
 
-/// Returns the document of the endpoints that `management` enables.
-pub(in crate::admin) fn document(management: &Management) -> Value {
+/// Returns the document of the endpoints that `management` enables. `needs_token` is false for a port on which no
+/// request needs one.
+pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in ENDPOINTS {
         if let Some(path) = router::path(endpoint, &management.actuator) {
             let methods = paths.entry(template(&path)).or_default();
-            methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, management));
+            methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, management, needs_token));
         }
     }
     json!({
@@ -51,7 +52,7 @@ fn problem_schema() -> Value {
     })
 }
 
-fn operation(endpoint: &Endpoint, management: &Management) -> Value {
+fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) -> Value {
     let description = endpoint.operation.describe();
     let is_open = match endpoint.access {
         Access::Open => true,
@@ -89,7 +90,11 @@ fn operation(endpoint: &Endpoint, management: &Management) -> Value {
         "summary": description.summary,
         "parameters": parameters,
         "responses": responses,
-        "security": if is_open { json!([]) } else { json!([{}, {"token": []}]) },
+        "security": match (is_open, needs_token) {
+            (true, _) => json!([]),
+            (false, true) => json!([{"token": []}]),
+            (false, false) => json!([{}, {"token": []}]),
+        },
         "x-tollgate-role": match endpoint.access {
             _ if is_open => "none",
             Access::Write => "write",

@@ -32,7 +32,11 @@ pub(crate) enum Operation {
     Config,
     Reload,
     Upstreams,
+    Drain,
+    EndDrain,
     Breakers,
+    ForceBreaker,
+    EndForce,
     OpenApi,
 }
 
@@ -54,7 +58,11 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get(Base::Root, "/api/routes", Access::Read, Operation::Routes),
     get(Base::Root, "/api/routes/{id...}", Access::Read, Operation::Route),
     get(Base::Root, "/api/upstreams", Access::Read, Operation::Upstreams),
+    change(Verb::Put, Base::Root, "/api/upstreams/{upstream}/drains/{endpoint...}", Operation::Drain),
+    change(Verb::Delete, Base::Root, "/api/upstreams/{upstream}/drains/{endpoint...}", Operation::EndDrain),
     get(Base::Root, "/api/breakers", Access::Read, Operation::Breakers),
+    change(Verb::Put, Base::Root, "/api/breakers/{name...}", Operation::ForceBreaker),
+    change(Verb::Delete, Base::Root, "/api/breakers/{name...}", Operation::EndForce),
     get(Base::Root, "/api/config", Access::Read, Operation::Config),
     change(Verb::Post, Base::Root, "/api/reload", Operation::Reload),
     get(Base::Root, "/openapi.json", Access::Read, Operation::OpenApi),

@@ -4,12 +4,16 @@
 //! An ejection is inferred from failed requests. It never affects more than a configured share of the endpoints, and
 //! ejected endpoints are used if no other one is available.
 
+mod drain;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use self::drain::DrainError;
 use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::endpoint_change::{EndpointChange, EndpointChanges};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// Endpoints of an upstream.
@@ -25,6 +29,8 @@ struct Entry {
     priority: u16,
     health: Health,
     ejection: EjectionState,
+    /// End of its draining; `None` if it is not drained.
+    drained_until: Option<Instant>,
 }
 
 /// Result of health checks.
@@ -60,6 +66,8 @@ pub enum EndpointState {
     Unhealthy,
     /// It failed requests and gets none for a while.
     Ejected,
+    /// An operator drains it: it gets no new request.
+    Drained,
 }
 
 /// Endpoints that may be selected.
@@ -79,26 +87,6 @@ pub struct WeightedEndpoint {
     /// Share in proportion to the other endpoints of the tier.
     pub weight: u32,
 }
-
-/// Change of an endpoint, for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EndpointChange {
-    /// It was added to the list.
-    Added,
-    /// It was removed from the list.
-    Removed,
-    /// Its health checks pass.
-    Healthy,
-    /// Its health checks fail.
-    Unhealthy,
-    /// It was ejected for this time.
-    Ejected(Duration),
-    /// Its ejection ended.
-    Recovering,
-}
-
-/// Changes with their endpoints.
-pub(super) type EndpointChanges = Vec<(Arc<Endpoint>, EndpointChange)>;
 
 impl EndpointSet {
     /// Replaces the list. Endpoints that remain keep their health, ejections and counters. Returns true if anything
@@ -210,12 +198,6 @@ impl EndpointSet {
         changes
     }
 
-    /// Returns the end of the next ejection to expire.
-    #[must_use]
-    pub(super) fn next_recovery(&self) -> Option<Instant> {
-        self.entries.iter().filter_map(|entry| entry.ejection.until).min()
-    }
-
     /// Returns the endpoints that may be selected.
     #[must_use]
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -236,11 +218,19 @@ impl EndpointSet {
 
 impl Entry {
     fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint, weight: 0, priority: 0, health: Health::Unknown, ejection: EjectionState::default() }
+        Self {
+            endpoint,
+            weight: 0,
+            priority: 0,
+            health: Health::Unknown,
+            ejection: EjectionState::default(),
+            drained_until: None,
+        }
     }
 
     fn state(&self) -> EndpointState {
         match (self.health, self.ejection.until) {
+            _ if self.drained_until.is_some() => EndpointState::Drained,
             (Health::Unhealthy, _) => EndpointState::Unhealthy,
             (_, Some(_)) => EndpointState::Ejected,
             (_, None) => EndpointState::Healthy,
@@ -268,6 +258,7 @@ impl EndpointState {
             Self::Healthy => "up",
             Self::Unhealthy => "down",
             Self::Ejected => "ejected",
+            Self::Drained => "drained",
         }
     }
 }

@@ -118,17 +118,17 @@ fn start(
         }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }
-    match &config.ejection {
-        Some(_) => tasks.push(spawn_local(end_ejections(Arc::clone(upstream)))),
-        None => upstream.clear_ejections(),
+    if config.ejection.is_none() {
+        upstream.clear_ejections();
     }
+    tasks.push(spawn_local(end_expired(Arc::clone(upstream))));
     (tasks.into_iter().map(AbortOnDrop::from).collect(), first_lookup)
 }
 
-/// Ends each ejection when it expires.
-async fn end_ejections(upstream: Arc<Upstream>) {
+/// Ends each ejection and drain when it expires.
+async fn end_expired(upstream: Arc<Upstream>) {
     loop {
-        let next = upstream.end_ejections();
+        let next = upstream.end_expired();
         let expired = async {
             match next {
                 Some(at) => sleep_until(at).await,
@@ -137,7 +137,7 @@ async fn end_ejections(upstream: Arc<Upstream>) {
         };
         tokio::select! {
             () = expired => {}
-            () = upstream.ejected.notified() => {}
+            () = upstream.expiring.notified() => {}
         }
     }
 }

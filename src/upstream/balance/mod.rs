@@ -14,6 +14,7 @@
 mod balancer;
 mod discovery;
 mod endpoint;
+mod endpoint_change;
 mod endpoint_set;
 mod health;
 mod manager;
@@ -23,6 +24,6 @@ mod upstream;
 
 pub use self::balancer::Balancer;
 pub use self::endpoint::{Endpoint, endpoint_origin};
-pub use self::endpoint_set::EndpointState;
+pub use self::endpoint_set::{DrainError, EndpointState};
 pub use self::manager::UpstreamManager;
 pub use self::upstream::{Upstream, UpstreamStats, Upstreams};

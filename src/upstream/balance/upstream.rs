@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -11,7 +12,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::endpoint_set::{EndpointChange, EndpointSet, EndpointState, Health, Snapshot};
+use crate::upstream::balance::endpoint_change::{self, EndpointChange};
+use crate::upstream::balance::endpoint_set::{DrainError, EndpointSet, EndpointState, Health, Snapshot};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// Upstream with the states of its endpoints, kept across reloads.
@@ -24,8 +26,8 @@ pub struct Upstream {
     version: AtomicU64,
     /// Incremented when the list of endpoints changes.
     listed: watch::Sender<u64>,
-    /// Notified when an endpoint is ejected.
-    pub(super) ejected: Notify,
+    /// Notified when an endpoint is ejected or drained.
+    pub(super) expiring: Notify,
     stats: UpstreamStats,
 }
 
@@ -76,7 +78,7 @@ impl Upstream {
             snapshot: ArcSwap::default(),
             version: AtomicU64::new(1),
             listed: watch::Sender::new(0),
-            ejected: Notify::new(),
+            expiring: Notify::new(),
             stats: UpstreamStats::default(),
         }
     }
@@ -153,16 +155,17 @@ impl Upstream {
         });
         if change.is_some() {
             self.stats.ejections.fetch_add(1, Relaxed);
-            self.ejected.notify_one();
+            self.expiring.notify_one();
         }
         self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
     }
 
-    /// Ends the ejections that have expired. Returns the end of the next one to expire.
-    pub(super) fn end_ejections(&self) -> Option<Instant> {
+    /// Ends the ejections and drains that have expired. Returns the end of the next one to expire.
+    pub(super) fn end_expired(&self) -> Option<Instant> {
         let (changes, next) = self.change(|endpoint_set| {
-            let changes = endpoint_set.end_ejections(Instant::now());
-            (!changes.is_empty(), (changes, endpoint_set.next_recovery()))
+            let now = Instant::now();
+            let changes = [endpoint_set.end_ejections(now), endpoint_set.end_drains(now)].concat();
+            (!changes.is_empty(), (changes, endpoint_set.next_end()))
         });
         self.log(&changes);
         next
@@ -175,6 +178,40 @@ impl Upstream {
             (!changes.is_empty(), changes)
         });
         self.log(&changes);
+    }
+
+    /// Drains the endpoint at `address` for `time`: it gets no new request.
+    ///
+    /// # Errors
+    /// The endpoint is unknown, or the last one that gets requests and `allows_last` is false. Nothing changes.
+    pub fn drain(&self, address: &str, time: Duration, allows_last: bool) -> Result<(), DrainError> {
+        let drained = self.change(|endpoint_set| {
+            let drained = endpoint_set.drain(address, time, allows_last, Instant::now());
+            (drained.is_ok(), drained)
+        })?;
+        self.expiring.notify_one();
+        self.log(&[(drained, EndpointChange::Drained(time))]);
+        Ok(())
+    }
+
+    /// Ends the draining of the endpoint at `address`.
+    ///
+    /// # Errors
+    /// The endpoint is unknown.
+    pub fn end_drain(&self, address: &str) -> Result<(), DrainError> {
+        let ended = self.change(|endpoint_set| {
+            let ended = endpoint_set.end_drain(address);
+            (matches!(ended, Ok(Some(_))), ended)
+        })?;
+        self.log(ended.map(|endpoint| (endpoint, EndpointChange::DrainEnded)).as_slice());
+        Ok(())
+    }
+
+    /// Returns the time that the draining of `endpoint` still lasts; `None` if it is not drained.
+    #[must_use]
+    pub fn drained_for(&self, endpoint: &Arc<Endpoint>) -> Option<Duration> {
+        let until = self.endpoint_set.lock().drained_until(endpoint)?;
+        Some(until.saturating_duration_since(Instant::now()))
     }
 
     /// Applies `change` and publishes a new snapshot if it returns true.
@@ -198,18 +235,6 @@ impl Upstream {
     }
 
     fn log(&self, changes: &[(Arc<Endpoint>, EndpointChange)]) {
-        let upstream = &self.name;
-        for (endpoint, change) in changes {
-            match change {
-                EndpointChange::Added => tracing::debug!(%upstream, %endpoint, "endpoint added"),
-                EndpointChange::Removed => tracing::debug!(%upstream, %endpoint, "endpoint removed"),
-                EndpointChange::Healthy => tracing::info!(%upstream, %endpoint, "endpoint healthy"),
-                EndpointChange::Unhealthy => {} // logged by the health check, with the reason
-                EndpointChange::Ejected(time) => {
-                    tracing::warn!(%upstream, %endpoint, ?time, "endpoint ejected: too many consecutive failures");
-                }
-                EndpointChange::Recovering => tracing::info!(%upstream, %endpoint, "endpoint recovering"),
-            }
-        }
+        endpoint_change::log(&self.name, changes);
     }
 }

@@ -15,15 +15,19 @@ pub(super) struct Items<'n, 'c> {
     pub(super) context: &'c Context<'c>,
 }
 
+impl<'n, 'c> Items<'n, 'c> {
+    fn next_item(&mut self) -> Option<De<'n, 'c>> {
+        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.place))?;
+        Some(De { node, context: self.context })
+    }
+}
+
 impl<'de> SeqAccess<'de> for Items<'_, '_> {
     type Error = DeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
-        match self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.place)) {
-            Some(node) => {
-                let de = De { node, context: self.context };
-                de.here(seed.deserialize(de)).map(Some)
-            }
+        match self.next_item() {
+            Some(de) => de.here(seed.deserialize(de)).map(Some),
             None => Ok(None),
         }
     }
@@ -46,12 +50,10 @@ impl<'n, 'c> Entries<'n, 'c> {
     ) -> Self {
         Self { entries: entries.iter(), value: None, fields, seen: HashSet::new(), context }
     }
-}
 
-impl<'de> MapAccess<'de> for Entries<'_, '_> {
-    type Error = DeError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DeError> {
+    /// Moves to the next entry that has a value and returns its name, of a struct as the field is spelled. Reports
+    /// unknown and repeated fields.
+    fn next_name(&mut self) -> Option<&'n str> {
         for entry in self.entries.by_ref() {
             let (key, node) = entry;
             if self.context.blank.contains(&node.span.place) {
@@ -76,19 +78,37 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
                 },
             };
             self.value = Some(entry);
-            return seed.deserialize(StrDeserializer::<DeError>::new(name)).map(Some);
+            return Some(name);
         }
-        Ok(None)
+        None
+    }
+
+    /// Enters the entry of the last name.
+    fn enter(&mut self) -> Result<De<'n, 'c>, DeError> {
+        let (key, node) = self.value.take().ok_or_else(|| serde::de::Error::custom("a value without a key"))?;
+        self.context.path.borrow_mut().push(key.clone());
+        Ok(De { node, context: self.context })
+    }
+
+    fn leave(&self) {
+        self.context.path.borrow_mut().pop();
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_> {
+    type Error = DeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DeError> {
+        match self.next_name() {
+            Some(name) => seed.deserialize(StrDeserializer::<DeError>::new(name)).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
-        let Some((key, node)) = self.value.take() else {
-            return Err(serde::de::Error::custom("a value without a key"));
-        };
-        self.context.path.borrow_mut().push(key.clone());
-        let de = De { node, context: self.context };
+        let de = self.enter()?;
         let value = de.here(seed.deserialize(de));
-        self.context.path.borrow_mut().pop();
+        self.leave();
         value
     }
 }
@@ -113,8 +133,7 @@ impl<'de> SeqAccess<'de> for PlacedAccess<'_, '_> {
             }
             2 => match self.de.here(seed.deserialize(self.de)) {
                 Err(error) if self.reports => {
-                    let span = error.span.unwrap_or(self.de.node.span);
-                    self.de.context.found.borrow_mut().push((span, error.message));
+                    self.de.report(error);
                     Ok(None)
                 }
                 value => value.map(Some),

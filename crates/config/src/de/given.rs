@@ -1,10 +1,8 @@
 //! Arguments that are read one by one: a value of the wrong type is reported and does not hide the others.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::de::GIVEN;
@@ -121,16 +119,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Named<T> {
+#[cfg(test)]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Named<T> {
     fn inline_schema() -> bool {
         true
     }
 
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("Named{}", T::schema_name()).into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let value = generator.subschema_for::<T>();
         schemars::json_schema!({"type": "object", "additionalProperties": value})
     }
@@ -164,12 +163,13 @@ impl Texts {
     }
 }
 
-impl JsonSchema for Texts {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(test)]
+impl schemars::JsonSchema for Texts {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "TextOrList".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let text = schemars::json_schema!({"type": ["string", "integer", "number", "boolean"]});
         schemars::json_schema!({"anyOf": [text, {"type": "array", "items": text}]})
     }

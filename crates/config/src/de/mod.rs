@@ -88,12 +88,11 @@ pub(super) struct De<'n, 'c> {
     pub(super) context: &'c Context<'c>,
 }
 
-impl De<'_, '_> {
-    fn mismatch<T>(self, wanted: &str) -> Result<T, DeError> {
-        Err(DeError {
-            message: format!("expected {wanted}, found {}", self.node.describe()),
-            span: Some(self.node.span),
-        })
+// The methods of `Deserializer` and of the accesses are compiled for each type that is read. What does not depend on the
+// type stands in functions of its own.
+impl<'n> De<'n, '_> {
+    fn mismatch(self, wanted: &str) -> DeError {
+        DeError { message: format!("expected {wanted}, found {}", self.node.describe()), span: Some(self.node.span) }
     }
 
     /// Name of the shape of the node; `None` for null.
@@ -108,7 +107,63 @@ impl De<'_, '_> {
 
     /// Adds the span of this node to an error without one.
     pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
-        result.map_err(|e| DeError { span: e.span.or(Some(self.node.span)), ..e })
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.located(error)),
+        }
+    }
+
+    #[inline(never)]
+    fn located(self, error: DeError) -> DeError {
+        DeError { span: error.span.or(Some(self.node.span)), ..error }
+    }
+
+    /// Reports `error` and goes on.
+    pub(super) fn report(self, error: DeError) {
+        let span = error.span.unwrap_or(self.node.span);
+        self.context.found.borrow_mut().push((span, error.message));
+    }
+
+    fn text(self) -> Result<&'n str, DeError> {
+        self.node.scalar().ok_or_else(|| self.mismatch("a text"))
+    }
+
+    fn flag(self) -> Result<bool, DeError> {
+        match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "on") => Ok(true),
+            Some("false" | "no" | "off") => Ok(false),
+            _ => Err(self.mismatch("true or false")),
+        }
+    }
+
+    /// Items of a text with commas: Spring reads `a, b` as a list of two items.
+    fn parts(self, text: &str) -> Vec<Node> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(|part| Node { span: self.node.span, kind: NodeKind::Scalar(part.to_owned()) }).collect()
+    }
+
+    /// Entries of the node; none for null.
+    fn fields(self, fields: &[&str]) -> Result<&'n [(String, Node)], DeError> {
+        match &self.node.kind {
+            NodeKind::Map(entries) => return Ok(entries),
+            NodeKind::Null => return Ok(&[]),
+            NodeKind::Scalar(_) | NodeKind::Seq(_) => {}
+        }
+        let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
+        if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
+            // The rest may be a password.
+            let message = format!("`{key}:` lacks a space behind its colon");
+            return Err(DeError { message, span: Some(self.node.span) });
+        }
+        // `ssl` is Spring's form of `tls`.
+        let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
+        Err(self.mismatch(&format!("a map with {}", keys.join(", "))))
+    }
+
+    fn variant(self, variants: &[&'static str]) -> Result<&'static str, DeError> {
+        let text = self.node.scalar();
+        let found = text.and_then(|text| variants.iter().find(|variant| canonical(variant) == canonical(text)));
+        found.copied().ok_or_else(|| self.mismatch(&format!("one of {}", variants.join(", "))))
     }
 }
 
@@ -125,12 +180,15 @@ fn wanted_shapes(variants: &[&str]) -> String {
 macro_rules! whole_numbers {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
-            match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
-                Some(number) => self.here(visitor.$visit(number)),
-                // A bound of twenty digits is no help.
-                None if <$type>::BITS == 64 => self.mismatch(&format!("a whole number from {}", <$type>::MIN)),
-                None => self.mismatch(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
+            fn number(de: De<'_, '_>) -> Result<$type, DeError> {
+                match de.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
+                    Some(number) => Ok(number),
+                    // A bound of twenty digits is no help.
+                    None if <$type>::BITS == 64 => Err(de.mismatch(&format!("a whole number from {}", <$type>::MIN))),
+                    None => Err(de.mismatch(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX))),
+                }
             }
+            self.here(visitor.$visit(number(self)?))
         }
     )*};
 }
@@ -153,18 +211,11 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
-        match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-            Some("true" | "yes" | "on") => self.here(visitor.visit_bool(true)),
-            Some("false" | "no" | "off") => self.here(visitor.visit_bool(false)),
-            _ => self.mismatch("true or false"),
-        }
+        self.here(visitor.visit_bool(self.flag()?))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
-        match self.node.scalar() {
-            Some(text) => self.here(visitor.visit_str(text)),
-            None => self.mismatch("a text"),
-        }
+        self.here(visitor.visit_str(self.text()?))
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
@@ -191,25 +242,18 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
             NodeKind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
-            // Spring reads `a, b` as a list of two items.
             NodeKind::Scalar(text) => {
-                let parts: Vec<Node> = text
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|part| !part.is_empty())
-                    .map(|part| Node { span: self.node.span, kind: NodeKind::Scalar(part.to_owned()) })
-                    .collect();
-                visitor.visit_seq(Items { items: parts.iter(), context: self.context })
+                visitor.visit_seq(Items { items: self.parts(text).iter(), context: self.context })
             }
             NodeKind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
-            NodeKind::Map(_) => self.mismatch("a list"),
+            NodeKind::Map(_) => Err(self.mismatch("a list")),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
             NodeKind::Map(entries) => visitor.visit_map(Entries::of(entries, None, self.context)),
-            _ => self.mismatch("a map"),
+            _ => Err(self.mismatch("a map")),
         }
     }
 
@@ -219,21 +263,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
-        match &self.node.kind {
-            NodeKind::Map(entries) => visitor.visit_map(Entries::of(entries, Some(fields), self.context)),
-            NodeKind::Null => visitor.visit_map(Entries::of(&[], Some(fields), self.context)),
-            _ => {
-                let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
-                if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
-                    // The rest may be a password.
-                    let message = format!("`{key}:` lacks a space behind its colon");
-                    return Err(DeError { message, span: Some(self.node.span) });
-                }
-                // `ssl` is Spring's form of `tls`.
-                let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
-                self.mismatch(&format!("a map with {}", keys.join(", ")))
-            }
-        }
+        visitor.visit_map(Entries::of(self.fields(fields)?, Some(fields), self.context))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -247,14 +277,10 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 Some(shape) if variants.contains(&shape) => {
                     self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
                 }
-                _ => self.mismatch(&wanted_shapes(variants)),
+                _ => Err(self.mismatch(&wanted_shapes(variants))),
             };
         }
-        let Some(text) = self.node.scalar() else { return self.mismatch(&format!("one of {}", variants.join(", "))) };
-        match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
-            Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
-            None => self.mismatch(&format!("one of {}", variants.join(", "))),
-        }
+        self.here(visitor.visit_enum(Variant(self.variant(variants)?)))
     }
 
     serde::forward_to_deserialize_any! {

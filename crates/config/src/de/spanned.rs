@@ -1,10 +1,8 @@
 //! Raw values with their spans.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::de::{NODE_REF, SPANNED};
@@ -60,6 +58,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
 /// Implements `JsonSchema` for a wrapper: the schema of its value.
 macro_rules! schema_of_value {
     ($wrapper:ident) => {
+        #[cfg(test)]
         impl<T: schemars::JsonSchema> schemars::JsonSchema for $wrapper<T> {
             fn inline_schema() -> bool {
                 true
@@ -104,16 +103,17 @@ impl<'de> Deserialize<'de> for NodeRef {
     }
 }
 
-impl JsonSchema for NodeRef {
+#[cfg(test)]
+impl schemars::JsonSchema for NodeRef {
     fn inline_schema() -> bool {
         true
     }
 
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Anything".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!(true)
     }
 }

@@ -1,10 +1,8 @@
 //! Durations and sizes as Spring writes them.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::de::spanned::Spanned;
@@ -109,33 +107,36 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl JsonSchema for Time {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(test)]
+impl schemars::JsonSchema for Time {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Duration".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
     }
 }
 
-impl JsonSchema for Seconds {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(test)]
+impl schemars::JsonSchema for Seconds {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Seconds".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["integer", "string"], "description": "`3600`, `30m`, `PT1H`; a bare number is seconds", "examples": [3600, "1h"]})
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["integer", "string"], "description": "`3600`, `30m`, `PT1H`; a bare number is seconds", "examples": [3600, "1h"]})
     }
 }
 
-impl JsonSchema for Size {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(test)]
+impl schemars::JsonSchema for Size {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Size".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer"], "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024", "examples": ["64KB", "5MB"]})
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["string", "integer"], "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024", "examples": ["64KB", "5MB"]})
     }
 }
 
@@ -153,13 +154,14 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-impl JsonSchema for Number {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(test)]
+impl schemars::JsonSchema for Number {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Number".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["number", "string"], "description": "`50`, `12.5`", "examples": [50, 12.5]})
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["number", "string"], "description": "`50`, `12.5`", "examples": [50, 12.5]})
     }
 }
 

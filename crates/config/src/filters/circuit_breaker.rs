@@ -1,16 +1,16 @@
 //! `CircuitBreaker`.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::circuit_breaker;
 
 use crate::de::given::Given;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
-use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::entry::{Arguments, Entry, FilterInput, schema_of};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
 use crate::filters::retry::statuses;
+#[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::types::{BufferSize, Status};
 use crate::yaml::Span;
@@ -18,14 +18,15 @@ use crate::yaml::Span;
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "CircuitBreaker",
     doc: "Stops calling a failing upstream for a cool-down period and sends requests to a fallback instead.",
-    args: Arguments::Typed(|generator| generator.subschema_for::<CircuitBreakerArgs>()),
+    args: Arguments::Typed(schema_of!(CircuitBreakerArgs)),
     check,
 }];
 
 /// Arguments of `CircuitBreaker`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 struct CircuitBreakerArgs {
     /// Name of the breaker, for its settings under `resilience4j`. Default: the route's id.
     name: Given<String>,

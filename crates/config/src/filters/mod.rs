@@ -17,24 +17,21 @@ pub(crate) mod remove_json_attributes;
 mod request_edits;
 mod response_edits;
 mod retry;
+#[cfg(test)]
+pub(crate) mod schema;
 pub(crate) mod secure_headers;
 pub(crate) mod set_status;
 mod size_limits;
 mod targets;
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-
 pub(crate) use self::circuit_breaker::configure_breaker;
-pub use self::entry::{ArgumentDoc, Arguments, Entry};
+pub use self::entry::{ArgumentSchema, Arguments, Entry};
 use crate::diagnostics::{Diagnostics, closest};
 use crate::filters::context::FilterContext;
 use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::schema::{Named, definition};
 use crate::spring::names::refusal;
 
 /// All filters.
@@ -97,30 +94,6 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("filters: {}", names().join(", ")),
     })
-}
-
-/// A filter as the file specifies it, for the schema.
-pub(crate) struct FilterEntrySchema;
-
-impl JsonSchema for FilterEntrySchema {
-    fn schema_name() -> Cow<'static, str> {
-        "Filter".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut entries: Vec<&Entry> = filters().collect();
-        entries.sort_by_key(|entry| entry.name);
-        let named: Vec<Named> = entries
-            .into_iter()
-            .map(|entry| Named {
-                name: entry.name,
-                doc: entry.doc,
-                args: entry.schema(generator),
-                has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
-            })
-            .collect();
-        definition("filter", &named)
-    }
 }
 
 #[cfg(test)]

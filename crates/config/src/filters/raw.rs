@@ -1,6 +1,5 @@
 //! `filter:`: settings that apply to filters on all routes.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
@@ -8,7 +7,8 @@ use crate::de::units::{Size, Time};
 use crate::rate_limiter::raw::RawEmptyKey;
 
 /// Settings of filters on all routes.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawFilterSettings {
     /// Headers that apply to one connection only.
@@ -24,16 +24,18 @@ pub(crate) struct RawFilterSettings {
 }
 
 /// Headers that apply to one connection only.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRemoveHopByHop {
     /// Replaces the list of headers that are removed in both directions. Default: those of RFC 9110 §7.6.1, and Spring's.
-    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
+    #[cfg_attr(test, schemars(example = &["connection", "keep-alive", "x-application-context"]))]
     pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// Headers that `SecureHeaders` adds.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSecureHeaders {
     /// Value of `X-Xss-Protection`. Default `1 ; mode=block`.
@@ -61,7 +63,8 @@ pub(crate) struct RawSecureHeaders {
 }
 
 /// Cache of responses.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLocalResponseCache {
     /// Enables a shared cache for routes without a `LocalResponseCache` of their own. Default false.
@@ -75,7 +78,8 @@ pub(crate) struct RawLocalResponseCache {
 }
 
 /// Cache directives of requests.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCacheRequest {
     /// Effect of a request's `no-cache` on the cached response: `skip-update-cache-entry` or `update-cache-entry`. Default `skip-update-cache-entry`.
@@ -83,7 +87,8 @@ pub(crate) struct RawCacheRequest {
 }
 
 /// Effect of a request's `no-cache` on the cached response.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawNoCacheStrategy {
     /// None.
@@ -93,7 +98,8 @@ pub(crate) enum RawNoCacheStrategy {
 }
 
 /// Bodies that `RemoveJsonAttributesResponseBody` reads.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRemoveJsonAttributes {
     /// Largest JSON body that can be filtered; for a larger one the response is 500. Default 1MB.
@@ -101,10 +107,11 @@ pub(crate) struct RawRemoveJsonAttributes {
 }
 
 /// `SetStatus` on all routes.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSetStatus {
     /// Header that `SetStatus` adds with the upstream's own status. Default: none.
-    #[schemars(example = &"X-Original-Status")]
+    #[cfg_attr(test, schemars(example = &"X-Original-Status"))]
     pub(crate) original_status_header_name: Option<Spanned<String>>,
 }

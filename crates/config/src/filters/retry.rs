@@ -3,25 +3,24 @@
 use std::num::NonZeroU32;
 
 use http::{Method, StatusCode};
-use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
 use crate::de::given::Given;
 use crate::diagnostics::Diagnostics;
-use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::entry::{Arguments, Entry, FilterInput, schema_of};
 use crate::filters::model::Filter;
 use crate::sections::resilience::faults::report_unknown_class;
-use crate::spec::schema::arguments;
+#[cfg(test)]
+use crate::spec::schema::{arguments, with_dotted_names};
 use crate::spec::types::{BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "Retry",
     doc: "Repeats failed requests through all filters listed after it.",
-    args: Arguments::Typed(|generator| generator.subschema_for::<RetryArgs>()),
+    args: Arguments::Typed(schema_of!(RetryArgs)),
     check,
 }];
 
@@ -39,9 +38,10 @@ const SHORTCUT: [&str; 9] = [
 ];
 
 /// Arguments of `Retry`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = arguments, transform = with_dotted_names)]
+#[cfg_attr(test, schemars(transform = arguments, transform = with_dotted_names))]
 struct RetryArgs {
     /// Attempts after the first, from 1 to 1000. Default 3.
     retries: Given<Retries>,
@@ -66,9 +66,10 @@ struct RetryArgs {
 }
 
 /// Pauses between attempts.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 struct BackoffArgs {
     /// First pause. Default 5ms.
     first_backoff: Given<PositiveTime>,
@@ -81,18 +82,20 @@ struct BackoffArgs {
 }
 
 /// Random change of pauses.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 struct JitterArgs {
     /// Largest change of a pause, as a fraction from 0 to 1. Default 0.
     random_factor: Given<Fraction>,
 }
 
 /// Upper bound of retries.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 struct BudgetArgs {
     /// Retries as a percentage of the requests of the last ten seconds. Default 20.
     percent: Given<Number<f32>>,
@@ -101,7 +104,8 @@ struct BudgetArgs {
 }
 
 /// A class of statuses.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum Series {
     Informational = 1,
@@ -124,13 +128,6 @@ read_by! {
 
 described_by! {
     Retries: "Retries" {"type": "integer", "minimum": 1, "maximum": 1000};
-}
-
-/// Accepts the dotted names of nested arguments: `backoff.firstBackoff`.
-fn with_dotted_names(schema: &mut Schema) {
-    if let Some(Value::Object(patterns)) = schema.get_mut("patternProperties") {
-        patterns.insert(r"^(backoff|jitter|budget)\.".to_owned(), json!(true));
-    }
 }
 
 fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry, filters as entries};
+use crate::filters::schema::ArgumentDoc;
+use crate::filters::{Argument, ArgumentType, Arguments, Entry, filters as entries};
 use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
 
@@ -115,7 +116,7 @@ pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
         let doc = cell(&lower(entry.doc.trim_end_matches('.')));
-        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(entry.args))).unwrap();
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(&entry.args))).unwrap();
     }
     out
 }

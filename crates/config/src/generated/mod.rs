@@ -9,13 +9,14 @@ mod keys;
 mod markdown;
 mod pages;
 mod reference;
+mod schema;
 mod spring;
 
 use std::path::{Path, PathBuf};
 
+use self::schema::schema;
 use crate::load::parse;
 use crate::model::{Config, Server};
-use crate::schema::schema;
 
 /// Variable that makes the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";

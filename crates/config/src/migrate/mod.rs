@@ -9,6 +9,7 @@ mod names;
 mod placeholders;
 mod print;
 mod routes;
+mod trailing_slash;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -25,7 +25,13 @@ impl Rewriting<'_> {
         let mut fields = match node.kind {
             NodeKind::Scalar(line) => {
                 item.note("Was written on one line.");
-                one_line(&line)
+                let mut fields = one_line(&line);
+                for (_, field) in &mut fields {
+                    if let Value::Seq(predicates) = &mut field.value {
+                        predicates.iter_mut().for_each(|predicate| self.keep_trailing_slash(predicate));
+                    }
+                }
+                fields
             }
             NodeKind::Map(entries) => {
                 let mut fields = Vec::with_capacity(entries.len());
@@ -95,6 +101,7 @@ impl Rewriting<'_> {
 
     fn predicate(&self, node: Node) -> Item {
         let mut item = self.item(node);
+        self.keep_trailing_slash(&mut item);
         let Value::Map(fields) = &mut item.value else { return item };
         let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
         let Some(Value::Scalar(name)) = name else { return item };
@@ -103,7 +110,7 @@ impl Rewriting<'_> {
         if let Some(entry) = gathers
             && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
         {
-            gather(args, entry.args);
+            gather(args, &entry.args);
         }
         item
     }

@@ -38,6 +38,7 @@ impl PredicateInput<'_> {
 pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
     patterns::warn(input.spec, diagnostics);
     let mut spec = input.spec.clone();
+    patterns::join_slashes(&mut spec, diagnostics);
     let is_last = spec.args.last().is_some_and(|arg| arg.value.parse::<bool>().is_ok());
     let named = take_named(&mut spec, "matchTrailingSlash");
     if let Some(flag) = named.as_ref().filter(|_| !is_last) {
@@ -50,11 +51,12 @@ pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) ->
         input.names_fit(diagnostics);
     }
     let (patterns, flag) = spec.gather_with_flag(diagnostics)?;
+    let by_default = input.context.ignores_trailing_slash;
     let flag = match &named {
         Some(arg) => crate::spec::values::flag(Some(arg), false, diagnostics)?,
-        None => flag.unwrap_or(false),
+        None => flag.unwrap_or(by_default),
     };
-    if flag && diagnostics.is_spring {
+    if flag && diagnostics.is_spring && !by_default {
         diagnostics.note(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
     }
     let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };

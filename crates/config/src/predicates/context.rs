@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::predicates::raw::{RawApiVersion, RawVersionUse};
+use crate::routes::check::RouteSections;
 use crate::spec::PredicateSpec;
 use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
@@ -19,6 +20,8 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) base_path: Option<String>,
     /// True if there are `trusted-proxies`.
     pub(super) trusts_proxies: bool,
+    /// Default of `matchTrailingSlash`.
+    pub(super) ignores_trailing_slash: bool,
     /// `predicate.host.include-port`.
     pub(super) host_port: HostPort,
     /// `api-version`.
@@ -27,19 +30,14 @@ pub(crate) struct PredicateContext<'s> {
 
 impl<'s> PredicateContext<'s> {
     /// Checks `base-path`, `predicate` and `api-version`.
-    pub(crate) fn check(
-        base_path: Option<&Spanned<String>>,
-        predicate: &RawPredicateSettings,
-        api_version: Option<&Spanned<RawApiVersion>>,
-        trusts_proxies: bool,
-        switches: &'s Switches,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
+    pub(crate) fn check(sections: &RouteSections<'s>, diagnostics: &mut Diagnostics) -> Self {
+        let &RouteSections { base_path, predicate, api_version, .. } = sections;
         let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
-            switches,
-            trusts_proxies,
+            switches: sections.switches,
+            trusts_proxies: sections.trusts_proxies,
+            ignores_trailing_slash: sections.ignores_trailing_slash,
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 _ if diagnostics.is_spring => HostPort::Included,

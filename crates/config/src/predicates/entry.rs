@@ -6,7 +6,7 @@ use crate::predicates::context::PredicateContext;
 use crate::spec::PredicateSpec;
 use crate::spec::argument::Argument;
 use crate::spec::definition::Arg;
-use tollgate_routing::{Predicate, PredicateError};
+use tollgate_routing::{Predicate, PredicateError, TextArgument, TextForm, TextPredicate};
 
 /// A predicate that routes can have.
 #[derive(Debug)]
@@ -16,10 +16,19 @@ pub struct Entry {
     /// Its condition, as one sentence of Markdown.
     pub doc: &'static str,
     /// Its arguments in the order of the shortcut `Name=a,b`.
-    pub args: &'static [Argument],
+    pub args: Vec<Argument>,
     /// Assignment of the values of a shortcut to the arguments.
     pub shortcut: ShortcutType,
-    pub(super) check: fn(&PredicateInput<'_>, &mut Diagnostics) -> Checked,
+    pub(super) check: Check,
+}
+
+/// Check of a predicate's arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Check {
+    /// Reads lists or settings of the configuration.
+    Own(fn(&PredicateInput<'_>, &mut Diagnostics) -> Checked),
+    /// Passes texts to a constructor.
+    Texts(TextForm),
 }
 
 /// A predicate, or the reason why there is none; `None` if the reason is reported.
@@ -42,6 +51,46 @@ pub(super) struct PredicateInput<'c> {
     pub(super) spec: &'c PredicateSpec,
     pub(super) args: &'static [Argument],
     pub(super) context: &'c PredicateContext<'c>,
+}
+
+impl Entry {
+    /// The row of `predicate`.
+    pub(super) fn of_texts(predicate: &TextPredicate) -> Self {
+        let argument = |argument: &TextArgument| Argument::new(argument.name, argument.doc);
+        Self {
+            name: predicate.name,
+            doc: predicate.doc,
+            args: predicate.form.arguments().iter().map(argument).collect(),
+            shortcut: ShortcutType::Default,
+            check: Check::Texts(predicate.form),
+        }
+    }
+}
+
+impl Check {
+    /// Checks the arguments, and reports those that are missing or unknown.
+    pub(super) fn run(self, input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
+        let result = match self {
+            Self::Own(check) => return check(input, diagnostics),
+            Self::Texts(TextForm::NoArguments(new)) => {
+                let [] = input.arguments(diagnostics);
+                Ok(new())
+            }
+            Self::Texts(TextForm::One(_, new)) => {
+                let ([text], [_]) = input.texts(diagnostics)?;
+                new(text)
+            }
+            Self::Texts(TextForm::Two(_, new)) => {
+                let ([first, second], [_, _]) = input.texts(diagnostics)?;
+                new(first, second)
+            }
+            Self::Texts(TextForm::OneOrTwo(_, new)) => {
+                let ([first], [_, second]) = input.texts(diagnostics)?;
+                new(first, second)
+            }
+        };
+        Some(result)
+    }
 }
 
 impl<'c> PredicateInput<'c> {

@@ -8,6 +8,8 @@ pub(crate) mod entry;
 mod networks;
 mod patterns;
 pub(crate) mod raw;
+#[cfg(test)]
+pub(crate) mod schema;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;

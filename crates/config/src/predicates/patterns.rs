@@ -13,6 +13,23 @@ pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Replaces `//` in path patterns, with a warning: several slashes in the path of a request are one here.
+pub(super) fn join_slashes(spec: &mut PredicateSpec, diagnostics: &mut Diagnostics) {
+    for arg in spec.args.iter_mut().filter(|arg| arg.value.contains("//")) {
+        let mut joined = arg.value.replace("//", "/");
+        while joined.contains("//") {
+            joined = joined.replace("//", "/");
+        }
+        diagnostics
+            .mistake(
+                arg.span,
+                format!("`{}` is read as `{joined}`; in Spring only paths with `//` match it", arg.value),
+            )
+            .help(format!("write `{joined}`"));
+        arg.value = joined;
+    }
+}
+
 /// True if there is a comma outside of braces.
 fn has_comma(pattern: &str) -> bool {
     let mut depth = 0_usize;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Settings of predicates on all routes.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPredicateSettings {
     /// The predicate `Host`.
@@ -17,7 +18,8 @@ pub(crate) struct RawPredicateSettings {
 }
 
 /// The predicate `Host`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHostPredicate {
     /// Includes the port of `Host`: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. A default port (80, 443) may be absent from the pattern, except in Spring files. Default true.
@@ -25,26 +27,28 @@ pub(crate) struct RawHostPredicate {
 }
 
 /// API versions, for the predicate `Version`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawApiVersion {
     /// Sources of the requested version; the first one with a value is used.
     pub(crate) r#use: RawVersionUse,
     /// Version of requests without one. Default: none, and every `Version` matches.
     #[serde(alias = "default-version")]
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     pub(crate) default: Option<Spanned<String>>,
     /// Requires a version: without one no `Version` matches. Default false.
     pub(crate) required: Option<bool>,
     /// Supported versions; other versions match only a `Version` that names them. Default: any.
-    #[schemars(with = "Option<Vec<Scalar>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
     pub(crate) supported: Option<Vec<Spanned<String>>>,
     /// Lets a `Version` match the version that it names even if it is not in `supported`. Default true.
     pub(crate) detect_supported: Option<bool>,
 }
 
 /// Sources of the requested version.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawVersionUse {
     /// Header name. Default: none.

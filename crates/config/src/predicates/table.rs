@@ -1,23 +1,21 @@
 //! Predicates by name.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::sync::LazyLock;
 
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::predicates::context::PredicateContext;
-use crate::predicates::entries::ENTRIES;
+use crate::predicates::entries::entries;
 use crate::predicates::entry::{Entry, PredicateInput};
 use crate::spec::PredicateSpec;
-use crate::spec::argument;
-use crate::spec::schema::{Named, definition};
 use crate::spring::names::refusal;
 use crate::spring::switches;
-use tollgate_routing::Predicate;
+use tollgate_routing::{Predicate, TEXT_PREDICATES};
 
 /// All predicates.
 pub fn predicates() -> &'static [Entry] {
-    ENTRIES
+    static PREDICATES: LazyLock<Vec<Entry>> =
+        LazyLock::new(|| entries().into_iter().chain(TEXT_PREDICATES.iter().map(Entry::of_texts)).collect());
+    &PREDICATES
 }
 
 /// Names of all predicates.
@@ -40,7 +38,7 @@ pub(super) fn check(
     {
         return None;
     }
-    let result = (entry.check)(&PredicateInput { spec, args: entry.args, context }, diagnostics)?;
+    let result = entry.check.run(&PredicateInput { spec, args: &entry.args, context }, diagnostics)?;
     let report = |error| {
         let message = reasons(&error);
         diagnostics.error(spec.quoted_in(&message), message);
@@ -60,26 +58,4 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
     })
-}
-
-/// A predicate as the file specifies it, for the schema.
-pub(crate) struct PredicateEntrySchema;
-
-impl JsonSchema for PredicateEntrySchema {
-    fn schema_name() -> Cow<'static, str> {
-        "Predicate".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let named: Vec<Named> = predicates()
-            .iter()
-            .map(|entry| Named {
-                name: entry.name,
-                doc: entry.doc,
-                args: argument::schema(entry.args, generator),
-                has_shortcut: true,
-            })
-            .collect();
-        definition("predicate", &named)
-    }
 }

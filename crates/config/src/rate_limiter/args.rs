@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 
-use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 
 use crate::de::given::{Given, Named, Texts};
@@ -10,11 +9,14 @@ use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
 use crate::rate_limiter::plan_resolver_args::PlanResolverArgs;
+#[cfg(test)]
+use crate::rate_limiter::words::AlgorithmName;
 use crate::rate_limiter::words::{
-    AlgorithmName, Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg,
-    OnStoreFailureWord, Window,
+    Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg, OnStoreFailureWord,
+    Window,
 };
-use crate::spec::schema::arguments;
+#[cfg(test)]
+use crate::spec::schema::{arguments, with_prefixed_names};
 use crate::spec::types::{Count, FieldName, Percent, PositiveTime, Rate, Status};
 
 /// Defines a struct with the given fields and those of every rule, and `rule()`, which copies the latter.
@@ -23,7 +25,7 @@ macro_rules! with_rule {
         with_rule! { @fields
             $(#[$meta])* struct $name { $($(#[$own_meta])* $own: $own_type,)* }
             /// Algorithm: `token-bucket`, `gcra` (the same verdicts, half the memory in Redis), `fixed-window`, `sliding-window-log` (exact), `sliding-window-counter` (an estimate), `leaky-bucket` (paces requests) or `quota`. Default `token-bucket`.
-            #[schemars(with = "AlgorithmName")]
+            #[cfg_attr(test, schemars(with = "AlgorithmName"))]
             algorithm: Given<String>,
             /// Buckets: tokens added each `period`, such as `10` or `0.5`. Required for them.
             replenish_rate: Given<Rate>,
@@ -65,10 +67,11 @@ macro_rules! with_rule {
         $(#[$meta:meta])* struct $name:ident { $($(#[$own_meta:meta])* $own:ident: $own_type:ty,)* }
         $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
     ) => {
-        #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(default, rename_all = "kebab-case")]
         $(#[$meta])*
-        #[schemars(transform = arguments)]
+        #[cfg_attr(test, schemars(transform = arguments))]
         pub(crate) struct $name {
             $($(#[$field_meta])* pub(super) $field: $type,)*
             $($(#[$own_meta])* pub(super) $own: $own_type,)*
@@ -102,7 +105,7 @@ macro_rules! with_rule {
 
 with_rule! {
     /// Arguments of `RequestRateLimiter`. Spring's prefix `redis-rate-limiter.` is accepted before each name.
-    #[schemars(transform = with_prefixed_names)]
+    #[cfg_attr(test, schemars(transform = with_prefixed_names))]
     struct LimiterArgs {
         /// Several rules instead of one, at most 6, decided together. Default: none.
         limits: Given<Vec<Given<ListedArgs>>>,
@@ -200,9 +203,10 @@ with_rule! {
 }
 
 /// One plan.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-#[schemars(rename = "Plan", untagged)]
+#[cfg_attr(test, schemars(rename = "Plan", untagged))]
 pub(super) enum PlanArgs {
     /// `unlimited`.
     Scalar(Spanned<String>),
@@ -211,9 +215,10 @@ pub(super) enum PlanArgs {
 }
 
 /// Body of denials.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct BodyArgs {
     /// `Content-Type` of the body. Default `text/plain; charset=utf-8`.
     pub(super) content_type: Given<String>,
@@ -222,9 +227,10 @@ pub(super) struct BodyArgs {
 }
 
 /// Retries of a decision that finds the lock taken.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct LockArgs {
     /// `fixed` or `exponential` pauses. Default `exponential`.
     pub(super) retry: Given<LockRetryWord>,
@@ -238,29 +244,4 @@ pub(super) struct LockArgs {
     pub(super) jitter: Given<Time>,
     /// Attempts in total. Default 5.
     pub(super) tries: Given<NonZeroU32>,
-}
-
-/// Adds Spring's names to the schema: `redis-rate-limiter.replenishRate` as a key, and as a nested map.
-fn with_prefixed_names(schema: &mut Schema) {
-    let Some(object) = schema.as_object_mut() else { return };
-    let Some(properties) = object.get("properties").and_then(|properties| properties.as_object()) else { return };
-    let spring = [
-        ("replenish-rate", "redis-rate-limiter.replenishRate"),
-        ("burst-capacity", "redis-rate-limiter.burstCapacity"),
-        ("requested-tokens", "redis-rate-limiter.requestedTokens"),
-    ];
-    let mut added = properties.clone();
-    for (name, prefixed) in spring {
-        if let Some(property) = properties.get(name) {
-            added.insert(prefixed.to_owned(), property.clone());
-        }
-    }
-    let mut nested = json_schema!({"type": "object", "properties": properties});
-    if let Some(nested) = nested.as_object_mut() {
-        crate::spec::schema::relax(nested);
-        nested.remove("properties");
-        nested.insert("description".to_owned(), "Spring's map of these arguments.".into());
-    }
-    added.insert("redis-rate-limiter".to_owned(), nested.to_value());
-    object.insert("properties".to_owned(), added.into());
 }

@@ -1,17 +1,18 @@
 //! Arguments of a plan resolver as the file has them.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::given::{Given, Named};
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
+#[cfg(test)]
 use crate::spec::schema::arguments;
 
 /// Source of a request's plan.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-#[schemars(rename = "PlanResolver", untagged)]
+#[cfg_attr(test, schemars(rename = "PlanResolver", untagged))]
 pub(super) enum PlanResolverArgs {
     /// A key resolver.
     Scalar(Spanned<String>),
@@ -22,12 +23,13 @@ pub(super) enum PlanResolverArgs {
 }
 
 /// Plans by key.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
+#[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct PlanTableArgs {
     /// Plan of each key, in this file.
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     pub(super) table: Given<Named<Table>>,
     /// Name of a hash in Redis: plans by key.
     pub(super) redis_hash: Given<String>,

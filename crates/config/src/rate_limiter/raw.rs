@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use http::StatusCode;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::headers::HeaderNames;
 
@@ -14,25 +13,28 @@ use crate::key_resolvers::KeyResolvers;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::settings::{families, throw_on_limit};
 use crate::sections::redis::RawRedis;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::spec::values::{header_name, refusal};
 
 /// Requests without a key, and denials.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEmptyKey {
     /// Refuses requests without a key. Default true.
     pub(crate) deny_empty_key: Option<bool>,
     /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
     #[serde(alias = "empty-key-status")]
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     pub(crate) empty_key_status_code: Option<Spanned<String>>,
     /// Enables Spring's exception for denials, which results in 500. Default false.
     pub(crate) throw_on_limit: Option<Spanned<bool>>,
 }
 
 /// Response headers of `RequestRateLimiter` on all routes.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLimiterHeaders {
     /// Enables the headers of limiters. Default true.

@@ -1,9 +1,10 @@
 //! Types of single arguments of limiters.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::request_rate_limiter::CostSource;
-use tollgate_limiter::rule::{Algorithm, CalendarUnit};
+#[cfg(test)]
+use tollgate_limiter::rule::Algorithm;
+use tollgate_limiter::rule::CalendarUnit;
 use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::units::parse_size;
@@ -22,7 +23,8 @@ pub(crate) enum Mode {
 }
 
 /// `align`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Align {
     First,
@@ -30,7 +32,8 @@ pub(crate) enum Align {
 }
 
 /// `error-body`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ErrorBodyWord {
     /// A problem document (RFC 9457), or text.
@@ -40,7 +43,8 @@ pub(crate) enum ErrorBodyWord {
 }
 
 /// `atomicity`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AtomicityWord {
     Script,
@@ -48,7 +52,8 @@ pub(crate) enum AtomicityWord {
 }
 
 /// `lock.retry`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LockRetryWord {
     Fixed,
@@ -56,7 +61,8 @@ pub(crate) enum LockRetryWord {
 }
 
 /// `on-store-failure`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OnStoreFailureWord {
     /// Limits in memory.
@@ -123,6 +129,7 @@ pub(crate) enum OnLimitArg {
 }
 
 /// Names of algorithms, for the schema.
+#[cfg(test)]
 pub(crate) struct AlgorithmName;
 
 read_by! {

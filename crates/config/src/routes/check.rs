@@ -25,6 +25,8 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) api_version: Option<&'r Spanned<RawApiVersion>>,
     /// True if there are `trusted-proxies`.
     pub(crate) trusts_proxies: bool,
+    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
+    pub(crate) ignores_trailing_slash: bool,
     /// `fail-on-route-definition-error`.
     pub(crate) fails_on_errors: bool,
     pub(crate) upstreams: &'r Named,
@@ -40,14 +42,7 @@ pub(crate) fn check(
 ) -> Vec<Route> {
     let &RouteSections { nodes, switches, upstreams, .. } = sections;
     let defaults = filter_list(sections.default_filters, nodes, filters, switches, diagnostics);
-    let predicates = PredicateContext::check(
-        sections.base_path,
-        sections.predicate,
-        sections.api_version,
-        sections.trusts_proxies,
-        switches,
-        diagnostics,
-    );
+    let predicates = PredicateContext::check(sections, diagnostics);
     let context =
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);

@@ -1,19 +1,23 @@
 //! Raw routes, and the shapes of predicates for the schema.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::filters::FilterEntrySchema;
-use crate::predicates::table::PredicateEntrySchema;
+#[cfg(test)]
+use crate::filters::schema::FilterEntrySchema;
+#[cfg(test)]
+use crate::predicates::schema::PredicateEntrySchema;
 use crate::sections::cors::raw::RawCors;
 use crate::sections::http_client::Http2;
+#[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 
 /// Route: predicates, filters and a target.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRoute {
     /// Unique id, without `#`; limits are counted by it. Default `route-N`, by position.
@@ -21,18 +25,18 @@ pub(crate) struct RawRoute {
     /// Target: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the built-in upstream. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spanned<String>>,
     /// Predicates, which must all match. Required.
-    #[schemars(with = "Vec<RawCondition>")]
+    #[cfg_attr(test, schemars(with = "Vec<RawCondition>"))]
     pub(crate) predicates: Option<Vec<NodeRef>>,
     /// Filters in the order in which a request passes them. Default: none.
-    #[schemars(with = "Vec<FilterEntrySchema>")]
+    #[cfg_attr(test, schemars(with = "Vec<FilterEntrySchema>"))]
     pub(crate) filters: Vec<NodeRef>,
     /// CORS policy for the paths of this route. Preflights are answered even if no route matches.
     pub(crate) cors: Option<Spanned<RawCors>>,
     /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, which replace those of `httpclient`, Spring's `cors`, and your own notes. Default: none.
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
     pub(crate) metadata: Option<NodeRef>,
     /// TLS to this route's `https` target; `metadata.tls` means the same. Default: `httpclient.tls`.
-    #[schemars(with = "Option<RawClientTls>")]
+    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     pub(crate) tls: Option<NodeRef>,
     /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: `httpclient.http2`.
     pub(crate) http2: Option<Http2>,
@@ -43,7 +47,8 @@ pub(crate) struct RawRoute {
 }
 
 /// A route as a map, or on one line: `id=uri,Predicate=arg`.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawRouteEntry {
@@ -54,7 +59,8 @@ pub(crate) enum RawRouteEntry {
 }
 
 /// A predicate, or several joined by `any`, `all` and `not`.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawCondition {

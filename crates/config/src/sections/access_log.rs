@@ -2,19 +2,20 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Access log: one line per request.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessLog {
     /// Destination: `stdout`, `off` or a file's path. Default `stdout`.
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     output: Option<Spanned<String>>,
     /// Format of a line: `combined` or `json`. Default `combined`, which all log tools read.
     format: Option<AccessLogFormat>,
@@ -41,7 +42,8 @@ pub enum LogOutput {
 }
 
 /// Format of a line of the access log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessLogFormat {
     /// Apache's combined log format.

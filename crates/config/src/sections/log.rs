@@ -1,10 +1,10 @@
 //! `log:`: the gateway's own log, on standard error.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The gateway's own log, on standard error.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLog {
     /// Format of a line: `text` or `json`. Default `text`.
@@ -14,7 +14,8 @@ pub(crate) struct RawLog {
 }
 
 /// Levels of the gateway's own log.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum RawLogLevel {
     Error,
@@ -34,7 +35,8 @@ pub struct Logging {
 }
 
 /// Format of a line of the gateway's own log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
     /// Text for people.

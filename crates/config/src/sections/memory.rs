@@ -2,11 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Limits kept in memory.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
     /// Upper bound of keys in memory; new keys of a limiter without room share buckets. Default 1000000, some tens of megabytes.

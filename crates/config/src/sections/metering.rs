@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
@@ -12,7 +11,8 @@ use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 
 /// Delivery of the counts of `RequestCounter` to Redis.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMetering {
     /// Interval at which counts are sent. Default 1s: a killed gateway loses at most as much.

@@ -1,23 +1,24 @@
 //! `request-id:`: one id per request, for the logs of clients, gateways and upstreams.
 
 use http::HeaderName;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::model::{AccessLog, AccessLogFormat, LogOutput};
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::spec::values::header_name;
 
 /// Request ids: forwarded to upstreams, sent back to clients, and logged.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRequestId {
     /// Gives each request an id. Default: true if the access log is written as `json`, which contains the id, else false.
     enabled: Option<bool>,
     /// Header field of the id. An id that one of `trusted-proxies` sent is kept if it has 1 to 128 visible ASCII characters. Default `X-Request-Id`.
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     header: Option<Spanned<String>>,
 }
 

@@ -1,9 +1,8 @@
 //! Shapes of the schema for values that are read as text.
 
-use schemars::JsonSchema;
-
 /// One text or a list of texts.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum StringOrList {
@@ -14,7 +13,8 @@ pub(crate) enum StringOrList {
 }
 
 /// A text, or a number or flag that is read as text.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read as text")]
 pub(crate) enum Scalar {

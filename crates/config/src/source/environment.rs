@@ -74,7 +74,9 @@ fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
         "SERVER" | "MANAGEMENT" => vec![name],
         _ if !is_spring => Vec::new(),
         "REDIS" => vec!["SPRING_DATA_REDIS".to_owned()],
-        _ => vec![format!("SPRING_CLOUD_GATEWAY_{name}"), format!("SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX_{name}")],
+        _ => ["TOLLGATE", "SPRING_CLOUD_GATEWAY", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX"]
+            .map(|root| format!("{root}_{name}"))
+            .to_vec(),
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod argument;
 pub(crate) mod definition;
 mod masked;
 pub(crate) mod parse;
+#[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod tree;
 pub(crate) mod types;

@@ -1,7 +1,12 @@
 //! JSON Schema of predicates and filters: shortcuts, and maps with the arguments of each name.
 
-use schemars::Schema;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
+
+use crate::de::given::Texts;
+use crate::de::units::{Size, Time};
+use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::types::{FieldName, Status};
 
 /// Turns the schema of a struct of arguments into one that refuses unknown names, accepts each name in every spelling
 /// (`burst-capacity`, `burstCapacity`, `burst_capacity`), and has the defaults that the descriptions name.
@@ -65,6 +70,81 @@ fn default_of(description: &str) -> Option<Value> {
     let word = rest.split([' ', ',', ';']).next()?.trim_end_matches('.');
     let is_literal = ["true", "false"].contains(&word) || word.starts_with(|c: char| c.is_ascii_digit());
     is_literal.then(|| serde_json::from_str(word).unwrap_or_else(|_| json!(word)))
+}
+
+/// Schema of the map of `arguments`.
+pub(crate) fn argument_map(arguments: &[Argument], generator: &mut SchemaGenerator) -> Value {
+    let properties: Map<String, Value> = arguments
+        .iter()
+        .map(|argument| {
+            let mut property = type_schema(argument.kind, generator);
+            if let Value::Object(property) = &mut property {
+                property.insert("description".to_owned(), json!(argument.doc));
+            }
+            (argument.name.to_owned(), property)
+        })
+        .collect();
+    let mut object = Map::new();
+    object.insert("type".to_owned(), json!("object"));
+    object.insert("properties".to_owned(), Value::Object(properties));
+    relax(&mut object);
+    if let Some(Value::Object(patterns)) = object.get_mut("patternProperties") {
+        // Spring's names of positional arguments, and of nested ones such as `weight.group`.
+        patterns.insert("^_genkey_[0-9]+$".to_owned(), json!(true));
+        patterns.insert(r"^[a-zA-Z]+\.[a-zA-Z-]+$".to_owned(), json!(true));
+        // A list may have the singular of its name.
+        for argument in arguments.iter().filter(|argument| argument.kind == ArgumentType::List) {
+            let singular = argument.name.trim_end_matches('s');
+            patterns.insert(format!("^{singular}$"), type_schema(argument.kind, generator));
+        }
+    }
+    Value::Object(object)
+}
+
+fn type_schema(kind: ArgumentType, generator: &mut SchemaGenerator) -> Value {
+    let schema = match kind {
+        ArgumentType::Text => return json!({"type": ["string", "integer", "number", "boolean"]}),
+        ArgumentType::Flag => return json!({"type": "boolean"}),
+        ArgumentType::Number => return json!({"type": "integer", "minimum": 0}),
+        ArgumentType::Size => generator.subschema_for::<Size>(),
+        ArgumentType::Duration => generator.subschema_for::<Time>(),
+        ArgumentType::Status => generator.subschema_for::<Status>(),
+        ArgumentType::HeaderName => generator.subschema_for::<FieldName>(),
+        ArgumentType::List => generator.subschema_for::<Texts>(),
+    };
+    schema.to_value()
+}
+
+/// Accepts the dotted names of nested arguments: `backoff.firstBackoff`.
+pub(crate) fn with_dotted_names(schema: &mut Schema) {
+    if let Some(Value::Object(patterns)) = schema.get_mut("patternProperties") {
+        patterns.insert(r"^(backoff|jitter|budget)\.".to_owned(), json!(true));
+    }
+}
+
+/// Adds Spring's names to the schema: `redis-rate-limiter.replenishRate` as a key, and as a nested map.
+pub(crate) fn with_prefixed_names(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let Some(properties) = object.get("properties").and_then(|properties| properties.as_object()) else { return };
+    let spring = [
+        ("replenish-rate", "redis-rate-limiter.replenishRate"),
+        ("burst-capacity", "redis-rate-limiter.burstCapacity"),
+        ("requested-tokens", "redis-rate-limiter.requestedTokens"),
+    ];
+    let mut added = properties.clone();
+    for (name, prefixed) in spring {
+        if let Some(property) = properties.get(name) {
+            added.insert(prefixed.to_owned(), property.clone());
+        }
+    }
+    let mut nested = json_schema!({"type": "object", "properties": properties});
+    if let Some(nested) = nested.as_object_mut() {
+        relax(nested);
+        nested.remove("properties");
+        nested.insert("description".to_owned(), "Spring's map of these arguments.".into());
+    }
+    added.insert("redis-rate-limiter".to_owned(), nested.to_value());
+    object.insert("properties".to_owned(), added.into());
 }
 
 /// One predicate or filter for [`definition`].

@@ -87,6 +87,7 @@ macro_rules! read_by {
 /// Implements `JsonSchema` by a literal.
 macro_rules! described_by {
     ($($type:ty: $name:literal $schema:tt;)*) => {$(
+        #[cfg(test)]
         impl schemars::JsonSchema for $type {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 $name.into()

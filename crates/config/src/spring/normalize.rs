@@ -25,6 +25,21 @@ const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
 
+/// Section of the gateway's own settings in an `application.yml`, so that they cannot be taken for the application's.
+const OWN_ROOT: &str = "tollgate";
+
+/// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
+/// a `jwt` or a `cors` of its own.
+const AT_TOP: [&str; 5] = ["server", "management", "resilience4j", "upstreams", "key-resolvers"];
+
+/// A configuration in our own form.
+pub(crate) struct Normalized {
+    pub(crate) root: Node,
+    /// True if the routes stand under the root that Spring Cloud Gateway reads up to 4.3. There a `/` at the end of a
+    /// path is ignored unless `matchTrailingSlash` is false.
+    pub(crate) ignores_trailing_slash: bool,
+}
+
 /// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
 /// count, since our own form has them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
@@ -44,25 +59,29 @@ pub(crate) fn normalize(
     sections: &[&str],
     places: &mut Places,
     diagnostics: &mut Diagnostics,
-) -> Node {
+) -> Normalized {
+    let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
     if !diagnostics.is_spring {
         // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
-        return whole;
+        own.into_iter().for_each(|own| dotted::merge(&mut whole, own));
+        return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
-    move_roots(&mut whole, &mut result, diagnostics);
+    let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
+    let has_own_routes = own.as_ref().is_some_and(|own| own.get("routes").is_some());
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
             add(&mut result, name, node);
         }
     }
     let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
-    let NodeKind::Map(entries) = &mut whole.kind else { return result };
-    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
-    for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
-        add(&mut result, &key, value);
+    for name in AT_TOP {
+        if let Some(node) = take(&mut whole, &[name]) {
+            add(&mut result, name, node);
+        }
     }
+    own.into_iter().for_each(|own| dotted::merge(&mut result, own));
     if let Some(phase) = phase
         && let Some(server) = section(&mut result, "server", places)
         && !server.iter().any(|(key, _)| canonical(key) == "shutdowntimeout")
@@ -72,8 +91,38 @@ pub(crate) fn normalize(
     lend_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
     drop_security(&mut whole, diagnostics);
+    report_applications_own(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
-    result
+    Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
+}
+
+/// Returns true for a map; reports other values.
+fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
+    let is_section = matches!(node.kind, NodeKind::Map(_));
+    if !is_section && !matches!(node.kind, NodeKind::Null) {
+        diagnostics
+            .error(node.span, format!("`{OWN_ROOT}` must be a map of sections, found {}", node.describe()))
+            .help(format!("for example `{OWN_ROOT}: {{memory: {{max-keys: 100000}}}}`"));
+    }
+    is_section
+}
+
+/// Removes the sections that have the name of one of ours but belong to the application, and says so in one note.
+fn report_applications_own(whole: &mut Node, sections: &[&str], diagnostics: &mut Diagnostics) {
+    let NodeKind::Map(entries) = &mut whole.kind else { return };
+    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
+    let own: Vec<(String, Node)> = entries.extract_if(.., |(key, _)| is_ours(key)).collect();
+    let Some((first, node)) = own.first() else { return };
+    let names: Vec<String> = own.iter().map(|(name, _)| format!("`{name}`")).collect();
+    diagnostics
+        .note(
+            node.span.key(),
+            format!(
+                "at the top level of an application.yml {} belongs to the application and is skipped",
+                names.join(", ")
+            ),
+        )
+        .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
 }
 
 /// Merges `node` into `result` as its section `name`.
@@ -81,8 +130,9 @@ fn add(result: &mut Node, name: &str, node: Node) {
     dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
 }
 
-/// Moves the contents of both roots, then Redis and the circuit breakers.
-fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
+/// Moves the contents of both roots, then Redis and the circuit breakers. Returns true if the routes are those of the
+/// old root.
+fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) -> bool {
     let mut new_root = take(whole, &NEW_ROOT);
     let mut old_root = take(whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
     let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
@@ -94,6 +144,8 @@ fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics
         diagnostics.warn(old.span.key(), "settings stand under both `spring.cloud.gateway` and `spring.cloud.gateway.server.webflux`; the latter win")
             .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
     }
+    let has_routes = |root: &Option<Node>| root.as_ref().is_some_and(|root| root.get("routes").is_some());
+    let has_old_routes = has_routes(&old_root) && !has_routes(&new_root);
     let redis = take_redis(whole, redis_is_off, diagnostics);
     for root in [old_root, new_root].into_iter().flatten() {
         dotted::merge(result, root);
@@ -104,6 +156,7 @@ fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics
     if let Some(breakers) = take(whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]) {
         add(result, "resilience4j", breakers);
     }
+    has_old_routes
 }
 
 /// Takes the settings of Redis, those of Spring Boot 2 first. Warns of these. Drops both if Redis is off.
@@ -203,6 +256,15 @@ fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node
                 .help("move its routes to `spring.cloud.gateway.server.webflux`");
         }
     }
-    take(&mut root, &["server"]);
+    if let Some(NodeKind::Map(others)) = take(&mut root, &["server"]).map(|server| server.kind) {
+        for (name, node) in others {
+            diagnostics
+                .mistake(
+                    node.span.key(),
+                    format!("`spring.cloud.gateway.server.{name}` is not known, to Spring either"),
+                )
+                .help("did you mean `webflux`?");
+        }
+    }
     if is_empty(&root) || matches!(root.kind, NodeKind::Null) { None } else { Some(root) }
 }

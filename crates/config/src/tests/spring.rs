@@ -86,3 +86,71 @@ fn a_spring_file_without_redis_reports_limits_in_memory() {
     let text = "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: ip}}]\n";
     assert!(loaded(text).notes.to_string().contains("limits are kept in memory"));
 }
+
+const OLD_ROUTES: &str = "spring.cloud.gateway.routes:\n- {id: a, uri: 'http://a', predicates: [Path=/a]}\n";
+
+#[test]
+fn settings_of_the_gateway_stand_below_tollgate_in_a_spring_file() {
+    let text = format!("{OLD_ROUTES}tollgate: {{memory: {{max-keys: 77}}, via: edge}}\n");
+    let loaded = loaded(&text);
+    assert_eq!(loaded.config.memory.max_keys.get(), 77);
+    let own = "tollgate: {memory: {max-keys: 78}}\nroutes: [\"a=http://a,Path=/a\"]\n";
+    assert_eq!(self::loaded(own).config.memory.max_keys.get(), 78);
+    let overridden =
+        parse("tollgate.yaml", &text, &|name| (name == "TOLLGATE_MEMORY_MAXKEYS").then(|| "79".to_owned()));
+    assert_eq!(overridden.unwrap().config.memory.max_keys.get(), 79);
+    assert!(refused(&format!("{OLD_ROUTES}tollgate: yes\n")).contains("`tollgate` must be a map of sections"));
+    let unknown = self::loaded(&format!("{OLD_ROUTES}tollgate: {{memori: {{max-keys: 1}}}}\n")).notes.to_string();
+    assert!(unknown.contains("memori") && unknown.contains("did you mean `memory`?"), "{unknown}");
+}
+
+#[test]
+fn sections_of_an_application_are_not_taken_for_ours() {
+    let text = format!(
+        "{OLD_ROUTES}jwt: {{secret: abc, expiration: 3600}}\ncors: {{origins: \"*\"}}\nroutes: none\nmemory: 5\nenabled: false\n\
+         forwarded: 1\nredis: {{host: cache}}\nlog: x\naccess-log: y\ntrusted-proxies: z\n"
+    );
+    let loaded = loaded(&text);
+    assert_eq!(loaded.config.routes.len(), 1);
+    assert!(loaded.config.redis.is_none());
+    let notes = loaded.notes.to_string();
+    assert!(notes.contains("`jwt`, `cors`, `routes`, `memory`, `enabled`, `forwarded`, `redis`, `log`, `access-log`, `trusted-proxies` belongs to the application"), "{notes}");
+    assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Note), "{notes}");
+}
+
+#[test]
+fn the_old_root_ignores_a_slash_at_the_end_of_a_path() {
+    let shown = |text: &str| loaded(text).config.routes[0].predicates[0].to_string();
+    assert_eq!(shown(OLD_ROUTES), "Paths: [/a], match trailing slash: true");
+    let new = OLD_ROUTES.replace("gateway.", "gateway.server.webflux.");
+    assert_eq!(shown(&new), "Paths: [/a], match trailing slash: false");
+    assert_eq!(
+        shown(&OLD_ROUTES.replace("/a]", "'/a,false']").replace("Path='", "'Path=")),
+        "Paths: [/a], match trailing slash: false"
+    );
+    assert!(loaded(OLD_ROUTES).notes.to_string().matches("trailing").count() == 0);
+}
+
+#[test]
+fn a_path_with_two_slashes_is_a_warning() {
+    let loaded = loaded("spring.cloud.gateway.routes: [\"a=http://a,Path=//a///**\"]\n");
+    assert!(loaded.config.routes[0].predicates[0].to_string().contains("[/a/**]"));
+    let notes = loaded.notes.to_string();
+    assert!(
+        notes.contains("warning: `//a///**` is read as `/a/**`") && notes.contains("help: write `/a/**`"),
+        "{notes}"
+    );
+    assert!(refused("routes: [\"a=http://a,Path=//a/**\"]\n").contains("error: `//a/**` is read as `/a/**`"));
+}
+
+#[test]
+fn unknown_names_below_the_root_are_reported() {
+    for (text, name) in [
+        (OLD_ROUTES.replace("gateway.routes", "gateway.webflx.routes"), "webflx"),
+        (OLD_ROUTES.replace("gateway.routes", "gateway.server.webflx.routes"), "webflx"),
+    ] {
+        assert!(loaded(&text).notes.to_string().contains(name), "{text}");
+    }
+    let spaced = "spring:\n  cloud:\n    gateway:\n      server:\n        web flux:\n          routes: [\"a=http://a,Path=/a\"]\n";
+    assert_eq!(loaded(spaced).config.routes.len(), 1, "Spring's binder ignores the space");
+}

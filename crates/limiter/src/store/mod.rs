@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::key::BucketKey;
 use super::rule::Rule;
-use super::verdict::Verdict;
+use super::verdict::{StagedVerdict, Verdict};
 
 /// Largest number of rules in one decision.
 pub const MAX_CHECKS: usize = 6;
@@ -28,6 +28,16 @@ pub trait Store: Send + Sync {
     /// never fails: the store handles its own failures (see [`Verdict::source`]).
     fn decide(&self, checks: &[Check<'_>]) -> Decision;
 
+    /// Decides `enforced` as [`decide`](Self::decide) does and, if they allow the request, `observed` in the same step.
+    /// The observed checks consume their cost under every rule or under none, and never deny the request.
+    ///
+    /// Returns `None` if the store cannot decide both in one step, which is the default. Two calls of `decide` then give
+    /// the same verdicts.
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        let _ = (enforced, observed);
+        None
+    }
+
     /// Corrects the tokens consumed by an admitted request once its actual cost is known.
     ///
     /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens. `counted_at_us` is
@@ -38,6 +48,10 @@ pub trait Store: Send + Sync {
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         (**self).decide(checks)
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        (**self).decide_staged(enforced, observed)
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -74,12 +88,21 @@ impl Check<'_> {
     }
 }
 
+/// True if one step may decide both lists: none is empty, and no key is in both.
+fn can_stage(enforced: &[Check<'_>], observed: &[Check<'_>]) -> bool {
+    let is_enforced = |check: &Check<'_>| enforced.iter().any(|other| other.key == check.key);
+    !enforced.is_empty()
+        && !observed.is_empty()
+        && enforced.len() + observed.len() <= MAX_CHECKS
+        && !observed.iter().any(is_enforced)
+}
+
 /// A verdict, or the future of one.
-pub enum Decision {
+pub enum Decision<V = Verdict> {
     /// Decided.
-    Ready(Verdict),
+    Ready(V),
     /// In progress; resolves within the store's deadline.
-    Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
+    Pending(Pin<Box<dyn Future<Output = V> + Send>>),
 }
 
 /// Policy for decisions while the store is unreachable.

@@ -176,6 +176,46 @@ async fn three_gateways_admit_no_more_than_the_bucket_in_any_window() {
 }
 
 #[tokio::test]
+async fn a_lease_beside_a_faster_rule_adds_at_most_the_leased_tokens() {
+    let server = RedisServer::start();
+    let [one, other] = [server.connected_client().await, server.connected_client().await];
+    let mut beyond_the_looser = 0;
+    for seed in 0..12 {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let (mut rng, clock) = (Rng::new(seed), clock());
+        let (rate, burst) = (rng.within(100, 400), rng.within(40, 200));
+        // Most of the time the bucket fills under the faster rule, so that it loses no leased tokens.
+        let (slow, fast) = (bucket(1, burst), bucket(rate, burst));
+        let leasing = gateway(&one, &clock, Duration::from_millis(rng.within(50, 500)));
+        let plain = store(&other, OnStoreFailure::Deny).with_clock(clock.clone()).denial_cache(false);
+        let mut admitted = Vec::new();
+        for _ in 0..400 {
+            for _ in 0..rng.within(1, 10) {
+                let leased = one.status().lease_hits;
+                let verdict = if rng.chance(2, 3) { ask(&leasing, &slow).await } else { ask(&plain, &fast).await };
+                if verdict.is_allowed() {
+                    admitted.push((clock.now_us(), one.status().lease_hits - leased));
+                }
+            }
+            let most = rng.pick(&[1, 1_000, 20_000, 200_000]);
+            clock.set(clock.now_us() + rng.below(most));
+        }
+        for first in 0..admitted.len() {
+            let mut leased = 0;
+            for (count, (until, hits)) in (1..).zip(&admitted[first..]) {
+                leased += hits;
+                let looser = burst * SECOND + rate * (until - admitted[first].0);
+                assert!(count * SECOND <= looser + leased * SECOND, "seed {seed}: {count}, {leased} of them leased");
+                beyond_the_looser = beyond_the_looser.max((count * SECOND).saturating_sub(looser) / SECOND);
+            }
+        }
+        one.return_leases().await;
+    }
+    println!("at most {beyond_the_looser} beyond the looser rule");
+    assert!(one.status().lease_hits > 0);
+}
+
+#[tokio::test]
 async fn rules_that_cannot_be_leased_call_redis_each_time() {
     let server = RedisServer::start();
     let client = server.connected_client().await;

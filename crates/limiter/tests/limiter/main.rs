@@ -32,6 +32,7 @@ mod script;
 mod scripts;
 mod sentinel;
 mod spring;
+mod staged;
 mod store;
 mod support;
 #[cfg(feature = "redis-tls")]

@@ -12,10 +12,10 @@ use crate::model::{KINDS, Rng, answer};
 use crate::support::{RedisServer, store};
 
 /// Commands that the server receives from now on.
-struct Monitor(BufReader<TcpStream>);
+pub(crate) struct Monitor(BufReader<TcpStream>);
 
 impl Monitor {
-    fn start(server: &RedisServer) -> Self {
+    pub(crate) fn start(server: &RedisServer) -> Self {
         let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream.write_all(b"MONITOR\r\n").unwrap();
         let mut monitor = Self(BufReader::new(stream));
@@ -30,7 +30,7 @@ impl Monitor {
     }
 
     /// Names of the commands that clients sent until now, without those of scripts.
-    fn sent(&mut self, redis: &mut redis::Connection) -> Vec<String> {
+    pub(crate) fn sent(&mut self, redis: &mut redis::Connection) -> Vec<String> {
         redis::cmd("ECHO").arg("that is all").exec(redis).unwrap();
         let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.contains("\"that is all\"")));
         let lines: Vec<String> = lines.filter(|line| !line.contains(" lua] ")).collect();

@@ -1,22 +1,19 @@
 //! Route predicates: Spring Cloud Gateway's route predicate factories.
 //!
-//! Each file holds one [`Condition`] and its constructor. A new predicate is a file, a line below, and a row in the
-//! configuration's table of predicates. Predicates that the route table inspects, or that most routes have, are
-//! variants of [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`.
+//! Each file holds one [`Condition`] and its constructor. [`text`] has the predicates whose arguments are plain texts, with
+//! their table. Predicates that read lists or settings have their row in the configuration's table. Predicates that the
+//! route table inspects, or that most routes have, are variants of [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`.
 
 mod build;
-mod cloud_foundry;
 mod condition;
-mod cookie;
-mod datetime;
 pub(crate) mod error;
-mod header;
 pub(crate) mod host;
 mod method;
 mod networks;
 mod path;
-mod query;
 mod remote_addr;
+pub(crate) mod text;
+pub(crate) mod text_form;
 mod value_regex;
 pub(crate) mod version;
 pub(crate) mod weight;

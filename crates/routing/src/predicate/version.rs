@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName};
 use super::Predicate;
 use super::condition::{Condition, header_text};
 use super::error::PredicateError;
-use super::query::query_values;
+use super::text::query::query_values;
 use crate::decision::Decision;
 use crate::request::RequestView;
 

@@ -164,3 +164,39 @@ fn waits_grow_until_the_breaker_closes() {
     run(&mut machine, now, &[GOOD, BAD, BAD]);
     assert_eq!(machine.admit(now), Err(secs(10)));
 }
+
+#[test]
+fn a_forced_state_holds_until_its_end_and_changes_no_count() {
+    let mut machine = StateMachine::new(small());
+    run(&mut machine, secs(0), &[BAD]);
+    machine.force(ForcedState::Open, secs(10));
+    assert_eq!((machine.state(secs(9)), machine.admit(secs(9))), (State::Open, Err(secs(1))));
+    assert_eq!(machine.forced(secs(9)), Some((ForcedState::Open, secs(1))));
+    assert_eq!((machine.state(secs(10)), machine.forced(secs(10))), (State::Closed, None));
+    machine.force(ForcedState::Closed, secs(20));
+    run(&mut machine, secs(11), &[BAD; 9]);
+    assert_eq!(machine.state(secs(20)), State::Closed, "failures under force do not count");
+    run(&mut machine, secs(20), &[BAD]);
+    assert_eq!(machine.state(secs(20)), State::Open, "those before and after do");
+    machine.force(ForcedState::Closed, secs(100));
+    machine.end_force(secs(30));
+    assert_eq!(machine.admit(secs(30)), Err(secs(50)), "its own state goes on");
+}
+
+#[test]
+fn trial_calls_start_again_after_a_forced_state() {
+    let mut machine = StateMachine::new(Rules { trial_wait: Some(secs(5)), ..small() });
+    run(&mut machine, secs(0), &[BAD, BAD]);
+    let trials = [machine.admit(secs(60)).unwrap(), machine.admit(secs(60)).unwrap()];
+    assert!(machine.admit(secs(60)).is_err());
+    machine.force(ForcedState::Closed, secs(70));
+    let forced = machine.admit(secs(61)).unwrap();
+    for epoch in trials {
+        machine.record(secs(61), epoch, BAD);
+    }
+    assert_eq!(machine.state(secs(74)), State::HalfOpen, "the trial has its full time");
+    machine.record(secs(74), forced, BAD);
+    machine.release(forced);
+    run(&mut machine, secs(74), &[GOOD, GOOD]);
+    assert_eq!(machine.state(secs(74)), State::Closed);
+}

@@ -84,7 +84,7 @@ fn ejections_get_longer_and_shorter_again_with_good_service() {
     let ejected = |secs| Some(EndpointChange::Ejected(Duration::from_secs(secs)));
     assert_eq!(endpoint_set.eject(&a, &settings(50), at(0)), ejected(30));
     assert_eq!(endpoint_set.eject(&a, &settings(50), at(1)), None, "already ejected");
-    assert_eq!(endpoint_set.next_recovery(), Some(at(30)));
+    assert_eq!(endpoint_set.next_end(), Some(at(30)));
     assert!(endpoint_set.end_ejections(at(29)).is_empty());
     assert_eq!(endpoint_set.end_ejections(at(30)).len(), 1);
     assert_eq!(shown(&endpoint_set), "a b /");
@@ -145,4 +145,34 @@ proptest! {
             prop_assert_eq!((of(&snapshot.healthy), of(&snapshot.ejected)), (count - ejected, ejected));
         }
     }
+}
+
+#[test]
+fn a_drained_endpoint_is_not_selected_until_the_drain_ends() {
+    let mut endpoint_set = endpoint_set(&["a", "b", "c"]);
+    let now = Instant::now();
+    let minute = Duration::from_secs(60);
+    let drain = |set: &mut EndpointSet, name: &str, time| {
+        set.drain(&format!("http://{name}:80"), time, false, now).map(|endpoint| endpoint.address().host.clone())
+    };
+    assert_eq!(drain(&mut endpoint_set, "a", minute), Ok("a".into()));
+    assert_eq!(shown(&endpoint_set), "b c /");
+    assert_eq!(drain(&mut endpoint_set, "x", minute), Err(DrainError::Unknown));
+    let (b, c) = (endpoint(&endpoint_set, "b"), endpoint(&endpoint_set, "c"));
+    endpoint_set.eject(&b, &settings(50), now);
+    assert_eq!(drain(&mut endpoint_set, "c", minute), Ok("c".into()), "an ejected endpoint gets requests if need be");
+    assert_eq!(shown(&endpoint_set), "/ b");
+    assert_eq!(drain(&mut endpoint_set, "b", minute), Err(DrainError::Last));
+    assert_eq!(drain(&mut endpoint_set, "a", 2 * minute), Ok("a".into()), "longer");
+    assert_eq!(endpoint_set.next_end(), Some(now + Duration::from_secs(30)));
+    endpoint_set.replace(&[listed("c", 2, 0), listed("a", 1, 0), listed("b", 1, 0)]);
+    assert_eq!(shown(&endpoint_set), "/ b", "a new list keeps drains");
+    let ended = endpoint_set.end_drains(now + minute);
+    assert!(matches!(ended.as_slice(), [(ended, EndpointChange::DrainEnded)] if Arc::ptr_eq(ended, &c)));
+    assert_eq!(shown(&endpoint_set), "c / b");
+    assert!(matches!(endpoint_set.end_drain("http://a:80"), Ok(Some(_))));
+    assert!(matches!(endpoint_set.end_drain("http://a:80"), Ok(None)));
+    assert_eq!(shown(&endpoint_set), "c a / b");
+    let all = ["a", "b", "c"].map(|name| endpoint_set.drain(&format!("http://{name}:80"), minute, true, now).is_ok());
+    assert_eq!((all, shown(&endpoint_set)), ([true; 3], "/".to_owned()));
 }

@@ -267,7 +267,7 @@ pub(super) const PREDICATES: &[Entry] = &[
     entry(
         "Path",
         "'Path=/red/{segment},/blue/**'",
-        "a trailing slash does not match unless `matchTrailingSlash` says so, which here has an effect",
+        "a trailing slash is ignored for routes under `spring.cloud.gateway.routes`, as up to 4.3; elsewhere only if `matchTrailingSlash` is true, which here has an effect",
     ),
     entry("Query", "'Query=red, gree.'", ""),
     entry("ReadBody", "{name: ReadBody, args: {inClass: java.lang.String, predicate: '#{@p}'}}", ""),

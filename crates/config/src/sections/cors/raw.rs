@@ -1,19 +1,20 @@
 //! CORS settings as typed.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Seconds;
 
 /// CORS policies by path.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawGlobalCors {
     /// Policies by path pattern: `"[/api/**]"`. The first match applies.
-    #[schemars(with = "BTreeMap<String, RawCors>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, RawCors>"))]
     pub(crate) cors_configurations: Option<NodeRef>,
     /// Answers preflight requests that match no route. Default false.
     pub(crate) add_to_simple_url_handler_mapping: Option<bool>,
@@ -22,7 +23,8 @@ pub(crate) struct RawGlobalCors {
 }
 
 /// CORS policy.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCors {
     /// Allowed origins such as `https://example.com`, or `*`. Default: none.

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Forwarding headers: trusted, kept and added.
@@ -91,7 +90,8 @@ pub enum HeaderAction {
 }
 
 /// Treatment of header names with an underscore, which many upstreams cannot distinguish from a hyphen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Underscores {
     /// The header is removed.

@@ -1,19 +1,19 @@
 //! Raw settings of forwarding headers.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::sections::forwarding::model::Underscores;
 
 /// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawXForwarded {
     /// Enables all of them. Default true. Fields that are disabled are forwarded unchanged.
     pub(crate) enabled: Option<bool>,
     /// Spring's order of the header filter.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) order: Option<Spanned<i64>>,
     /// Enables `X-Forwarded-For`, the peer's address. Default true.
     pub(crate) for_enabled: Option<bool>,
@@ -40,7 +40,8 @@ pub(crate) struct RawXForwarded {
 }
 
 /// `Forwarded` (RFC 7239), added only if the peer is one of `trusted-proxies`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawForwarded {
     /// Adds an element. Default true.
@@ -50,7 +51,8 @@ pub(crate) struct RawForwarded {
 }
 
 /// Parameter `by`: the gateway's own address.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawForwardedBy {
     /// Enables `by`. Default false.
@@ -58,7 +60,8 @@ pub(crate) struct RawForwardedBy {
 }
 
 /// Spring's HTTP server.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpServer {
     /// Makes predicates use the client address of `X-Forwarded-For` from a trusted proxy. Default false.
@@ -66,7 +69,8 @@ pub(crate) struct RawHttpServer {
 }
 
 /// Header names.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHeaders {
     /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot distinguish `_` from `-`.

@@ -9,7 +9,6 @@ pub(crate) mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
@@ -18,11 +17,14 @@ use crate::de::units::{Size, Time, positive};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::pool::{ConnectionPool, RawPool};
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
-use crate::sections::http_client::tls::{RawClientTls, Tls};
+#[cfg(test)]
+use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::http_client::tls::Tls;
 use crate::yaml::Span;
 
 /// Connections to upstreams.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpClient {
     /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
@@ -38,23 +40,23 @@ pub(crate) struct RawHttpClient {
     /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
     http2: Option<Http2>,
     /// TLS to `https` targets of routes without their own `tls`.
-    #[schemars(with = "Option<RawClientTls>")]
+    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
     /// Connection pool.
     pool: RawPool,
     /// Proxy for connections to upstreams.
     proxy: Option<Spanned<RawProxy>>,
     /// Spring's TLS.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     ssl: Option<NodeRef>,
     /// Spring's WebSocket client.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     websocket: RawWebsocket,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     max_initial_line_length: Option<Spanned<String>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     wiretap: Option<Spanned<bool>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     compression: Option<Spanned<bool>>,
 }
 
@@ -92,7 +94,8 @@ pub struct HttpClient {
 }
 
 /// Use of HTTP/2 with an upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Http2 {
     /// Over TLS if the upstream selects it; never without TLS.

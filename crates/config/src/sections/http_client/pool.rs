@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
@@ -13,7 +12,8 @@ use crate::sections::http_client::no_effect;
 use crate::yaml::Span;
 
 /// Connection pool.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPool {
     /// `elastic` has no bound of connections, `fixed` has `max-connections`, `disabled` uses one per request. Default `elastic`.
@@ -31,16 +31,17 @@ pub(crate) struct RawPool {
     max_life_time: Option<Spanned<Time>>,
     /// Order in which idle connections are used: `lifo`, the most recently used first, or `fifo`. Default `lifo`, which lets connections of a burst time out.
     leasing_strategy: Option<Leasing>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     name: Option<Spanned<String>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     eviction_interval: Option<Spanned<Time>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     metrics: Option<Spanned<bool>>,
 }
 
 /// Bound of the number of connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawPoolType {
     /// No bound.
@@ -69,7 +70,8 @@ pub struct ConnectionPool {
 }
 
 /// Order in which idle connections are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Leasing {
     #[serde(rename = "lifo")]
     /// Most recently used first: connections of a past burst age and are closed.

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 
 /// Proxy for connections to upstreams.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProxy {
     /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`. Default `http`.
@@ -44,7 +44,8 @@ pub struct Proxy {
 }
 
 /// Protocol of a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProxyKind {
     /// HTTP's `CONNECT` (RFC 9110 §9.3.6).

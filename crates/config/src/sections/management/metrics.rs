@@ -1,14 +1,15 @@
 //! Raw settings of the request metrics.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 
 /// Metrics of requests that match a route.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRequestSeries {
     /// Enables the metrics. Default true.
@@ -16,14 +17,15 @@ pub(crate) struct RawRequestSeries {
     /// Prefix of the metric's name, before `requests`. Default `spring.cloud.gateway`, which gives `spring_cloud_gateway_requests_seconds`.
     pub(crate) prefix: Option<Spanned<String>>,
     /// Additional labels by name. Default: none.
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) tags: Option<NodeRef>,
     /// Label with the matched pattern.
     pub(crate) path_tags: RawPathTags,
 }
 
 /// Label with the matched pattern.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPathTags {
     /// Adds a label with the matched pattern of `Path`. Default false: each pattern adds a series.
@@ -31,11 +33,12 @@ pub(crate) struct RawPathTags {
 }
 
 /// Labels of all metrics, and access to them.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCommonTags {
     /// Labels of all metrics on `/metrics`, by name. Default: none.
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) tags: Option<NodeRef>,
     /// Serves `/metrics` without a token on every address, so that Prometheus can read it. Default false.
     pub(crate) open: Option<Spanned<bool>>,

@@ -1,9 +1,9 @@
 //! Raw `management`.
 
 use std::collections::BTreeMap;
+#[cfg(test)]
 use std::net::IpAddr;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
@@ -13,21 +13,22 @@ use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 
 /// Listener for health, metrics and the API.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagement {
     /// Enables the listener. Default true.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) enabled: Option<bool>,
     /// Its address and port.
     pub(crate) server: RawManagementServer,
     /// Readiness of the gateway.
     pub(crate) readiness: RawReadiness,
     /// Spring Boot's settings of all endpoints.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) endpoints: RawEndpoints,
     /// Spring Boot's settings of one endpoint.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) endpoint: RawEndpointSettings,
     /// Labels of all metrics, and access to them.
     pub(crate) metrics: RawCommonTags,
@@ -46,23 +47,25 @@ pub(crate) struct RawManagement {
 }
 
 /// Address and port of the management listener.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
     /// Address to listen on. Default `127.0.0.1`; other addresses need `tokens`.
-    #[schemars(extend("x-needs-restart" = true))]
-    #[schemars(with = "Option<IpAddr>")]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
+    #[cfg_attr(test, schemars(with = "Option<IpAddr>"))]
     pub(crate) address: Option<Spanned<Address>>,
     /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) port: Option<Spanned<i32>>,
     /// Spring Boot's prefix of the path of every endpoint.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) base_path: Option<String>,
 }
 
 /// Readiness of the gateway.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawReadiness {
     /// Reports not ready while Redis is unreachable. Default false: limits then follow `on-store-failure`.

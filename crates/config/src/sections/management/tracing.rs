@@ -1,10 +1,10 @@
 //! `management.tracing`, `management.otlp` and `management.opentelemetry`: traces and their collector.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Uri};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
@@ -20,28 +20,31 @@ const DEFAULT_PROBABILITY: f64 = 0.1;
 const DEFAULT_TIMEOUT_SECS: u64 = 10;
 
 /// Traces of requests.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTracing {
     /// Enables traces. Default true; without `management.otlp.tracing.endpoint` there are none.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) enabled: Option<bool>,
     /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
     pub(crate) sampling: RawSampling,
 }
 
 /// Sampling of traces that start here.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSampling {
     /// Share of sampled traces, from 0 to 1. Default 0.1.
-    #[schemars(extend("x-needs-restart" = true))]
-    #[schemars(with = "Option<Number>")]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
+    #[cfg_attr(test, schemars(with = "Option<Number>"))]
     pub(crate) probability: Option<Spanned<Number>>,
 }
 
 /// Export over OTLP.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawOtlp {
     /// Collector of traces.
@@ -49,31 +52,33 @@ pub(crate) struct RawOtlp {
 }
 
 /// Collector of traces, over HTTP with protobuf.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawOtlpTracing {
     /// URL of the collector, such as `http://localhost:4318/v1/traces`. Default: none, and no traces.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) endpoint: Option<Spanned<String>>,
     /// Header fields of each export request, by name. Default: none.
-    #[schemars(extend("x-needs-restart" = true))]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) headers: Option<NodeRef>,
     /// Timeout for an export request, connecting included. Default 10s.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) timeout: Option<Spanned<Time>>,
     /// Spring Boot's transport: `http` only.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) transport: Option<Spanned<String>>,
 }
 
 /// OpenTelemetry.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawOpenTelemetry {
     /// Attributes of the gateway in traces, by name. Default: none, and `service.name` is `tollgate`.
-    #[schemars(extend("x-needs-restart" = true))]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) resource_attributes: Option<NodeRef>,
 }
 

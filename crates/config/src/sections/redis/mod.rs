@@ -10,7 +10,6 @@ mod url;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::RedisSettings;
 
@@ -20,14 +19,16 @@ use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, reasons};
 pub(crate) use crate::sections::redis::credentials::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
+#[cfg(test)]
 use crate::sections::redis::tls::RawTlsOrFlag;
 
 /// Store of limits for several gateways: one server by `url` or by `host` and `port`, `cluster` or `sentinel`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRedis {
     /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` for `redis` means the same. Default: the server at `host` and `port`.
-    #[schemars(example = &"redis://127.0.0.1:6379")]
+    #[cfg_attr(test, schemars(example = &"redis://127.0.0.1:6379"))]
     url: Option<Spanned<String>>,
     /// Host of one server, instead of `url`. Default `localhost`.
     host: Option<Spanned<String>>,
@@ -36,10 +37,10 @@ pub(crate) struct RawRedis {
     /// User name, unless `url` has one. Default: the user `default`.
     username: Option<Spanned<String>>,
     /// Password; take it from the environment: `${REDIS_PASSWORD}`. Default: none, no authentication.
-    #[schemars(example = &"${REDIS_PASSWORD}")]
+    #[cfg_attr(test, schemars(example = &"${REDIS_PASSWORD}"))]
     password: Option<Spanned<String>>,
     /// File with the password, such as a mounted secret, instead of `password`. It is read with this file; a final line break is dropped.
-    #[schemars(example = &"/run/secrets/redis")]
+    #[cfg_attr(test, schemars(example = &"/run/secrets/redis"))]
     password_file: Option<Spanned<String>>,
     /// Database number. Default: 0, the only one of a cluster.
     database: Option<Spanned<u32>>,
@@ -48,7 +49,7 @@ pub(crate) struct RawRedis {
     /// Redis Sentinel.
     sentinel: Option<Spanned<RawSentinel>>,
     /// TLS: `true`, or files. Default false, unless `url` begins with `rediss://`.
-    #[schemars(with = "Option<RawTlsOrFlag>")]
+    #[cfg_attr(test, schemars(with = "Option<RawTlsOrFlag>"))]
     tls: Option<NodeRef>,
     /// Protocol version: `resp3` or `resp2`. Default `resp3`, which detects closed idle connections; servers before Redis 6 need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
@@ -65,12 +66,13 @@ pub(crate) struct RawRedis {
     /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order. Default true.
     coalesce: Option<bool>,
     /// Spring's TLS: `enabled` and `bundle`.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     ssl: Option<NodeRef>,
 }
 
 /// Version of the Redis protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawProtocol {
     /// RESP2.

@@ -2,7 +2,6 @@
 
 use std::net::Ipv6Addr;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::{HostPort, Sentinel};
 
@@ -11,37 +10,40 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::redis::credentials;
 use crate::sections::redis::url::{Url, everywhere};
 use crate::sections::redis::{RawRedis, url};
+#[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::yaml::Span;
 
 /// Redis Cluster.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCluster {
     /// Some of its nodes as `host:port`, a list or a text with commas; the others are discovered. Required.
-    #[schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"])]
-    #[schemars(with = "StringOrList")]
+    #[cfg_attr(test, schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"]))]
+    #[cfg_attr(test, schemars(with = "StringOrList"))]
     nodes: Vec<Spanned<String>>,
 }
 
 /// Redis Sentinel.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSentinel {
     /// Name of the primary in the Sentinels. Required.
-    #[schemars(example = &"mymaster")]
+    #[cfg_attr(test, schemars(example = &"mymaster"))]
     master: Option<Spanned<String>>,
     /// Sentinels as `host:port`. Required.
-    #[schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"])]
-    #[schemars(with = "StringOrList")]
+    #[cfg_attr(test, schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"]))]
+    #[cfg_attr(test, schemars(with = "StringOrList"))]
     nodes: Vec<Spanned<String>>,
     /// User name for the Sentinels. Default: the user `default`.
     username: Option<Spanned<String>>,
     /// Password for the Sentinels. Default: none, no authentication.
-    #[schemars(example = &"${SENTINEL_PASSWORD}")]
+    #[cfg_attr(test, schemars(example = &"${SENTINEL_PASSWORD}"))]
     password: Option<Spanned<String>>,
     /// File with the password, instead of `password`.
-    #[schemars(example = &"/run/secrets/sentinel")]
+    #[cfg_attr(test, schemars(example = &"/run/secrets/sentinel"))]
     password_file: Option<Spanned<String>>,
 }
 

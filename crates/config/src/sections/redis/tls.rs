@@ -1,6 +1,5 @@
 //! `redis.tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::{Servers, Tls};
 
@@ -16,22 +15,24 @@ use crate::sections::redis::url::{Transport, Url};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// TLS by files, each in PEM.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTls {
     /// Trusted CA certificates. Default: the system's trust store.
-    #[schemars(example = &"/etc/tollgate/ca.pem")]
+    #[cfg_attr(test, schemars(example = &"/etc/tollgate/ca.pem"))]
     ca: Option<Spanned<String>>,
     /// Client certificate of the gateway, with its chain.
-    #[schemars(example = &"/etc/tollgate/client.pem")]
+    #[cfg_attr(test, schemars(example = &"/etc/tollgate/client.pem"))]
     cert: Option<Spanned<String>>,
     /// Private key of `cert`, not encrypted.
-    #[schemars(example = &"/etc/tollgate/client-key.pem")]
+    #[cfg_attr(test, schemars(example = &"/etc/tollgate/client-key.pem"))]
     key: Option<Spanned<String>>,
 }
 
 /// TLS by files, or on and off.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawTlsOrFlag {

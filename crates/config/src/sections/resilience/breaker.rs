@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::circuit_breaker::{OpenWait, Rules, WindowSize};
 use tollgate_filters::fault::FaultSet;
@@ -16,7 +15,8 @@ use crate::sections::resilience::faults;
 use crate::sections::resilience::inherit::Based;
 
 /// Breakers by name.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawBreakers {
     /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
@@ -24,18 +24,19 @@ pub(crate) struct RawBreakers {
     /// Settings of each breaker. Default: none.
     pub(crate) instances: BTreeMap<String, Spanned<RawBreaker>>,
     /// Older name of `instances`. Default: none.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) backends: BTreeMap<String, Spanned<RawBreaker>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) circuit_breaker_aspect_order: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) metrics: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) tags: Option<NodeRef>,
 }
 
 /// One breaker.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawBreaker {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
@@ -70,32 +71,33 @@ pub(crate) struct RawBreaker {
     pub(crate) record_exceptions: Option<Vec<Spanned<String>>>,
     /// Java exceptions that are ignored. Default: none.
     pub(crate) ignore_exceptions: Option<Vec<Spanned<String>>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) initial_state: Option<Spanned<String>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_randomized_wait: Option<Spanned<bool>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) randomized_wait_factor: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) record_failure_predicate: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) record_result_predicate: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) ignore_exception_predicate: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) register_health_indicator: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) allow_health_indicator_to_fail: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) event_consumer_buffer_size: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) writable_stack_trace_enabled: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) ignore_class_binding_exceptions: Option<NodeRef>,
 }
 
 /// Window of the statistics.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RawWindowType {
     /// The last calls.

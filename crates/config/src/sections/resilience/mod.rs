@@ -11,7 +11,6 @@ mod time_limiter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
@@ -22,7 +21,8 @@ use crate::sections::resilience::time_limiter::RawTimeLimiters;
 use crate::yaml::Span;
 
 /// Circuit breakers and time limiters.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawResilience {
     /// Circuit breakers of `CircuitBreaker` filters.
@@ -34,29 +34,29 @@ pub(crate) struct RawResilience {
     /// Names of breakers without time limits. Default: none.
     pub(crate) disable_time_limiter_map: BTreeMap<String, bool>,
     /// Spring's switch of the filter.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) enabled: Option<Spanned<bool>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) reactive: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) blocking: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_group_meter_filter: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) default_group_tag: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_semaphore_default_bulkhead: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) disable_thread_pool: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) bulkhead: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) thread_pool_bulkhead: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) ratelimiter: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) retry: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) scheduled: Option<NodeRef>,
 }
 

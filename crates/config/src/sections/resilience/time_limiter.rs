@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
@@ -12,32 +11,34 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::inherit::Based;
 
 /// Time limits by the name of the breaker.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTimeLimiters {
     /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
     pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
     /// Time limit of each breaker. Default: none.
     pub(crate) instances: BTreeMap<String, Spanned<RawTimeLimiter>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) time_limiter_aspect_order: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) metrics: Option<NodeRef>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) tags: Option<NodeRef>,
 }
 
 /// One time limit.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTimeLimiter {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
     /// Timeout for the head of the upstream's response. Default 1s.
     pub(crate) timeout_duration: Option<Spanned<Time>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) cancel_running_future: Option<Spanned<bool>>,
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) event_consumer_buffer_size: Option<NodeRef>,
 }
 

@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
@@ -15,15 +14,18 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time, positive};
 use crate::diagnostics::Diagnostics;
 use crate::sections::server::path::RawPath;
-use crate::sections::server::tls::{RawServerSsl, ServerTls};
+#[cfg(test)]
+use crate::sections::server::tls::RawServerSsl;
+use crate::sections::server::tls::ServerTls;
 use tollgate_routing::PathRules;
 
 /// Listener for traffic.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`, all interfaces.
-    #[schemars(with = "Option<IpAddr>")]
+    #[cfg_attr(test, schemars(with = "Option<IpAddr>"))]
     address: Option<Address>,
     /// Port to listen on; 0: any free port. Default 8080, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
     port: Option<u16>,
@@ -47,13 +49,13 @@ pub(crate) struct RawServer {
     /// Enables responses to clients that close their sending side after a request. If false, such a client counts as disconnected. Default true.
     half_close: Option<bool>,
     /// Spring Boot's `graceful` or `immediate` shutdown.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     shutdown: Option<RawShutdown>,
     /// Spring Boot's settings of Netty.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     netty: RawNetty,
     /// Spring Boot's strategy for forwarding headers: `none`, `native` or `framework`.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     pub(crate) forward_headers_strategy: Option<Spanned<String>>,
     /// Timeout for the head of a request. Default 30s.
     header_timeout: Option<Spanned<Time>>,
@@ -68,12 +70,13 @@ pub(crate) struct RawServer {
     /// Encoded separators in paths.
     path: RawPath,
     /// TLS. Default: none.
-    #[schemars(with = "Option<RawServerSsl>")]
+    #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
     ssl: Option<NodeRef>,
 }
 
 /// HTTP/2 settings.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttp2 {
     /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default true, which gRPC clients need.

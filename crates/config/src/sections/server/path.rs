@@ -1,12 +1,12 @@
 //! `server.path`: encoded separators in paths.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use tollgate_routing::{PathRules, Separator};
 
 /// Encoded separators in paths.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPath {
     /// `%2F` in a path: `keep` it in its segment, `decode` it to a `/`, or `reject` the request with 400. Default `reject`, since upstreams differ; `keep` in a Spring file, as in Spring.
@@ -16,7 +16,8 @@ pub(crate) struct RawPath {
 }
 
 /// Treatment of a separator.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum RawSeparator {
     /// It stays encoded, and belongs to its segment.

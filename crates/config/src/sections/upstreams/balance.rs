@@ -1,6 +1,5 @@
 //! `upstreams.NAME.balance` and `.hash-by`: load balancing.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
@@ -13,7 +12,8 @@ use crate::sections::upstreams::RawUpstream;
 use crate::yaml::Span;
 
 /// Load balancing.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawBalance {
     /// Two random endpoints; the one with fewer in-flight requests for its weight.

@@ -3,19 +3,20 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
+#[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::{Node, NodeKind};
 
 /// DNS name that resolves to endpoints.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDnsQuery {
     /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
@@ -32,7 +33,8 @@ pub(crate) struct RawDnsQuery {
 }
 
 /// Types of DNS records.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum RawRecords {
     /// IPv4 addresses.
     A,
@@ -48,11 +50,12 @@ pub(crate) enum RawRecords {
 }
 
 /// DNS servers for `upstreams.NAME.dns`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDns {
     /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
-    #[schemars(with = "Option<StringOrList>")]
+    #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     server: Option<NodeRef>,
     /// Timeout per DNS server. Default 2s.
     timeout: Option<Spanned<Time>>,

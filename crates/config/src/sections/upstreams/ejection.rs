@@ -4,17 +4,18 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::StatusCode;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
 use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Ejection of endpoints that fail requests: connection errors, timeouts, incomplete responses, or a status of `status`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEjection {
     /// Enables ejection. Default true.
@@ -28,7 +29,7 @@ pub(crate) struct RawEjection {
     /// Percentage of endpoints that may be ejected at a time. Default 50: one of two endpoints, none of one.
     max_percent: Option<Spanned<u8>>,
     /// Statuses that count as failures. Default `[502, 503, 504]`.
-    #[schemars(with = "Option<Vec<Scalar>>")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
     status: Option<Vec<Spanned<String>>>,
 }
 

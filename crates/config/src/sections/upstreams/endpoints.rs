@@ -3,7 +3,6 @@
 use std::fmt;
 
 use http::Uri;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de;
@@ -13,7 +12,8 @@ use crate::diagnostics::Diagnostics;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Endpoint of an upstream.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpoint {
     /// `http://host:port` or `https://host:port`.
@@ -25,7 +25,8 @@ pub(crate) struct RawEndpoint {
 }
 
 /// An endpoint as a map, or its URI.
-#[derive(JsonSchema)]
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawEndpointEntry {
@@ -60,7 +61,8 @@ pub struct EndpointAddress {
 }
 
 /// Scheme of an HTTP server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// `http` and `ws`: without TLS.

@@ -7,16 +7,17 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::HeaderValue;
 use http::uri::PathAndQuery;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Active health checks.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHealth {
     /// Path of the check. Default `/`.
@@ -30,7 +31,7 @@ pub(crate) struct RawHealth {
     /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once. Default 3.
     unhealthy: Option<std::num::NonZeroU32>,
     /// Successful statuses: numbers and ranges, such as `200-299, 401`. Default `200-399`.
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     status: Option<Spanned<String>>,
     /// Port of the check. Default: the endpoint's own.
     port: Option<Spanned<u16>>,

@@ -13,34 +13,37 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
+#[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::balance::{Balance, RawBalance};
 use crate::sections::upstreams::dns::{DnsQuery, RawDnsQuery};
 use crate::sections::upstreams::ejection::{Ejection, RawEjection};
-use crate::sections::upstreams::endpoints::{ListedEndpoint, RawEndpointEntry};
+use crate::sections::upstreams::endpoints::ListedEndpoint;
+#[cfg(test)]
+use crate::sections::upstreams::endpoints::RawEndpointEntry;
 use crate::sections::upstreams::health::{HealthCheck, RawHealth};
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Upstream of `lb://NAME`: one or several equal servers.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawUpstream {
     /// Endpoints: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
-    #[schemars(with = "Vec<RawEndpointEntry>")]
+    #[cfg_attr(test, schemars(with = "Vec<RawEndpointEntry>"))]
     endpoints: Option<Spanned<Vec<NodeRef>>>,
     /// DNS name that resolves to its endpoints.
     dns: Option<Spanned<RawDnsQuery>>,
     /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
     balance: Option<Spanned<RawBalance>>,
     /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
-    #[schemars(with = "Option<StringOrList>")]
+    #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     hash_by: Option<NodeRef>,
     /// Active health checks. Default: none.
     health: Option<Spanned<RawHealth>>,

@@ -51,12 +51,12 @@ use self::hash::Hasher;
 use self::shard::{Shard, States, Stored};
 use self::shares::{Demand, Owner, Shares};
 use self::table::KeyHash;
-use super::{Check, Decision, Store};
+use super::{Check, Decision, Store, can_stage};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::key::BucketKey;
 use crate::rule::{Rule, by_algorithm};
 use crate::sync::{Mutex, random_key};
-use crate::verdict::{RuleVerdict, Source, Verdict};
+use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
 
 /// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
 const KEYS_PER_SHARD: usize = 16_384;
@@ -266,8 +266,7 @@ impl Store for MemoryStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let [Check { key, rule, cost }] = *checks else {
             let now = self.moment(checks.iter().map(|check| check.rule));
-            let checks: Vec<_> = checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect();
-            return Decision::Ready(self.decide_all(&checks, now));
+            return Decision::Ready(self.decide_all(&self.located(checks), now));
         };
         // The clock is read first: it takes as long as hashing, and the processor overlaps both.
         let now = self.moment(std::iter::once(rule));
@@ -276,6 +275,12 @@ impl Store for MemoryStore {
         Decision::Ready(
             by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost)),
         )
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        let now = can_stage(enforced, observed)
+            .then(|| self.moment(enforced.iter().chain(observed).map(|check| check.rule)))?;
+        Some(Decision::Ready(self.decide_stages(&self.located(enforced), &self.located(observed), now)))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {

@@ -7,24 +7,55 @@ use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};
 use crate::store::{Check, MAX_CHECKS};
 use crate::sync::MutexGuard;
-use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
+use crate::verdict::{Outcome, RuleVerdict, Source, StagedVerdict, Verdict};
+
+/// A check with the location of its key: location, rule and cost.
+pub(super) type LocatedCheck<'r> = (KeyLocation, &'r Rule, u64);
 
 /// Locks of all shards of a decision. They are taken in the order of the shards, which prevents deadlocks.
 pub(super) struct ShardGuards<'a>([Option<(usize, MutexGuard<'a, States>)>; MAX_CHECKS]);
 
 impl MemoryStore {
-    /// Decides under all rules, each given as location, rule and cost. Consumes under every rule or under none.
-    pub(super) fn decide_all(&self, checks: &[(KeyLocation, &Rule, u64)], now: Moment) -> Verdict {
+    pub(super) fn located<'r>(&self, checks: &[Check<'r>]) -> Vec<LocatedCheck<'r>> {
+        checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect()
+    }
+
+    /// Decides under all rules. Consumes under every rule or under none.
+    pub(super) fn decide_all(&self, checks: &[LocatedCheck<'_>], now: Moment) -> Verdict {
         let (mut guards, now, order) = self.lock_all(checks.iter().map(|(location, ..)| *location), now);
-        let decide = |&(location, rule, cost): &(KeyLocation, &Rule, u64)| by_algorithm!(rule, rule => self.peek(&mut guards, location, rule, now, cost));
+        self.decide_locked(&mut guards, checks, now, order)
+    }
+
+    /// Decides under the enforced rules and then, if they allow, under the observed ones.
+    pub(super) fn decide_stages(
+        &self,
+        enforced: &[LocatedCheck<'_>],
+        observed: &[LocatedCheck<'_>],
+        now: Moment,
+    ) -> StagedVerdict {
+        let locations = enforced.iter().chain(observed).map(|(location, ..)| *location);
+        let (mut guards, now, order) = self.lock_all(locations, now);
+        let enforced = self.decide_locked(&mut guards, enforced, now, order);
+        let observed = enforced.is_allowed().then(|| self.decide_locked(&mut guards, observed, now, order));
+        StagedVerdict { enforced, observed }
+    }
+
+    fn decide_locked(
+        &self,
+        guards: &mut ShardGuards<'_>,
+        checks: &[LocatedCheck<'_>],
+        now: Moment,
+        order: u32,
+    ) -> Verdict {
+        let decide = |&(location, rule, cost): &LocatedCheck<'_>| by_algorithm!(rule, rule => self.peek(guards, location, rule, now, cost));
         let mut verdicts: Vec<RuleVerdict> = checks.iter().map(decide).collect();
         let admitted = verdicts.iter().all(|verdict| verdict.outcome == Outcome::Allowed);
         for (&(location, rule, cost), verdict) in checks.iter().zip(&mut verdicts) {
             let writes = admitted || verdict.outcome != Outcome::Allowed;
             if writes {
-                by_algorithm!(rule, rule => self.commit(&mut guards, location, rule, now, cost));
+                by_algorithm!(rule, rule => self.commit(guards, location, rule, now, cost));
             } else {
-                let unchanged = by_algorithm!(rule, rule => self.peek(&mut guards, location, rule, now, 0));
+                let unchanged = by_algorithm!(rule, rule => self.peek(guards, location, rule, now, 0));
                 verdict.remaining = unchanged.remaining;
             }
         }

@@ -75,6 +75,18 @@ async fn rules_of_all_algorithms_are_decided_all_or_nothing() {
 }
 
 #[tokio::test]
+async fn observed_rules_of_other_slots_take_a_step_of_their_own() {
+    let cluster = Cluster::primaries();
+    let store = store(&connected(&cluster, PATIENT).await);
+    let ids = in_slots(&cluster);
+    let rule = &every_kind(10)[0];
+    let check = |scope, id: usize| Check { key: BucketKey { scope, id: ids[id].as_bytes() }, rule, cost: 1 };
+    assert!(store.decide_staged(&[check("r#held", 0)], &[check("r#tried", 1)]).is_none());
+    let verdict = answer(store.decide_staged(&[check("r#held", 0)], &[check("r#tried", 0)]).unwrap()).await;
+    assert_eq!(verdict.observed.map(|verdict| verdict.remaining), Some(Some(9)));
+}
+
+#[tokio::test]
 async fn rules_of_one_key_id_are_one_call_for_all_algorithms() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;

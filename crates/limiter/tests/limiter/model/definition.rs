@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::verdict::{Outcome, RuleVerdict};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Verdict};
 
 use super::rng::Rng;
 use super::trace::Amount;
@@ -163,6 +163,20 @@ pub(crate) fn nearest(answers: &[(RuleVerdict, u64)]) -> usize {
         (rank(a.outcome), spent_a * of_b) > (rank(b.outcome), spent_b * of_a)
     };
     (1..answers.len()).fold(0, |best, at| if nearer(&answers[at], &answers[best]) { at } else { best })
+}
+
+/// Returns the verdict of each rule.
+pub(crate) fn per_rule(verdict: &Verdict) -> Vec<RuleVerdict> {
+    if !verdict.per_rule.is_empty() {
+        return verdict.per_rule.to_vec();
+    }
+    vec![RuleVerdict {
+        outcome: verdict.outcome,
+        remaining: verdict.remaining.unwrap(),
+        reset_after: verdict.reset_after,
+        delay: verdict.delay,
+        counted_at_us: verdict.counted_at_us,
+    }]
 }
 
 pub(crate) fn micros(time: Duration) -> u64 {

@@ -10,7 +10,7 @@ use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
-use tollgate_limiter::verdict::{Source, Verdict};
+use tollgate_limiter::verdict::{Source, StagedVerdict, Verdict};
 
 use super::number;
 use super::trace::Amount;
@@ -38,7 +38,7 @@ const LOOK: &str = "local all = {} \
         all[#all + 1] = {key, redis.call('DUMP', key), redis.call('PTTL', key)} redis.call('PERSIST', key) \
     end return all";
 
-pub(crate) async fn answer(decision: Decision) -> Verdict {
+pub(crate) async fn answer<V>(decision: Decision<V>) -> V {
     match decision {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
@@ -73,6 +73,26 @@ impl Stores {
         let memory = answer(self.memory.decide(checks)).await;
         let redis = Verdict { source: Source::Memory, order: memory.order, ..redis };
         if memory != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
+    }
+
+    /// Decides enforced and observed checks in one step, in both stores. Fails unless the verdicts are equal.
+    pub(crate) async fn decide_staged(
+        &self,
+        enforced: &[Check<'_>],
+        observed: &[Check<'_>],
+    ) -> Result<StagedVerdict, String> {
+        let memory = self.memory.decide_staged(enforced, observed).ok_or("memory took two steps")?;
+        if *MEMORY_ONLY {
+            return Ok(answer(memory).await);
+        }
+        let redis = answer(self.redis.decide_staged(enforced, observed).ok_or("redis took two calls")?).await;
+        let memory = answer(memory).await;
+        let from_redis = |verdict: &Verdict| Verdict { source: Source::Redis, ..verdict.clone() };
+        let expected = StagedVerdict {
+            enforced: from_redis(&memory.enforced),
+            observed: memory.observed.as_ref().map(from_redis),
+        };
+        if expected != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
     }
 
     pub(crate) async fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) -> Result<(), String> {

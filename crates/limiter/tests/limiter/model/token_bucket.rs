@@ -94,6 +94,22 @@ impl Deficit {
         let bound = if debt <= burst * part { burst } else { self.bound };
         *self = Self { debt, at: now, flow, part, bound };
     }
+
+    /// Returns the deficit in the parts of `rule` if its rate is the same and the debt has an exact value in them. The
+    /// next write counts in these parts; until then the deficit stays as it was written.
+    fn in_parts_of(&self, rule: &Rule, now: u64) -> Self {
+        let (Numbers { flow, part, .. }, debt) = (Numbers::of(rule), self.debt_at(now));
+        let is_exact = debt > 0 && (debt * part).is_multiple_of(self.part) && debt * part / self.part <= most(flow);
+        if is_exact && self.flow * part == flow * self.part {
+            return Self { debt: debt * part / self.part, at: now, flow, part, bound: self.bound };
+        }
+        self.clone()
+    }
+}
+
+/// Returns the largest debt in parts that the stores count, including the time to refill it.
+fn most(flow: u128) -> u128 {
+    if flow == 1 { 1 << 52 } else { u128::from(MAX_SAFE_INTEGER) }
 }
 
 impl Model for Deficit {
@@ -101,7 +117,6 @@ impl Model for Deficit {
     /// rate differs, it is rounded up to a whole part of this rule, unless the stores cannot count that many parts.
     fn seen(&mut self, rule: &Rule, now: u64) {
         let Numbers { flow, part, burst } = Numbers::of(rule);
-        let most = |flow| if flow == 1 { 1 << 52 } else { u128::from(MAX_SAFE_INTEGER) };
         let found = self.debt_at(now);
         let debt = found.min((self.bound * self.part).min(most(self.flow)));
         if debt == 0 {
@@ -109,11 +124,9 @@ impl Model for Deficit {
         }
         let converted = (debt * part).div_ceil(self.part);
         let is_same_rate = self.flow * part == flow * self.part;
-        if is_same_rate && converted * self.part == debt * part && converted <= most(flow) && debt == found {
-            // The same debt in the parts of this rule.
-            let at = now;
-            *self = Self { debt: converted, at, flow, part, bound: self.bound };
-        } else if (!is_same_rate || burst * self.part > most(self.flow)) && converted <= most(flow) {
+        let is_exact = is_same_rate && converted * self.part == debt * part;
+        let is_rewritten = if is_exact { debt != found } else { !is_same_rate || burst * self.part > most(self.flow) };
+        if is_rewritten && converted <= most(flow) {
             *self = Self { flow, part, ..self.clone() };
             self.write(rule, now, converted);
         } else if debt != found {
@@ -127,18 +140,21 @@ impl Model for Deficit {
     }
 
     fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
-        let Numbers { part, .. } = self.numbers(rule, now);
         if cost > 0 {
+            *self = self.in_parts_of(rule, now);
+            let Numbers { part, .. } = self.numbers(rule, now);
             self.write(rule, now, self.debt_at(now) + u128::from(cost) * part);
         }
     }
 
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, _: u64) {
-        let Numbers { part, burst, .. } = self.numbers(rule, now);
-        let (before, units) = (self.debt_at(now), u128::from(more.unsigned_abs()) * part);
+        let mut own = self.in_parts_of(rule, now);
+        let Numbers { part, burst, .. } = own.numbers(rule, now);
+        let (before, units) = (own.debt_at(now), u128::from(more.unsigned_abs()) * part);
         let debt = if more < 0 { before.saturating_sub(units) } else { (before + units).min(before.max(burst * part)) };
         if debt != before {
-            self.write(rule, now, debt);
+            own.write(rule, now, debt);
+            *self = own;
         }
     }
 

@@ -8,11 +8,11 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::RedisClient;
 use tollgate_limiter::store::{Check, MAX_CHECKS};
-use tollgate_limiter::verdict::{Outcome, RuleVerdict, Verdict};
+use tollgate_limiter::verdict::{Outcome, Verdict};
 
 use super::KINDS;
 use super::chance::beside;
-use super::definition::{Kind, Model, Trial, micros, nearest};
+use super::definition::{Kind, Model, Trial, micros, nearest, per_rule};
 use super::rng::Rng;
 use super::stores::{Expiry, Stores};
 
@@ -37,11 +37,25 @@ pub(super) struct Slot {
 #[expect(dead_code, reason = "printed when a trace fails")]
 pub(super) enum Step {
     At(u64),
-    Rule { slot: usize, rule: Rule },
+    Rule {
+        slot: usize,
+        rule: Rule,
+    },
     Decide(Vec<Part>),
+    /// Enforced and observed checks in one step.
+    Stage([Vec<Part>; 2]),
     Reset(usize),
-    Settle { slot: usize, id: usize, more: i64, taken_at: u64 },
-    Grant { slot: usize, id: usize, amount: Amount },
+    Settle {
+        slot: usize,
+        id: usize,
+        more: i64,
+        taken_at: u64,
+    },
+    Grant {
+        slot: usize,
+        id: usize,
+        amount: Amount,
+    },
 }
 
 /// Operation of an operator on a quota.
@@ -69,6 +83,8 @@ pub(super) struct Grant {
 
 pub(crate) struct Trace<'e> {
     pub(super) rng: Rng,
+    /// Chooses the observed checks. Of its own, so that traces without them stay the same.
+    observe: Rng,
     pub(super) stores: Stores,
     pub(super) slots: Vec<Slot>,
     pub(super) steps: Vec<Step>,
@@ -84,7 +100,7 @@ pub(crate) struct Trace<'e> {
 impl<'e> Trace<'e> {
     /// `run` separates the keys of repeated runs of one trace.
     pub(crate) fn new(seed: u64, run: u32, client: &Arc<RedisClient>, expiry: Option<&'e mut Expiry>) -> Self {
-        let mut rng = Rng::new(seed);
+        let (mut rng, observe) = (Rng::new(seed), Rng::new(!seed));
         let count = if rng.chance(1, 3) { 1 } else { rng.within(2, 4) } as usize;
         let in_list = count > 1 || rng.chance(1, 4);
         let slot = |at: usize, rng: &mut Rng| {
@@ -103,7 +119,7 @@ impl<'e> Trace<'e> {
         let stores = Stores::new(client);
         stores.clock.set(START + rng.below(100_000 * SECOND));
         let (grants, visits, promised) = Default::default();
-        Self { rng, stores, slots, steps: Vec::new(), grants, visits, promised, expiry }
+        Self { rng, observe, stores, slots, steps: Vec::new(), grants, visits, promised, expiry }
     }
 
     /// Runs the trace. Returns the number of decisions, or the failure with the steps before it.
@@ -202,15 +218,35 @@ impl<'e> Trace<'e> {
     }
 
     async fn decide(&mut self) -> Result<(), String> {
-        let parts = self.parts();
-        self.steps.push(Step::Decide(parts.clone()));
+        let mut parts = self.parts();
+        self.visits.push(self.stores.now());
+        self.promised.clear();
+        if parts.len() == 1 || self.observe.chance(1, 2) {
+            self.steps.push(Step::Decide(parts.clone()));
+            let verdict = self.stores.decide(&self.checks(&parts)).await?;
+            return self.judge(&parts, &verdict);
+        }
+        let observed = parts.split_off(self.observe.within(1, parts.len() as u64 - 1) as usize);
+        self.steps.push(Step::Stage([parts.clone(), observed.clone()]));
+        let verdict = self.stores.decide_staged(&self.checks(&parts), &self.checks(&observed)).await?;
+        self.judge(&parts, &verdict.enforced)?;
+        match verdict.observed {
+            Some(of_observed) if verdict.enforced.is_allowed() => self.judge(&observed, &of_observed),
+            None if !verdict.enforced.is_allowed() => Ok(()),
+            other => Err(format!("observed after {:?}: {other:?}", verdict.enforced)),
+        }
+    }
+
+    fn checks(&self, parts: &[Part]) -> Vec<Check<'_>> {
+        parts.iter().map(|part| self.slots[part.slot].check(part)).collect()
+    }
+
+    /// Compares a verdict with the models and updates them.
+    fn judge(&mut self, parts: &[Part], verdict: &Verdict) -> Result<(), String> {
         let now = self.stores.now();
-        self.visits.push(now);
-        let checks: Vec<Check<'_>> = parts.iter().map(|part| self.slots[part.slot].check(part)).collect();
-        let verdict = self.stores.decide(&checks).await?;
         let trials: Vec<Trial> = parts.iter().map(|part| self.slots[part.slot].trial(part, now)).collect();
         let admitted = trials.iter().all(|trial| trial.fits);
-        let answers = per_rule(&verdict);
+        let answers = per_rule(verdict);
         if answers.len() != parts.len() || verdict.is_allowed() != admitted {
             return Err(format!("should be admitted: {admitted}, but {verdict:?}"));
         }
@@ -226,7 +262,6 @@ impl<'e> Trace<'e> {
         if said != (nearest, speaks.outcome, Some(speaks.remaining), speaks.reset_after, delay) {
             return Err(format!("rule {nearest} is the nearest, not {said:?}"));
         }
-        self.promised.clear();
         for (verdict, (part, trial)) in answers.iter().zip(parts.iter().zip(trials)) {
             self.promised.push(now + micros(verdict.reset_after));
             if let Outcome::Denied { retry_after } = verdict.outcome {
@@ -262,18 +297,4 @@ impl Slot {
     fn trial(&self, part: &Part, now: u64) -> Trial {
         Trial::new(&*self.keys[part.id], &self.rule, now, part.cost)
     }
-}
-
-/// Returns the verdict of each rule.
-pub(crate) fn per_rule(verdict: &Verdict) -> Vec<RuleVerdict> {
-    if !verdict.per_rule.is_empty() {
-        return verdict.per_rule.to_vec();
-    }
-    vec![RuleVerdict {
-        outcome: verdict.outcome,
-        remaining: verdict.remaining.unwrap(),
-        reset_after: verdict.reset_after,
-        delay: verdict.delay,
-        counted_at_us: verdict.counted_at_us,
-    }]
 }

@@ -3,7 +3,21 @@
 use std::error::Error;
 
 use super::{AllOf, Predicate, PredicateError, texts};
-use crate::HostPort;
+use crate::{HostPort, TEXT_PREDICATES, TextForm};
+
+#[test]
+fn each_text_predicate_is_displayed_by_its_name() {
+    for row in TEXT_PREDICATES {
+        let predicate = match row.form {
+            TextForm::NoArguments(new) => Ok(new()),
+            TextForm::One(_, new) => new("1"),
+            TextForm::Two(_, new) => new("1", "2"),
+            TextForm::OneOrTwo(_, new) => new("1", None),
+        };
+        let shown = predicate.unwrap().to_string();
+        assert_eq!(shown.split(':').next(), Some(row.name));
+    }
+}
 
 #[test]
 fn predicates_are_displayed_as_in_spring() {

@@ -7,7 +7,6 @@ use std::fmt;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de;
@@ -16,11 +15,13 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::pem;
+#[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::yaml::{Node, Span};
 
 /// TLS to upstreams; files are PEM.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawClientTls {
     /// Trusted CA certificates, or certificates of the upstreams themselves. Default: the system's trust store.
@@ -34,7 +35,7 @@ pub(crate) struct RawClientTls {
     /// Accepts all certificates. Default false: with it, traffic can be intercepted.
     insecure: Option<Spanned<bool>>,
     /// Oldest accepted version of TLS: `1.2` or `1.3`. Default `1.2`.
-    #[schemars(with = "Option<Scalar>")]
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     min_version: Option<Spanned<String>>,
 }
 

@@ -11,7 +11,6 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::names::ByName;
@@ -19,11 +18,13 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
+#[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::yaml::Node;
 
 /// TLS with clients. A reload reads its files again.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServerSsl {
     /// Enables TLS. Default true if the section is there.
@@ -37,21 +38,22 @@ pub(crate) struct RawServerSsl {
     /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
     client_auth: Option<Spanned<RawClientAuth>>,
     /// `TLSv1.2`, `TLSv1.3` or both. Default both.
-    #[schemars(with = "Option<StringOrList>")]
+    #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     enabled_protocols: Option<Vec<Spanned<String>>>,
     /// Name of a bundle of `spring.ssl.bundle.pem`, instead of files.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     bundle: Option<Spanned<String>>,
     /// Bundles by the name that a client requests (SNI).
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     server_name_bundles: Option<Vec<RawServerName>>,
     /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     bundles: Option<NodeRef>,
 }
 
 /// Use of client certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawClientAuth {
     /// Not requested.

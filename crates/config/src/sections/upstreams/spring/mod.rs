@@ -8,7 +8,6 @@ pub(crate) use self::no_effect::no_effect;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::canonical;
@@ -24,19 +23,20 @@ use crate::sections::upstreams::{EndpointSource, Named, Upstream};
 use crate::yaml::NodeKind;
 
 /// Requests without a healthy endpoint.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLoadBalancer {
     /// Answers them with 404 instead of 503. Default false.
     pub(crate) use404: Option<bool>,
     /// Spring Cloud LoadBalancer's selection of instances.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     configurations: Option<Spanned<String>>,
     /// Spring Cloud LoadBalancer's health checks.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     health_check: Option<Spanned<RawSpringHealth>>,
     /// Spring Cloud LoadBalancer's settings for single services.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     clients: BTreeMap<String, RawSpringClient>,
 }
 
@@ -58,17 +58,18 @@ pub(crate) struct RawSpringHealth {
 }
 
 /// Spring's service discovery.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDiscovery {
     /// Routes from a registry: not supported.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     locator: Option<NodeRef>,
     /// Spring Cloud Commons' switch.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     enabled: Option<Spanned<bool>>,
     /// Spring Cloud Commons' clients of registries.
-    #[schemars(skip)]
+    #[cfg_attr(test, schemars(skip))]
     client: RawDiscoveryClient,
 }
 

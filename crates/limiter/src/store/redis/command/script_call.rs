@@ -51,17 +51,23 @@ pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall 
         args.rule(only.rule, cost_of(only).as_bytes());
         return ScriptCall::new(Script::single(algorithm), args);
     }
-    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Take, None, options)
+    list(checks.iter().map(ListedCheck::of), ListMode::Take, None, options)
+}
+
+/// Call that decides one request under `enforced`, and then under `observed`.
+pub(crate) fn decide_staged(enforced: &[Check<'_>], observed: &[Check<'_>], options: &CallOptions) -> ScriptCall {
+    let observed = observed.iter().map(|check| ListedCheck { observed: true, ..ListedCheck::of(check) });
+    list(enforced.iter().map(ListedCheck::of).chain(observed), ListMode::Take, None, options)
 }
 
 /// Call that replies as [`decide`] would, and takes nothing.
 pub(crate) fn look(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
-    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Look, None, options)
+    list(checks.iter().map(ListedCheck::of), ListMode::Look, None, options)
 }
 
 /// Call that decides `batch` requests in turn, each under all of `checks`.
 pub(crate) fn decide_batch(checks: &[Check<'_>], batch: BatchSize, options: &CallOptions) -> ScriptCall {
-    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Batch, Some(batch), options)
+    list(checks.iter().map(ListedCheck::of), ListMode::Batch, Some(batch), options)
 }
 
 /// True if one call can decide several such requests. Requests that take nothing or more than the capacity cannot be
@@ -78,7 +84,8 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
     let algorithm = check.rule.algorithm();
     let location = KeyLocation::of(check.key, algorithm);
     if location.packed {
-        return list(std::iter::once((check, cost, Some(counted_at_us))), ListMode::Take, None, options);
+        let check = ListedCheck { check, cost, counted_at_us: Some(counted_at_us), observed: false };
+        return list(std::iter::once(check), ListMode::Take, None, options);
     }
     let mut args = ScriptArgs::new(options);
     args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
@@ -92,9 +99,24 @@ fn cost_of(check: &Check<'_>) -> String {
     check.cost.min(MAX_SAFE_INTEGER).to_string()
 }
 
-/// Call for several rules: each with its cost and, for a correction, the time at which it was counted.
+/// Check of a call for several rules.
+struct ListedCheck<'a> {
+    check: &'a Check<'a>,
+    cost: String,
+    /// Time at which the cost was counted, for a correction.
+    counted_at_us: Option<u64>,
+    observed: bool,
+}
+
+impl<'a> ListedCheck<'a> {
+    fn of(check: &'a Check<'a>) -> Self {
+        Self { check, cost: cost_of(check), counted_at_us: None, observed: false }
+    }
+}
+
+/// Call for several rules.
 fn list<'a>(
-    checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>,
+    checks: impl Iterator<Item = ListedCheck<'a>>,
     mode: ListMode,
     batch: Option<BatchSize>,
     options: &CallOptions,
@@ -104,7 +126,7 @@ fn list<'a>(
         args.batch(batch);
     }
     let mut rules = Vec::new();
-    for (check, cost, counted_at_us) in checks {
+    for ListedCheck { check, cost, counted_at_us, observed } in checks {
         let own = check.rule.algorithm();
         let location = KeyLocation::of(check.key, own);
         let (algorithm, key, packed_as) = match location.rule_name {
@@ -121,7 +143,7 @@ fn list<'a>(
         if let Some(counted_at_us) = counted_at_us {
             args.counted_at(check.rule, counted_at_us);
         }
-        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg });
+        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
     }
     let requests = batch.map_or(1, |batch| batch.waiting);
     ScriptCall { requests, ..ScriptCall::new(Script::list(&rules, mode), args) }

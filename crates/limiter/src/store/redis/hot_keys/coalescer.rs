@@ -79,6 +79,14 @@ impl Coalescer {
         Join::Follower(replied, deadline)
     }
 
+    /// Becomes the leader of the requests with that fingerprint; `None` if there is one in flight.
+    pub(super) fn lead(self: &Arc<Self>, fingerprint: u128) -> Option<LeaderGuard> {
+        let mut in_flight = self.0.lock();
+        let Entry::Vacant(vacant) = in_flight.entry(fingerprint) else { return None };
+        vacant.insert(None);
+        Some(LeaderGuard { coalescer: Arc::clone(self), fingerprint })
+    }
+
     /// Takes up to `most` followers, oldest first. `None`: none waits, and the task ends.
     pub(super) fn next(&self, fingerprint: u128, most: usize) -> Option<Vec<Follower>> {
         let mut in_flight = self.0.lock();

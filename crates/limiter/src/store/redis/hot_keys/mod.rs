@@ -74,13 +74,16 @@ impl HotKeys {
 
     /// Cached denial of `checks` at `now_us`, if there is one.
     pub(crate) fn cached_denial(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
-        let verdict = {
-            let denials = self.denials.lock();
-            let (denial, verdict) = denials.find(fingerprint, checks, now_us)?;
-            self.invalidations.is_current(&denial.generations).then_some(verdict)
-        };
-        self.stats.denial_cache_hits.fetch_add(u64::from(verdict.is_some()), Ordering::Relaxed);
-        verdict
+        let verdict = self.find_denial(fingerprint, checks, now_us)?;
+        self.stats.denial_cache_hits.fetch_add(1, Ordering::Relaxed);
+        Some(verdict)
+    }
+
+    /// Cached denial of `checks`, without counting it as used.
+    pub(crate) fn find_denial(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
+        let denials = self.denials.lock();
+        let (denial, verdict) = denials.find(fingerprint, checks, now_us)?;
+        self.invalidations.is_current(&denial.generations).then_some(verdict)
     }
 
     /// Generations of the keys of a call that is about to be sent.
@@ -102,6 +105,11 @@ impl HotKeys {
         {
             self.denials.lock().insert(fingerprint, denial);
         }
+    }
+
+    /// Becomes the leader of equal requests; `None` if there is one in flight.
+    pub(crate) fn lead(&self, fingerprint: Fingerprint) -> Option<LeaderGuard> {
+        self.coalescer.lead(fingerprint.checks)
     }
 
     /// Joins the equal requests in flight: as the leader, which calls Redis itself, or as a follower of a shared call.

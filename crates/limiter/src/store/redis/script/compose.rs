@@ -10,6 +10,9 @@
 //! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>@<us>=<state>`. Rules in the string that the call
 //! does not name (of another plan, or of an earlier configuration) stay until the time behind `@`, then they are dropped.
 //!
+//! Observed rules stand behind the enforced ones. They commit only if all enforced rules allow, and take their cost under
+//! all of them or none, as a second call would. They do not change the decision of the enforced rules.
+//!
 //! A batch is many equal requests at one moment. Their total cost is taken if it fits. Otherwise as many requests pass as
 //! fit, in their order, as they would have one after the other. The batch's arguments are the number of requests and how
 //! many of those already wait; spare requests beyond them pass only if all do.
@@ -30,6 +33,8 @@ pub(crate) struct ListedRule {
     pub(crate) arg: usize,
     /// Number of its arguments; optional ones that it omits must not read the next rule's.
     pub(crate) args: usize,
+    /// True if the rule denies nothing. Rules of a batch are never observed.
+    pub(crate) observed: bool,
 }
 
 /// Operation of a script for several rules.
@@ -106,6 +111,9 @@ impl Composer<'_> {
              local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
              local all, out = {takes}, {{}}\n",
         );
+        if self.rules.iter().any(|rule| rule.observed) {
+            self.script += "local observed = true\n";
+        }
         if self.batch {
             self.script += "local batch, waiting, fits, again = tonumber(ARGV[1]), tonumber(ARGV[2]), 0, false\n";
         }
@@ -132,7 +140,8 @@ impl Composer<'_> {
         self.script += if self.batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
         let read = if rule.packed_as.is_some() { format!("was{at}") } else { READ.to_owned() };
         self.script += &rule.relocate(&sections.decide.replace(READ, &read));
-        self.script += "all = all and allowed == 1\n";
+        let verdict = if rule.observed { "observed" } else { "all" };
+        let _ = writeln!(self.script, "{verdict} = {verdict} and allowed == 1");
         if self.batch {
             self.script += "if allowed ~= 1 and left < each * fits then fits = (left - left % each) / each end\n";
         }
@@ -154,7 +163,11 @@ impl Composer<'_> {
         });
         let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
         let (condition, end) = if self.batch { ("if not again then\n", "end\n") } else { ("", "") };
-        let _ = write!(self.script, "{condition}if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
+        let (commits, otherwise) = match rule.observed {
+            true => ("all and (observed or allowed ~= 1)", "elseif allowed == 1 then"),
+            false => ("all or allowed ~= 1", "else"),
+        };
+        let _ = write!(self.script, "{condition}if {commits} then\n{commit}{otherwise}\nleft = {untaken}\nend\n");
         let replies: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
         let _ = write!(self.script, "{} = {}\n{end}end\n", replies.join(", "), sections.reply);
     }
@@ -264,37 +277,4 @@ fn write_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) 
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-    use super::*;
-
-    #[test]
-    fn every_script_has_its_sections_in_order() {
-        for algorithm in Algorithm::ALL {
-            let sections = Sections::of(algorithm);
-            assert!(sections.parse.contains("cost = tonumber") || sections.parse.contains("cost"), "{algorithm:?}");
-            assert!(sections.time.contains("call('TIME')"), "{algorithm:?}");
-            assert!(sections.decide.contains("allowed"), "{algorithm:?}");
-            assert!(sections.commit.trim_end().ends_with("end"), "{algorithm:?}");
-            assert_eq!(sections.reply.split(',').count(), 5, "{algorithm:?}");
-        }
-    }
-
-    #[test]
-    fn keys_and_arguments_are_relocated_together() {
-        let rule = ListedRule { algorithm: Algorithm::Gcra, packed_as: None, key: 3, arg: 10, args: 4 };
-        assert_eq!(rule.relocate("a(KEYS[1], ARGV[4]) KEYS[2]"), "a(KEYS[4], ARGV[14]) KEYS[5]");
-        assert_eq!(rule.relocate("tonumber(ARGV[5] or 1)"), "tonumber(nil or 1)", "the next rule's");
-    }
-
-    #[test]
-    fn scripts_that_keep_one_string_are_packable() {
-        for algorithm in Algorithm::ALL {
-            let text = algorithm.spec().script;
-            let uses = [READ, WRITE].map(|line| text.matches(line).count());
-            let only_these = text.matches("KEYS[").count() == 1 + uses[0] + uses[1] && !uses.contains(&0);
-            assert_eq!(only_these, algorithm.spec().packable, "{algorithm:?}");
-        }
-    }
-}
+mod tests;

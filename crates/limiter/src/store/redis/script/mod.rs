@@ -104,7 +104,14 @@ mod tests {
 
     #[test]
     fn a_list_is_composed_once() {
-        let part = |arg| ListedRule { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
+        let part = |arg| ListedRule {
+            algorithm: Algorithm::Gcra,
+            packed_as: Some("a".into()),
+            key: 0,
+            arg,
+            args: 4,
+            observed: false,
+        };
         let list = |rules: &[ListedRule]| Script::list(rules, ListMode::Take);
         assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));
         assert_ne!(list(&[part(0)]).sha1(), list(&[part(0), part(4)]).sha1());

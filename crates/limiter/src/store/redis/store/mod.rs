@@ -4,6 +4,7 @@ mod cross_slot;
 mod plans;
 mod quota;
 mod read_all;
+mod staged;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::rule::Rule;
 use crate::store::fallback::Fallback;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, OnStoreFailure, Store};
-use crate::verdict::{RuleVerdict, Source, Verdict};
+use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
 
 /// Store that decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -271,6 +272,10 @@ impl Store for RedisStore {
                 }
             })),
         }
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        self.stage(enforced, observed)
     }
 
     /// A correction that Redis does not receive in time is lost.

@@ -5,12 +5,19 @@ use std::fmt;
 
 use http::HeaderName;
 
-use super::Predicate;
-use super::condition::{Condition, OrNull, header_text, observe_values};
-use super::error::PredicateError;
-use super::value_regex::ValueRegex;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, OrNull, header_text, observe_values};
+use crate::predicate::error::PredicateError;
+use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::RequestView;
+
+pub(super) const HEADER: TextPredicate = TextPredicate {
+    name: "Header",
+    doc: "A value of the header matches; comma-separated lists are split. Without `regexp`, a value is not empty.",
+    form: TextForm::OneOrTwo([TextArgument::new("header", "Header name."), OPTIONAL_REGEXP], Predicate::header),
+};
 
 #[derive(Clone, Debug)]
 struct Header {

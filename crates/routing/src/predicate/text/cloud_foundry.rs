@@ -2,10 +2,17 @@
 
 use std::fmt;
 
-use super::Predicate;
-use super::condition::{Condition, quoted_list};
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, quoted_list};
+use crate::predicate::text_form::{TextForm, TextPredicate};
 use crate::request::RequestView;
+
+pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: TextPredicate = TextPredicate {
+    name: "CloudFoundryRouteService",
+    doc: "The request has the three headers of a Cloud Foundry route service. Written `CloudFoundryRouteService=`.",
+    form: TextForm::NoArguments(Predicate::cloud_foundry_route_service),
+};
 
 /// The headers of a request to a Cloud Foundry route service.
 const HEADERS: [&str; 3] = ["x-cf-forwarded-url", "x-cf-proxy-signature", "x-cf-proxy-metadata"];

@@ -3,13 +3,20 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::Predicate;
-use super::condition::{Condition, OrNull, observe_values};
-use super::error::PredicateError;
-use super::value_regex::ValueRegex;
 use crate::decision::Decision;
 use crate::normalize::hex;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, OrNull, observe_values};
+use crate::predicate::error::PredicateError;
+use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::RequestView;
+
+pub(super) const QUERY: TextPredicate = TextPredicate {
+    name: "Query",
+    doc: "A value of the parameter matches; without `regexp`, the parameter exists.",
+    form: TextForm::OneOrTwo([TextArgument::new("param", "Parameter name."), OPTIONAL_REGEXP], Predicate::query),
+};
 
 #[derive(Clone, Debug)]
 struct Query {
@@ -54,7 +61,10 @@ impl fmt::Display for Query {
 }
 
 /// Returns the decoded values of `param`; `None` for a parameter without `=`.
-pub(super) fn query_values<'r>(request: &RequestView<'r>, param: &str) -> impl Iterator<Item = Option<Cow<'r, str>>> {
+pub(in crate::predicate) fn query_values<'r>(
+    request: &RequestView<'r>,
+    param: &str,
+) -> impl Iterator<Item = Option<Cow<'r, str>>> {
     request.query.unwrap_or_default().split('&').filter_map(move |pair| {
         let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
         (!name.is_empty() && decode(name) == param).then(|| value.map(decode))

@@ -4,11 +4,35 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::Predicate;
-use super::condition::Condition;
-use super::error::PredicateError;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::Condition;
+use crate::predicate::error::PredicateError;
+use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
 use crate::request::RequestView;
+
+const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
+
+pub(super) const AFTER: TextPredicate = TextPredicate {
+    name: "After",
+    doc: "The current time is after this one.",
+    form: TextForm::One([TextArgument::new("datetime", DATETIME)], Predicate::after),
+};
+
+pub(super) const BEFORE: TextPredicate = TextPredicate {
+    name: "Before",
+    doc: "The current time is before this one.",
+    form: TextForm::One([TextArgument::new("datetime", DATETIME)], Predicate::before),
+};
+
+pub(super) const BETWEEN: TextPredicate = TextPredicate {
+    name: "Between",
+    doc: "The current time is after the first and before the second.",
+    form: TextForm::Two(
+        [TextArgument::new("datetime1", DATETIME), TextArgument::new("datetime2", DATETIME)],
+        Predicate::between,
+    ),
+};
 
 /// A range of time, its ends excluded.
 #[derive(Clone, Debug)]

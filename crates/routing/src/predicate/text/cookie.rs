@@ -4,12 +4,25 @@ use std::fmt;
 
 use http::header;
 
-use super::Predicate;
-use super::condition::{Condition, header_text, quoted_list};
-use super::error::PredicateError;
-use super::value_regex::ValueRegex;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, header_text, quoted_list};
+use crate::predicate::error::PredicateError;
+use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::value_regex::ValueRegex;
 use crate::request::RequestView;
+
+pub(super) const COOKIE: TextPredicate = TextPredicate {
+    name: "Cookie",
+    doc: "The value of a cookie of this name matches.",
+    form: TextForm::Two(
+        [
+            TextArgument::new("name", "Cookie name."),
+            TextArgument::new("regexp", "Regular expression that must match its whole value."),
+        ],
+        Predicate::cookie,
+    ),
+};
 
 #[derive(Clone, Debug)]
 struct Cookie {
