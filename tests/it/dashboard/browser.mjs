@@ -85,6 +85,6 @@ export async function picture(page, name) {
   const folder = process.env.DASHBOARD_IMAGES;
   if (!folder) return;
   const bottom = await page.evaluate("Math.ceil(document.getElementById('main').getBoundingClientRect().bottom)");
-  const clip = { x: 0, y: 0, width: page.viewportSize().width, height: bottom };
+  const clip = { x: 0, y: 0, width: page.viewportSize().width, height: Math.min(bottom, 1050) };
   await page.screenshot({ path: join(folder, `dashboard-${name}.png`), caret: "hide", fullPage: true, clip });
 }
