@@ -28,6 +28,7 @@ pub struct HeaderSummary {
     /// True if there is an `Upgrade` field.
     pub has_upgrade: bool,
     hosts: u8,
+    has_normal_host: bool,
     cookies: u8,
 }
 
@@ -60,7 +61,8 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary,
     }
     let summary = summarize(&head.headers, rules.underscores)?;
     check_host(head, summary)?;
-    if !normalize_host_field(&mut head.headers) {
+    let has_normal_host = summary.has_normal_host && head.uri.authority().is_none();
+    if !has_normal_host && !normalize_host_field(&mut head.headers) {
         return Err(Failure::Ambiguous("the Host field is not host[:port]"));
     }
     if head.version == Version::HTTP_2 && summary.cookies > 1 {
@@ -78,9 +80,10 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
     for (name, value) in headers {
         if name == HOST {
             summary.hosts = summary.hosts.saturating_add(1);
-            if !is_host(value.as_bytes()) {
-                return Err(Failure::Ambiguous("the Host field is not host[:port]"));
-            }
+            summary.has_normal_host = match host_form(value.as_bytes()) {
+                None => return Err(Failure::Ambiguous("the Host field is not host[:port]")),
+                Some(form) => form == HostForm::Normal,
+            };
         } else if name == ACCEPT {
             summary.accepts_problem = true; // parsed once, below
         } else if name == COOKIE {
@@ -141,7 +144,7 @@ pub fn normalize_host_field(headers: &mut HeaderMap) -> bool {
 fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
     match head.uri.authority() {
         Some(authority) => {
-            if !is_host(authority.as_str().as_bytes()) {
+            if host_form(authority.as_str().as_bytes()).is_none() {
                 return Err(Failure::Ambiguous("the target's authority is not host[:port]"));
             }
             let named = head.headers.get(HOST).map(HeaderValue::as_bytes);
@@ -160,12 +163,21 @@ fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
     }
 }
 
-/// True for a non-empty `uri-host [":" port]` without user information (RFC 9110 §7.2).
-fn is_host(text: &[u8]) -> bool {
+/// Form of a valid host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostForm {
+    /// In normal form already, as nearly every `Host`.
+    Normal,
+    /// Possibly in another form than the normal one.
+    Other,
+}
+
+/// Returns the form of a non-empty `uri-host [":" port]` without user information (RFC 9110 §7.2); `None` for other text.
+fn host_form(text: &[u8]) -> Option<HostForm> {
     let (host, rest) = if text.first() == Some(&b'[') {
         match text.iter().position(|byte| *byte == b']') {
             Some(end) => text.split_at(end + 1),
-            None => return false,
+            None => return None,
         }
     } else {
         text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()))
@@ -176,20 +188,33 @@ fn is_host(text: &[u8]) -> bool {
         Some(_) => false,
     };
     let literal = host.first() == Some(&b'[');
-    let named =
-        host.iter().all(|byte| HOST_BYTES[usize::from(*byte)] || (literal && matches!(byte, b'[' | b']' | b':')));
-    port && named && !host.is_empty()
+    let mut form = if literal || host.last() == Some(&b'.') { HostForm::Other } else { HostForm::Normal };
+    for byte in host {
+        match HOST_BYTES[usize::from(*byte)] {
+            ALLOWED => {}
+            UPPERCASE => form = HostForm::Other,
+            _ if literal && matches!(byte, b'[' | b']' | b':') => {}
+            _ => return None,
+        }
+    }
+    (port && !host.is_empty()).then_some(form)
 }
 
-/// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names.
-static HOST_BYTES: [bool; 256] = {
-    let mut allowed = [false; 256];
+const ALLOWED: u8 = 1;
+const UPPERCASE: u8 = 2;
+
+/// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes.
+static HOST_BYTES: [u8; 256] = {
+    let mut allowed = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         let c = byte as u8;
-        allowed[byte] = c.is_ascii_alphanumeric()
+        let is_allowed = c.is_ascii_alphanumeric()
             || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
             || matches!(c, b'+' | b',' | b';' | b'=');
+        if is_allowed {
+            allowed[byte] = if c.is_ascii_uppercase() { UPPERCASE } else { ALLOWED };
+        }
         byte += 1;
     }
     allowed

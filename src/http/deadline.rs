@@ -2,8 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Deadline that is cheap to move.
@@ -15,6 +16,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
     at: Option<Instant>,
+    /// Task that the armed timer wakes.
+    task: Option<Waker>,
 }
 
 impl Deadline {
@@ -38,19 +41,31 @@ impl Deadline {
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+        let wakes_task = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+        if wakes_task && timer.deadline() <= at && !timer.is_elapsed() {
+            return Poll::Pending;
+        }
+        self.task = None;
         if timer.deadline() > at {
             timer.as_mut().reset(at);
         }
-        while timer.deadline() < at {
-            ready!(timer.as_mut().poll(cx));
+        while timer.as_mut().poll(cx).is_ready() {
+            if timer.deadline() >= at {
+                return Poll::Ready(());
+            }
             timer.as_mut().reset(at);
         }
-        timer.as_mut().poll(cx)
+        // Without budget the timer was not armed, and the task is polled again.
+        if has_budget_remaining() {
+            self.task = Some(cx.waker().clone());
+        }
+        Poll::Pending
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use std::future::poll_fn;
     use std::time::Duration;
 
@@ -84,6 +99,26 @@ mod tests {
         deadline.set(start + Duration::from_secs(2));
         poll_fn(|cx| deadline.poll_expired(cx)).await;
         assert_eq!(start.elapsed(), Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_wakes_the_task_that_polled_last() {
+        let start = Instant::now();
+        let mut deadline = Deadline::default();
+        deadline.set(start + Duration::from_secs(1));
+        assert!(deadline.poll_expired(&mut Context::from_waker(Waker::noop())).is_pending());
+        let waiting = tokio::spawn(async move {
+            // The second poll finds the timer armed for this task.
+            poll_fn(|cx| match deadline.poll_expired(cx) {
+                Poll::Pending => deadline.poll_expired(cx),
+                ready => ready,
+            })
+            .await;
+            deadline.set(start + Duration::from_secs(3));
+            poll_fn(|cx| deadline.poll_expired(cx)).await;
+        });
+        waiting.await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! Interim responses (1xx) of one request at a time (RFC 9110 §15.2).
 //!
 //! The server lets the code that handles a request send them: [`InterimSender::scope`] provides the queue while the
-//! request's future is polled, and [`InterimSender::current`] finds it. An extension of each request would cost more.
+//! request is handled and its future polled, and [`InterimSender::current`] finds it. An extension of each request would
+//! cost more.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -118,19 +119,26 @@ impl InterimSender {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Polls the future of the request.
-    pub fn scope<T>(&self, poll: impl FnOnce() -> T) -> T {
+    /// Handles the request of `sender`, or polls its future.
+    pub fn scope<T>(sender: &mut Option<Self>, work: impl FnOnce() -> T) -> T {
         /// Ends the scope, after a panic too.
-        struct Outer(Option<InterimSender>);
+        struct Scope<'s>(&'s mut Option<InterimSender>);
 
-        impl Drop for Outer {
-            fn drop(&mut self) {
-                CURRENT.set(self.0.take());
+        impl Scope<'_> {
+            fn swap(&mut self) {
+                *self.0 = CURRENT.replace(self.0.take());
             }
         }
 
-        let _outer = Outer(CURRENT.replace(Some(self.clone())));
-        poll()
+        impl Drop for Scope<'_> {
+            fn drop(&mut self) {
+                self.swap();
+            }
+        }
+
+        let mut scope = Scope(sender);
+        scope.swap();
+        work()
     }
 
     /// Queues a response, unless the final response has begun.
@@ -171,8 +179,11 @@ mod tests {
 
     #[test]
     fn the_sender_of_a_scope_is_current_within_it_only() {
-        let sender = InterimResponses::default().open();
-        assert!(sender.scope(InterimSender::current).is_some());
-        assert!(InterimSender::current().is_none());
+        let mut sender = Some(InterimResponses::default().open());
+        assert!(InterimSender::scope(&mut sender, InterimSender::current).is_some());
+        assert!(InterimSender::current().is_none() && sender.is_some());
+        assert!(
+            InterimSender::scope(&mut sender, || InterimSender::scope(&mut None, InterimSender::current)).is_none()
+        );
     }
 }

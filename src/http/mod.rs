@@ -16,6 +16,7 @@ pub mod fields;
 pub mod handler;
 pub mod interim;
 pub mod read_ahead;
+pub mod read_gate;
 pub mod request_id;
 pub mod service;
 pub mod time_histogram;

@@ -41,6 +41,8 @@ struct Reads {
     is_held: AtomicBool,
     /// True if the connection has nothing to write during the response.
     only_reads: AtomicBool,
+    /// True when no further request follows.
+    is_closing: AtomicBool,
     /// Task of the connection, once it has waited for the client.
     task: OnceLock<Waker>,
 }
@@ -53,6 +55,7 @@ impl Default for Reads {
             is_shrinking: AtomicBool::default(),
             is_held: AtomicBool::default(),
             only_reads: AtomicBool::default(),
+            is_closing: AtomicBool::default(),
             task: OnceLock::new(),
         }
     }
@@ -79,6 +82,19 @@ impl ReadAhead {
     pub fn finish(&self) {
         self.0.finish();
         self.resume();
+    }
+
+    /// Notes that no further request follows.
+    pub fn close(&self) {
+        self.0.is_closing.store(true, Relaxed);
+    }
+
+    /// True between two responses: the request has been written to its end, and the response read to its end. Then only
+    /// bytes, a request or the end of the connection give it something to do.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let Reads { is_reading, only_reads, is_closing, .. } = &*self.0;
+        only_reads.load(Relaxed) && !is_reading.load(Relaxed) && !is_closing.load(Relaxed)
     }
 
     /// Stops the reads: the client has not taken the latest part of the response.
@@ -226,5 +242,22 @@ mod tests {
         assert!(connection.is_held(&cx) && !connection.is_idle(&cx), "the request is still being sent");
         connection.finish();
         assert!(!connection.is_held(&cx));
+    }
+
+    #[test]
+    fn a_connection_is_at_rest_between_two_responses() {
+        let connection = ReadAhead::default();
+        assert!(!connection.is_at_rest(), "hyper has not been polled yet");
+        connection.start(true);
+        assert!(!connection.is_at_rest());
+        connection.finish();
+        assert!(connection.is_at_rest());
+        connection.start(false);
+        connection.finish();
+        assert!(!connection.is_at_rest(), "the request may still be sent");
+        connection.start(true);
+        connection.finish();
+        connection.close();
+        assert!(!connection.is_at_rest(), "hyper has to close it");
     }
 }

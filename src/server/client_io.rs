@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::http::deadline::Deadline;
+use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::interim_heads::InterimHeads;
 use crate::server::stream::ClientStream;
@@ -20,6 +21,7 @@ use crate::server::stream::ClientStream;
 #[derive(Debug)]
 pub struct ClientIo {
     stream: ClientStream,
+    gate: ReadGate,
     /// Bytes that were read from the stream before.
     received: Bytes,
     activity: Arc<Activity>,
@@ -46,6 +48,7 @@ impl ClientIo {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
         Self {
             stream,
+            gate: ReadGate::default(),
             received,
             activity,
             timeouts,
@@ -145,7 +148,7 @@ impl AsyncRead for ClientIo {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        let progress = Pin::new(&mut this.stream).poll_read(cx, buf);
+        let progress = Pin::new(&mut GatedReader(&mut this.stream, &mut this.gate)).poll_read(cx, buf);
         if progress.is_ready() {
             let is_end = matches!(progress, Poll::Ready(Ok(()))) && buf.filled().len() == before;
             if is_end && this.half_close && this.hides_end(cx) {

@@ -112,6 +112,8 @@ pin_project! {
         busy: Option<BusyGuard>,
         // Sends interim responses; `None` for HTTP/1.0.
         interim: Option<InterimSender>,
+        // True if interim responses wake the connection.
+        is_watched: bool,
     }
 }
 
@@ -122,9 +124,10 @@ fn respond<H: Handler>(
     served: &Rc<ServedConnection>,
 ) -> ServedResponse<H::Future> {
     let busy = Some(BusyGuard::new(Arc::clone(&served.info.busy)));
-    let interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
+    let mut interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
     let request = request.map(Incoming::Http1);
-    ServedResponse { response: handler.handle(request, &served.info), served: Rc::clone(served), busy, interim }
+    let response = InterimSender::scope(&mut interim, || handler.handle(request, &served.info));
+    ServedResponse { response, served: Rc::clone(served), busy, interim, is_watched: false }
 }
 
 impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
@@ -133,15 +136,13 @@ impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let served = &**this.served;
-        let mut response = match this.interim {
-            None => ready!(this.response.poll(cx)),
-            Some(interim) => {
-                served.activity.interim().watch(cx);
-                let response = ready!(interim.scope(|| this.response.poll(cx)));
-                served.activity.close_interim();
-                response
-            }
-        };
+        if !std::mem::replace(this.is_watched, true) {
+            served.activity.interim().watch(cx);
+        }
+        let mut response = ready!(InterimSender::scope(this.interim, || this.response.poll(cx)));
+        if this.interim.is_some() {
+            served.activity.close_interim();
+        }
         if served.connections.stage() > DrainStage::Serving && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -3,11 +3,10 @@
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
-use http_body::Body as _;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
@@ -15,6 +14,7 @@ use tokio::time::Instant;
 use crate::http::body::{Body, UploadProgress};
 use crate::http::deadline::Deadline;
 use crate::upstream::error::{ForwardError, is_invalid};
+use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::{Connection, Sender};
 use crate::upstream::repeat::Progress;
 
@@ -29,36 +29,53 @@ pub(super) struct ExchangeError {
     pub(super) unsent: Option<Request<Body>>,
 }
 
-/// Sends the request and waits for the response head, for `timeout` at most.
-///
-/// An upstream cannot respond before it has the whole request, so the timeout starts again with each part of the
-/// `upload`.
+impl ExchangeError {
+    /// Returns the error of a response that did not arrive in time.
+    pub(super) fn timeout() -> Self {
+        Self { error: ForwardError::Timeout, progress: Progress::Final, unsent: None }
+    }
+}
+
+impl From<TrySendError<Request<Body>>> for ExchangeError {
+    fn from(mut error: TrySendError<Request<Body>>) -> Self {
+        let unsent = error.take_message();
+        let error = error.into_error();
+        let progress = if unsent.is_some() { Progress::Unprocessed } else { progress(&error) };
+        let error = match progress {
+            Progress::Unprocessed | Progress::Refused if unsent.is_none() => ForwardError::Refused(error),
+            _ => ForwardError::Exchange(error),
+        };
+        Self { error, progress, unsent }
+    }
+}
+
+/// Sends the request and waits for the response head, for `timeout` from `started` on at most. Interim responses of
+/// HTTP/1.1 go to `relay`.
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: Request<Body>,
+    relay: Option<InterimRelay>,
+    started: Instant,
     timeout: Option<Duration>,
     upload: Option<&UploadProgress>,
 ) -> Result<Response<Incoming>, ExchangeError> {
-    let Connection { sender, deadline, .. } = connection;
-    match sender {
-        Sender::Http1(connection) => {
-            let (sender, head_limit) = connection.start(!request.body().is_end_stream());
-            let response = response_head(sender.try_send_request(request), deadline, timeout, upload).await;
-            match &response {
-                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => head_limit.lift(),
-                _ => head_limit.expect_body(),
-            }
-            response
+    connection.expect_head(timeout.map(|timeout| started + timeout));
+    let response = match &mut connection.sender {
+        Sender::Http1(http1) => {
+            let sending = http1.send(request, relay);
+            response_head(sending, &mut connection.deadline, timeout, upload).await
         }
         Sender::Http2(sender, stream) => {
             let sending = sender.try_send_request(request);
-            let response = Box::pin(response_head(sending, deadline, timeout, upload)).await;
+            let response = Box::pin(response_head(sending, &mut connection.deadline, timeout, upload)).await;
             if let Err(ExchangeError { progress: Progress::Unprocessed, .. }) = response {
                 stream.retire();
             }
             response
         }
-    }
+    };
+    connection.head_received(response.as_ref().ok());
+    response
 }
 
 async fn response_head(
@@ -67,40 +84,32 @@ async fn response_head(
     timeout: Option<Duration>,
     upload: Option<&UploadProgress>,
 ) -> Result<Response<Incoming>, ExchangeError> {
-    match timeout {
-        Some(timeout) => deadline.set(Instant::now() + timeout),
-        None => deadline.clear(),
-    }
     let mut sending = pin!(sending);
-    let response = poll_fn(|cx| {
+    poll_fn(|cx| {
         if let Poll::Ready(response) = sending.as_mut().poll(cx) {
-            return Poll::Ready(Some(response));
+            return Poll::Ready(response.map_err(ExchangeError::from));
         }
-        while deadline.poll_expired(cx).is_ready() {
-            let latest = upload.and_then(UploadProgress::last_progress).zip(timeout);
-            match latest.map(|(latest, timeout)| latest + timeout).filter(|at| *at > Instant::now()) {
-                Some(at) => deadline.set(at),
-                None => return Poll::Ready(None),
-            }
-        }
-        Poll::Pending
+        poll_timeout(deadline, timeout, upload, cx).map(|()| Err(ExchangeError::timeout()))
     })
-    .await;
-    deadline.clear();
-    match response {
-        Some(Ok(response)) => Ok(response),
-        Some(Err(mut error)) => {
-            let unsent = error.take_message();
-            let error = error.into_error();
-            let progress = if unsent.is_some() { Progress::Unprocessed } else { progress(&error) };
-            let error = match progress {
-                Progress::Unprocessed | Progress::Refused if unsent.is_none() => ForwardError::Refused(error),
-                _ => ForwardError::Exchange(error),
-            };
-            Err(ExchangeError { error, progress, unsent })
+    .await
+}
+
+/// Completes when the response head is late. An upstream cannot respond before it has the whole request, so the `timeout`
+/// starts again with each part of the `upload`.
+pub(super) fn poll_timeout(
+    deadline: &mut Deadline,
+    timeout: Option<Duration>,
+    upload: Option<&UploadProgress>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    while deadline.poll_expired(cx).is_ready() {
+        let latest = upload.and_then(UploadProgress::last_progress).zip(timeout);
+        match latest.map(|(latest, timeout)| latest + timeout).filter(|at| *at > Instant::now()) {
+            Some(at) => deadline.set(at),
+            None => return Poll::Ready(()),
         }
-        None => Err(ExchangeError { error: ForwardError::Timeout, progress: Progress::Final, unsent: None }),
     }
+    Poll::Pending
 }
 
 /// Returns the progress of a request of which at least a part may have been written. h2 fails a stream with the upstream's

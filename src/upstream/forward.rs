@@ -1,9 +1,7 @@
 //! Innermost service of a route: sends the request to the upstream and streams the response back.
-//!
-//! A future is as large as everything that it may ever hold, and it is copied when it is boxed. So the rare paths
-//! (connecting, sending again) are boxed separately from the path that every request takes.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +12,21 @@ use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
 use crate::http::attempts::ObservedAttempts;
-use crate::http::body::{Body, UploadProgress};
-use crate::http::facts::Timer;
+use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::upstream::body::response_body;
+use crate::upstream::call::{Call, Forwarding};
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::error::ForwardError;
-use crate::upstream::exchange::{ExchangeError, exchange};
 use crate::upstream::headers::{HeaderPolicy, has_known_coding};
-use crate::upstream::interim;
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::monitor::Monitor;
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
 use crate::upstream::pick::Pick;
 use crate::upstream::pool::Connection;
-use crate::upstream::repeat::{Progress, Repeats};
-use crate::upstream::request::{Replay, RequestExtras, prepare_head};
+use crate::upstream::request::RequestExtras;
 use crate::upstream::times::UpstreamTimes;
 use crate::upstream::upgrade;
 
@@ -72,138 +67,27 @@ impl Forward {
     ///
     /// A request is sent again in two cases: the upstream certainly did not process it, or it may be repeated (RFC 9110
     /// §9.2.2) and the connection closed before the response.
-    pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    pub fn forward(
+        self: Rc<Self>,
+        mut request: Request<Body>,
+    ) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<> {
         let (pick, times) = match request.extensions_mut().remove::<TargetUri>() {
-            None => (self.endpoints.pick(&request), &*self.times),
-            Some(target) => (self.dynamic_target.pick(target, &mut request), &*self.dynamic_times),
+            None => (self.endpoints.pick(&request), &self.times),
+            Some(target) => (self.dynamic_target.pick(target, &mut request), &self.dynamic_times),
         };
+        let times = Arc::clone(times);
         let pick = match pick {
             Ok(pick) => pick,
-            Err(error) => return Ok(self.failed(&error, None)),
+            Err(error) => return Forwarding::ready(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
         let observer = if self.is_traced { head.extensions.remove::<ObservedAttempts>() } else { None };
-        let monitor = Monitor::new(times, observer);
         let extras = RequestExtras::take(&mut head.extensions);
-        let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-        monitor.begin(pick.pool.origin());
-        let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
-            Some(idle) => (pick, idle),
-            None => match Box::pin(self.connect(pick, upgrades, &monitor)).await {
-                Ok(established) => established,
-                Err(response) => return Ok(response),
-            },
-        };
-        let is_http2 = connection.is_http2();
-        let (body, replay) = Replay::of(&head, body, extras.as_deref(), is_http2);
-        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
-            return Ok(self.failed_at(&error, &pick));
-        }
-        monitor.propagate(&mut head.headers);
-        let upload = body.upload();
-        let mut request = Request::from_parts(head, body);
-        if !is_http2 {
-            interim::relay_to_client(&mut request, &self.header_policy);
-        }
-        let timer = Timer::start();
-        let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
-        let elapsed = timer.responded();
-        Ok(match sent {
-            Ok(response) => {
-                monitor.responded(response.status(), elapsed);
-                self.relay(response, pick, connection, extras)
-            }
-            Err(error) => {
-                drop(connection);
-                Box::pin(self.send_again(error, replay, pick, extras, upload, &monitor)).await
-            }
-        })
-    }
-
-    /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
-    /// to the failure.
-    async fn connect(
-        &self,
-        mut pick: Pick,
-        upgrades: bool,
-        monitor: &Monitor<'_>,
-    ) -> Result<(Pick, Connection), Response<Body>> {
-        loop {
-            let timer = Timer::start();
-            match pick.pool.connect(self.timeouts.connect, upgrades).await {
-                Ok(connection) => {
-                    monitor.connected(timer.connected());
-                    return Ok((pick, connection));
-                }
-                Err(error) => {
-                    pick.report(Outcome::ConnectFailed);
-                    let error = error.into();
-                    monitor.failed(&error);
-                    let response = self.failed(&error, Some(pick.pool.origin()));
-                    pick = pick.another().ok_or(response)?;
-                    monitor.begin(pick.pool.origin());
-                }
-            }
-        }
-    }
-
-    /// Sends the request again for as long as that is safe. Each attempt uses a new connection, or another HTTP/2
-    /// connection, to another endpoint if there is one.
-    async fn send_again(
-        &self,
-        mut failed: ExchangeError,
-        replay: Option<Replay>,
-        mut pick: Pick,
-        extras: Option<Box<RequestExtras>>,
-        upload: Option<Rc<UploadProgress>>,
-        monitor: &Monitor<'_>,
-    ) -> Response<Body> {
-        let mut repeats = Repeats::default();
-        let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
-        loop {
-            monitor.failed(&failed.error);
-            let request = match failed.unsent.take() {
-                _ if !repeats.allow(failed.progress, is_idempotent) => None,
-                None => replay.as_ref().and_then(Replay::request),
-                unsent => unsent,
-            };
-            let Some(request) = request else { return self.failed_at(&failed.error, &pick) };
-            // A connection that closes is no failure of the endpoint if it processed nothing.
-            if failed.progress != Progress::Unprocessed {
-                pick.report(outcome_of(&failed.error));
-            }
-            pick = pick.another().unwrap_or(pick);
-            monitor.begin(pick.pool.origin());
-            let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-            let mut connection = match self.connect(pick, upgrades, monitor).await {
-                Ok((reached, connection)) => {
-                    pick = reached;
-                    connection
-                }
-                Err(response) => return response,
-            };
-            let (mut head, body) = request.into_parts();
-            let is_http2 = connection.is_http2();
-            if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
-                return self.failed_at(&error, &pick);
-            }
-            monitor.propagate(&mut head.headers);
-            let request = Request::from_parts(head, body);
-            let timer = Timer::start();
-            let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
-            let elapsed = timer.responded();
-            failed = match sent {
-                Ok(response) => {
-                    monitor.responded(response.status(), elapsed);
-                    return self.relay(response, pick, connection, extras);
-                }
-                Err(failed) => failed,
-            };
-        }
+        Call { forward: self, monitor: Monitor::new(times, observer), extras }.start(pick, head, body)
     }
 
     /// Turns the upstream's response into the response to the client.
-    fn relay(
+    pub(super) fn relay(
         &self,
         response: Response<Incoming>,
         pick: Pick,
@@ -237,13 +121,13 @@ impl Forward {
         }
     }
 
-    fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
+    pub(super) fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
         pick.report(outcome_of(error));
         self.failed(error, Some(pick.pool.origin()))
     }
 
     /// Logs an error and returns the response to it.
-    fn failed(&self, error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
+    pub(super) fn failed(&self, error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
         let failure = error.failure();
         let (host, port) = origin.map_or(("", 0), |origin| (origin.host.as_str(), origin.port));
         match failure {
@@ -273,7 +157,7 @@ fn check_head(head: &response::Parts, pick: &Pick) -> Result<(), ForwardError> {
 }
 
 /// Returns the outcome to report for an error.
-fn outcome_of(error: &ForwardError) -> Outcome {
+pub(super) fn outcome_of(error: &ForwardError) -> Outcome {
     match error.failure() {
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
             Outcome::ClientFailed

@@ -5,6 +5,7 @@
 
 pub mod balance;
 mod body;
+mod call;
 mod chain;
 pub mod dynamic_target;
 pub mod echo;

@@ -1,5 +1,6 @@
 //! Measurement and observation of the attempts to forward one request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -11,13 +12,13 @@ use crate::upstream::origin::Origin;
 use crate::upstream::times::UpstreamTimes;
 
 /// Measures the attempts of one request, and reports them to its observer.
-pub(super) struct Monitor<'f> {
-    times: &'f UpstreamTimes,
+pub(super) struct Monitor {
+    times: Arc<UpstreamTimes>,
     observer: Option<ObservedAttempts>,
 }
 
-impl<'f> Monitor<'f> {
-    pub(super) fn new(times: &'f UpstreamTimes, observer: Option<ObservedAttempts>) -> Self {
+impl Monitor {
+    pub(super) fn new(times: Arc<UpstreamTimes>, observer: Option<ObservedAttempts>) -> Self {
         Self { times, observer }
     }
 
@@ -57,7 +58,7 @@ impl<'f> Monitor<'f> {
     }
 }
 
-impl Drop for Monitor<'_> {
+impl Drop for Monitor {
     /// Ends an attempt that the client did not wait for.
     fn drop(&mut self) {
         if let Some(ObservedAttempts(observer)) = &self.observer {

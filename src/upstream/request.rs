@@ -1,6 +1,6 @@
 //! Requests as they are sent to an upstream: their extensions, their head, and a copy for a second attempt.
 
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Extensions, Method, Request, Uri, Version};
@@ -13,6 +13,7 @@ use crate::http::body::Body;
 use crate::http::upgrade::Upgrade;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
+use crate::upstream::pool::FieldList;
 
 /// Extensions of a request that forwarding needs.
 pub(super) struct RequestExtras {
@@ -111,7 +112,9 @@ const REPLAY_BYTES: usize = 16 * 1024;
 
 /// Copy of a request, to send it again.
 pub(super) struct Replay {
-    head: Box<(Method, Uri, HeaderMap)>,
+    method: Method,
+    uri: Uri,
+    fields: FieldList,
     /// The body; `None` if the request has none.
     body: Option<Recording<Body>>,
     /// True if it may be sent again although the upstream may have processed it (RFC 9110 §9.2.2): its method is
@@ -121,18 +124,25 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Copies a request that may have to be sent again: an idempotent one, or one over HTTP/2, where the upstream can
-    /// report that it did not process it. The start of its body is copied while it is sent. Returns the body to send.
-    pub(super) fn of(head: &Parts, body: Body, extras: Option<&RequestExtras>, is_http2: bool) -> (Body, Option<Self>) {
+    /// report that it did not process it. The start of its body is copied while it is sent. `list` returns an empty
+    /// list for the copy. Returns the body to send.
+    pub(super) fn of(
+        head: &Parts,
+        body: Body,
+        extras: Option<&RequestExtras>,
+        is_http2: bool,
+        list: impl FnOnce() -> FieldList,
+    ) -> (Body, Option<Self>) {
         let is_empty = body.is_end_stream();
         let is_idempotent = is_empty
             && [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
         if extras.is_some_and(RequestExtras::upgrades) || !(is_idempotent || is_http2) {
             return (body, None);
         }
-        let copy = |body| Self {
-            head: Box::new((head.method.clone(), head.uri.clone(), head.headers.clone())),
-            body,
-            is_idempotent,
+        let copy = |body| {
+            let mut fields = list();
+            fields.extend(head.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+            Self { method: head.method.clone(), uri: head.uri.clone(), fields, body, is_idempotent }
         };
         if is_empty {
             return (body, Some(copy(None)));
@@ -148,7 +158,16 @@ impl Replay {
             Some(recording) => recording.replay()?.into(),
         };
         let mut request = Request::new(body);
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (*self.head).clone();
+        (*request.method_mut(), *request.uri_mut()) = (self.method.clone(), self.uri.clone());
+        request.headers_mut().reserve(self.fields.len());
+        for (name, value) in &self.fields {
+            request.headers_mut().append(name, value.clone());
+        }
         Some(request)
+    }
+
+    /// Returns the list of its fields, for another copy.
+    pub(super) fn into_list(self) -> FieldList {
+        self.fields
     }
 }

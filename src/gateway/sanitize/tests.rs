@@ -58,8 +58,24 @@ fn the_authority_of_an_absolute_target_replaces_host() {
 }
 
 #[test]
+fn every_host_that_counts_as_normal_is_in_normal_form() {
+    for host in
+        ["a", "a.b:1", "A.b", "a.b.", "a.b.:1", "[::1]", "[0::1]:2", "a_b", "127.0.0.1:8080", "a:", "a..b", "a%2E"]
+    {
+        let is_normal = host_form(host.as_bytes()) == Some(HostForm::Normal);
+        assert!(!is_normal || normalize_host(host) == host, "{host}");
+    }
+    assert_eq!(host_form(b"a.b:80"), Some(HostForm::Normal), "without another look");
+}
+
+#[test]
 fn the_host_is_in_normal_form() {
-    for (host, expected) in [("A.Example.", "a.example"), ("a.EXAMPLE.:8080", "a.example:8080"), ("[0::1]", "[::1]")] {
+    for (host, expected) in [
+        ("A.Example.", "a.example"),
+        ("a.EXAMPLE.:8080", "a.example:8080"),
+        ("a.example.:8080", "a.example:8080"),
+        ("[0::1]", "[::1]"),
+    ] {
         assert_eq!(sanitized("/", &[("host", host)]).unwrap().headers[HOST], expected);
         assert_eq!(sanitized(&format!("http://{host}/"), &[("host", "b")]).unwrap().headers[HOST], expected);
     }

@@ -93,6 +93,13 @@ impl Timer {
         Self(Instant::now())
     }
 
+    /// Returns the time of the start.
+    #[inline]
+    #[must_use]
+    pub fn started(self) -> Instant {
+        self.0
+    }
+
     /// Reports the time since the start as the time of connecting, and returns it.
     pub fn connected(self) -> Duration {
         let elapsed = self.0.elapsed();

@@ -23,7 +23,7 @@ use self::stream::{Exchange, head_too_large};
 use crate::http::body::{Incoming, StreamBody};
 use crate::http::busy::BusyGuard;
 use crate::http::handler::Handler;
-use crate::http::interim::InterimResponses;
+use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{DrainStage, OpenConnection};
 use crate::server::protocol::{HeadLimits, ServedConnection, drive};
@@ -134,16 +134,17 @@ impl<H: Handler> Http2Server<H> {
         };
         let (head, stream) = request.into_parts();
         let interim = InterimResponses::default();
-        let sender = interim.open();
-        let waiting = head.headers.contains_key(EXPECT).then(|| sender.clone());
+        let mut sender = Some(interim.open());
+        let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let body = StreamBody::new(stream, length, waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
+        let response = InterimSender::scope(&mut sender, || self.handler.handle(request, &self.served.info));
         let exchange =
             Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, _busy: busy, _place: place };
-        tokio::task::spawn_local(exchange.run(self.handler.handle(request, &self.served.info)));
+        tokio::task::spawn_local(exchange.run(response));
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     pub(super) watched: Watched,
     /// Interim responses on their way to the client.
     pub(super) interim: InterimResponses,
-    pub(super) sender: InterimSender,
+    pub(super) sender: Option<InterimSender>,
     pub(super) is_head: bool,
     /// Keeps the connection busy until the response has been written.
     pub(super) _busy: BusyGuard,
@@ -89,7 +89,7 @@ impl Exchange {
         let mut response = pin!(response);
         poll_fn(|cx| {
             self.interim.watch(cx);
-            let response = self.sender.scope(|| response.as_mut().poll(cx));
+            let response = InterimSender::scope(&mut self.sender, || response.as_mut().poll(cx));
             for mut interim in self.interim.take() {
                 FORBIDDEN.iter().for_each(|name| drop(interim.headers_mut().remove(name)));
                 self.respond.send_informational(interim)?;

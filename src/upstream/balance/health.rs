@@ -10,7 +10,7 @@ use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use thiserror::Error;
 use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::http::body::Body;
 use crate::upstream::balance::endpoint::{Endpoint, endpoint_origin};
@@ -119,7 +119,8 @@ impl Probe {
         if !is_http2 {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let response = exchange(&mut connection, Request::from_parts(head, body), None, None).await;
+        let response =
+            exchange(&mut connection, Request::from_parts(head, body), None, Instant::now(), None, None).await;
         Ok(response.map_err(|failed| failed.error)?.status())
     }
 }

@@ -1,14 +1,25 @@
 //! Connection that takes requests.
 
-use hyper::client::conn::{http1, http2};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::http::body::Body;
 use crate::http::deadline::Deadline;
 use crate::http::read_ahead::ReadAhead;
+use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::head_limit::HeadLimit;
 use crate::upstream::pool::http2::OpenStream;
+
+/// Header fields in a list, which costs less to fill than a map.
+pub(in crate::upstream) type FieldList = Vec<(HeaderName, HeaderValue)>;
+
+/// Longest list that a connection keeps.
+const MAX_FIELDS_KEPT: usize = 32;
 
 /// Connection with the deadline of its current operation.
 #[derive(Debug)]
@@ -21,6 +32,8 @@ pub struct Connection {
     pub(super) since_secs: u64,
     /// Share of the pool's connection limit.
     pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// Empty list for the copy of the next request head.
+    pub(super) list: FieldList,
 }
 
 /// Sender of requests.
@@ -47,13 +60,16 @@ impl Http1Sender {
         Self { sender, head_limit, task, is_exchanging: false }
     }
 
-    /// Starts an exchange, with or without a request body. Returns what sends the request, and the limit of its response
-    /// head.
-    pub fn start(&mut self, has_body: bool) -> (&mut http1::SendRequest<Body>, &HeadLimit) {
+    /// Starts an exchange: sends the request. Interim responses go to `relay`.
+    pub(in crate::upstream) fn send(
+        &mut self,
+        request: Request<Body>,
+        relay: Option<InterimRelay>,
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> + use<> {
         self.is_exchanging = true;
-        self.head_limit.read_ahead().start(!has_body);
-        self.head_limit.expect_head();
-        (&mut self.sender, &self.head_limit)
+        self.head_limit.read_ahead().start(request.body().is_end_stream());
+        self.head_limit.expect_head(relay);
+        self.sender.try_send_request(request)
     }
 
     /// Ends an exchange: the response was read to its end. The rest of the request may still be sent.
@@ -65,6 +81,7 @@ impl Http1Sender {
 
 impl Drop for Http1Sender {
     fn drop(&mut self) {
+        self.head_limit.read_ahead().close();
         if self.is_exchanging {
             self.task.abort();
         }
@@ -73,7 +90,7 @@ impl Drop for Http1Sender {
 
 impl Connection {
     pub(super) fn new(sender: Sender, since_secs: u64) -> Self {
-        Self { sender, deadline: Deadline::default(), since_secs, permit: None }
+        Self { sender, deadline: Deadline::default(), since_secs, permit: None, list: FieldList::new() }
     }
 
     /// True if it can take a request now.
@@ -81,6 +98,36 @@ impl Connection {
         match &self.sender {
             Sender::Http1(connection) => connection.sender.is_ready(),
             Sender::Http2(sender, _) => sender.is_ready(),
+        }
+    }
+
+    /// Applies the limits of a response head, which must arrive before the deadline.
+    pub(in crate::upstream) fn expect_head(&mut self, deadline: Option<Instant>) {
+        match deadline {
+            Some(at) => self.deadline.set(at),
+            None => self.deadline.clear(),
+        }
+    }
+
+    /// Applies the limits of what follows `response`; `None` if no response head arrived.
+    pub(in crate::upstream) fn head_received(&mut self, response: Option<&Response<Incoming>>) {
+        self.deadline.clear();
+        if let Sender::Http1(http1) = &self.sender {
+            let switches = |response: &Response<_>| response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            http1.head_limit.head_received(response.is_some_and(switches));
+        }
+    }
+
+    /// Takes the list for the copy of a request head.
+    pub(in crate::upstream) fn take_list(&mut self) -> FieldList {
+        std::mem::take(&mut self.list)
+    }
+
+    /// Keeps the memory of a list for the next request.
+    pub(in crate::upstream) fn keep_list(&mut self, mut list: FieldList) {
+        list.clear();
+        if list.capacity() <= MAX_FIELDS_KEPT {
+            self.list = list;
         }
     }
 

@@ -87,7 +87,8 @@ async fn http1<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, head_limit) = limit_heads(stream, settings.max_head_bytes);
+    let (stream, head_limit) = limit_heads(stream, settings);
+    let gate = stream.gate();
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(settings.max_head_bytes)
         .max_headers(settings.max_head_fields)
@@ -98,8 +99,19 @@ where
     let read_ahead = head_limit.read_ahead().clone();
     let task = tokio::task::spawn_local(async move {
         let mut connection = pin!(connection.with_upgrades());
+        let mut is_cut = false;
         // Requests on the connection get its errors. Unexpected bytes on an idle connection close it.
-        let _ = poll_fn(|cx| if read_ahead.is_idle(cx) { Poll::Pending } else { connection.as_mut().poll(cx) }).await;
+        let _ = poll_fn(|cx| {
+            // hyper wakes the task once more when the last part of a response has been taken.
+            let is_at_rest = read_ahead.is_at_rest() && gate.is_closed() && !is_cut;
+            if is_at_rest || read_ahead.is_idle(cx) {
+                return Poll::Pending;
+            }
+            let progress = connection.as_mut().poll(cx);
+            is_cut = !tokio::task::coop::has_budget_remaining();
+            progress
+        })
+        .await;
     });
     // The sender becomes ready when the task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;

@@ -15,7 +15,10 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use crate::http::read_ahead::ReadAhead;
+use crate::upstream::interim::InterimRelay;
+use crate::upstream::pool::interim_heads::InterimHeads;
 use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
+use crate::upstream::pool::settings::PoolSettings;
 
 /// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
 /// body never counts against it.
@@ -32,10 +35,11 @@ pub struct HeadLimit {
 }
 
 /// Limits of the reads of one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Reads {
     left: BytesLeft,
     ahead: ReadAhead,
+    interim: Arc<InterimHeads>,
 }
 
 /// Number of bytes that may still arrive; `usize::MAX` without a limit.
@@ -51,26 +55,37 @@ impl HeadLimit {
         &self.reads.ahead
     }
 
-    /// Applies the limit: a response head is expected.
-    pub fn expect_head(&self) {
+    /// Applies the limit: a response head is expected. Interim ones before it go to `relay`.
+    pub(in crate::upstream) fn expect_head(&self, relay: Option<InterimRelay>) {
         self.reads.left.store(self.max, Relaxed);
+        self.reads.interim.expect(relay);
+    }
+
+    /// Notes the response head. If `is_tunnel`, bytes without a limit follow it, otherwise a body.
+    pub(in crate::upstream) fn head_received(&self, is_tunnel: bool) {
+        self.reads.interim.end();
+        if is_tunnel {
+            self.reads.left.store(usize::MAX, Relaxed);
+        } else {
+            self.expect_body();
+        }
     }
 
     /// Applies the limit of a body: the head, or a part of the body, has arrived.
     pub fn expect_body(&self) {
         self.reads.left.store(BODY_BYTES, Relaxed);
     }
-
-    /// Removes the limit: a tunnel follows.
-    pub fn lift(&self) {
-        self.reads.left.store(usize::MAX, Relaxed);
-    }
 }
 
-/// Wraps a stream of responses, which fails when the [`HeadLimit`] is exceeded. Each head may have `max_head_bytes` at most.
-pub(super) fn limit_heads<S>(inner: S, max_head_bytes: usize) -> (HookedIo<S, Reads>, HeadLimit) {
-    let reads = Reads { left: Arc::new(AtomicUsize::new(usize::MAX)), ahead: ReadAhead::default() };
-    let max = max_head_bytes.saturating_add(INTERIM_BYTES);
+/// Wraps a stream of responses, which fails when the [`HeadLimit`] is exceeded. Each head may have the bytes and fields of
+/// `settings` at most.
+pub(super) fn limit_heads<S>(inner: S, settings: &PoolSettings) -> (HookedIo<S, Reads>, HeadLimit) {
+    let reads = Reads {
+        left: Arc::new(AtomicUsize::new(usize::MAX)),
+        ahead: ReadAhead::default(),
+        interim: Arc::new(InterimHeads::new(settings.max_head_fields)),
+    };
+    let max = settings.max_head_bytes.saturating_add(INTERIM_BYTES);
     (HookedIo::new(inner, reads.clone()), HeadLimit { reads, max })
 }
 
@@ -90,8 +105,12 @@ impl ReadHook for Reads {
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut inner.take(self.ahead.limit() as u64)).poll_read(cx, buf);
-        let length = buf.filled().len() - before;
-        self.ahead.read(length);
+        let bytes = buf.filled().get(before..).unwrap_or_default();
+        let length = bytes.len();
+        if length > 0 {
+            self.interim.read(bytes);
+            self.ahead.read(length);
+        }
         // Tunnels are not counted.
         if left != usize::MAX {
             self.left.store(left.saturating_sub(length), Relaxed);

@@ -7,6 +7,7 @@ mod error;
 mod handshake;
 mod head_limit;
 mod http2;
+mod interim_heads;
 mod name_lookup;
 mod read_hook;
 mod settings;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
+pub(in crate::upstream) use self::connection::FieldList;
 pub use self::connection::{Connection, Http1Sender, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{BestVersion, NewConnection, handshake};
@@ -272,10 +274,10 @@ impl Pool {
         if is_old || connection.is_closed() || idle.len() >= settings.max_idle {
             return;
         }
-        let Connection { sender, mut deadline, since_secs, permit } = connection;
+        let Connection { sender, mut deadline, since_secs, permit, list } = connection;
         deadline.clear();
         idle.push_back(IdleConnection {
-            connection: Connection { sender, deadline, since_secs, permit: None },
+            connection: Connection { sender, deadline, since_secs, permit: None, list },
             since_secs: now_secs,
         });
         // The permit goes last: the request that waits for it finds the connection.

@@ -6,10 +6,13 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::http::read_gate::{GatedReader, ReadGate, ReadGateState};
+
 /// Stream that reads through a [`ReadHook`]. Writes are unchanged.
 #[derive(Debug)]
 pub(super) struct HookedIo<S, H> {
     inner: S,
+    gate: ReadGate,
     hook: H,
 }
 
@@ -26,14 +29,19 @@ pub(super) trait ReadHook {
 
 impl<S, H> HookedIo<S, H> {
     pub(super) fn new(inner: S, hook: H) -> Self {
-        Self { inner, hook }
+        Self { inner, gate: ReadGate::default(), hook }
+    }
+
+    /// Returns a view of the gate that reads pass through.
+    pub(super) fn gate(&self) -> ReadGateState {
+        self.gate.state()
     }
 }
 
 impl<S: AsyncRead + Unpin, H: ReadHook + Unpin> AsyncRead for HookedIo<S, H> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.hook.poll_read(Pin::new(&mut this.inner), cx, buf)
+        this.hook.poll_read(Pin::new(&mut GatedReader(&mut this.inner, &mut this.gate)), cx, buf)
     }
 }
 

@@ -1,0 +1,288 @@
+//! One request on its way to an upstream, over all of its attempts.
+//!
+//! On an idle HTTP/1.1 connection the request is sent before there is a future. A future is as large as everything that it
+//! may ever hold, and it is copied when it is boxed. So the rare paths (connecting, sending again) are boxed separately
+//! from the path that nearly every request takes.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use http::request::Parts;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use pin_project_lite::pin_project;
+
+use crate::http::body::{Body, UploadProgress};
+use crate::http::facts::Timer;
+use crate::upstream::exchange::{ExchangeError, exchange, poll_timeout};
+use crate::upstream::forward::{Forward, outcome_of};
+use crate::upstream::interim::InterimRelay;
+use crate::upstream::monitor::Monitor;
+use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::Pick;
+use crate::upstream::pool::{Connection, Sender};
+use crate::upstream::repeat::{Progress, Repeats};
+use crate::upstream::request::{Replay, RequestExtras, prepare_head};
+
+/// Request with what all of its attempts share.
+pub(super) struct Call {
+    pub(super) forward: Rc<Forward>,
+    pub(super) monitor: Monitor,
+    pub(super) extras: Option<Box<RequestExtras>>,
+}
+
+/// Request as it is sent, with a copy to send it again.
+struct Prepared {
+    request: Request<Body>,
+    replay: Option<Replay>,
+    upload: Option<Rc<UploadProgress>>,
+}
+
+pin_project! {
+    /// Future of a response.
+    #[project = ForwardingProjection]
+    pub(super) enum Forwarding<F> {
+        // The first attempt, over HTTP/1.1.
+        First { #[pin] sending: F, sent: Option<Sent> },
+        // All other requests.
+        Boxed { response: Pin<Box<dyn Future<Output = Response<Body>>>> },
+    }
+}
+
+/// First attempt of a request, which has been sent.
+pub(super) struct Sent {
+    call: Call,
+    pick: Pick,
+    connection: Connection,
+    replay: Option<Replay>,
+    upload: Option<Rc<UploadProgress>>,
+    timer: Timer,
+}
+
+impl<F> Forwarding<F> {
+    /// Returns the future of `response`.
+    pub(super) fn ready(response: Response<Body>) -> Self {
+        Self::boxed(std::future::ready(response))
+    }
+
+    fn boxed(response: impl Future<Output = Response<Body>> + 'static) -> Self {
+        Self::Boxed { response: Box::pin(response) }
+    }
+}
+
+impl<F: Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>> Future for Forwarding<F> {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let failed = match self.as_mut().project() {
+            ForwardingProjection::Boxed { response } => return response.as_mut().poll(cx).map(Ok),
+            ForwardingProjection::First { sending, sent } => {
+                let Some(attempt) = sent else { return Poll::Pending };
+                let error = match sending.poll(cx) {
+                    Poll::Ready(Ok(response)) => {
+                        return sent.take().map_or(Poll::Pending, |sent| Poll::Ready(Ok(sent.received(response))));
+                    }
+                    Poll::Ready(Err(error)) => ExchangeError::from(error),
+                    Poll::Pending => {
+                        ready!(attempt.poll_timeout(cx));
+                        ExchangeError::timeout()
+                    }
+                };
+                let Some(sent) = sent.take() else { return Poll::Pending };
+                sent.failed(error)
+            }
+        };
+        self.set(Self::Boxed { response: failed });
+        self.poll(cx)
+    }
+}
+
+impl Sent {
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timeout = self.call.forward.timeouts.response;
+        poll_timeout(&mut self.connection.deadline, timeout, self.upload.as_deref(), cx)
+    }
+
+    fn received(self, response: Response<Incoming>) -> Response<Body> {
+        let Self { call, pick, mut connection, replay, timer, .. } = self;
+        connection.head_received(Some(&response));
+        if let Some(replay) = replay {
+            connection.keep_list(replay.into_list());
+        }
+        call.received(response, timer, pick, connection)
+    }
+
+    #[cold]
+    fn failed(self, error: ExchangeError) -> Pin<Box<dyn Future<Output = Response<Body>>>> {
+        let Self { call, pick, replay, upload, timer, .. } = self;
+        timer.responded();
+        Box::pin(call.send_again(error, replay, pick, upload))
+    }
+}
+
+impl Call {
+    /// Sends the request, or connects to send it.
+    pub(super) fn start(
+        self,
+        pick: Pick,
+        head: Parts,
+        body: Body,
+    ) -> Forwarding<impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>> {
+        self.monitor.begin(pick.pool.origin());
+        let Some(mut connection) = pick.pool.take_idle(self.upgrades()) else {
+            return Forwarding::boxed(self.connect_and_send(pick, head, body));
+        };
+        let prepared = match self.prepare(head, body, &pick, &mut connection) {
+            Ok(prepared) => prepared,
+            Err(response) => return Forwarding::ready(*response),
+        };
+        let timer = Timer::start();
+        let sending = match &mut connection.sender {
+            Sender::Http2(..) => return Forwarding::boxed(self.send(pick, connection, prepared, timer)),
+            Sender::Http1(http1) => http1.send(prepared.request, InterimRelay::current(&self.forward.header_policy)),
+        };
+        let Prepared { replay, upload, .. } = prepared;
+        connection.expect_head(self.forward.timeouts.response.map(|timeout| timer.started() + timeout));
+        Forwarding::First { sending, sent: Some(Sent { call: self, pick, connection, replay, upload, timer }) }
+    }
+
+    async fn connect_and_send(self, pick: Pick, head: Parts, body: Body) -> Response<Body> {
+        let (pick, mut connection) = match self.connect(pick).await {
+            Ok(established) => established,
+            Err(response) => return response,
+        };
+        match self.prepare(head, body, &pick, &mut connection) {
+            Ok(prepared) => self.send(pick, connection, prepared, Timer::start()).await,
+            Err(response) => *response,
+        }
+    }
+
+    async fn send(self, pick: Pick, mut connection: Connection, prepared: Prepared, timer: Timer) -> Response<Body> {
+        let Prepared { request, replay, upload } = prepared;
+        match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
+            Ok(response) => self.received(response, timer, pick, connection),
+            Err(error) => {
+                timer.responded();
+                drop(connection);
+                Box::pin(self.send_again(error, replay, pick, upload)).await
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        request: Request<Body>,
+        upload: Option<&UploadProgress>,
+        timer: Timer,
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        let relay = InterimRelay::current(&self.forward.header_policy);
+        exchange(connection, request, relay, timer.started(), self.forward.timeouts.response, upload).await
+    }
+
+    fn upgrades(&self) -> bool {
+        self.extras.as_deref().is_some_and(RequestExtras::upgrades)
+    }
+
+    /// Prepares the request for the first attempt. Otherwise returns the response to the failure.
+    fn prepare(
+        &self,
+        mut head: Parts,
+        body: Body,
+        pick: &Pick,
+        connection: &mut Connection,
+    ) -> Result<Prepared, Box<Response<Body>>> {
+        let (is_http2, extras) = (connection.is_http2(), self.extras.as_deref());
+        let (body, replay) = Replay::of(&head, body, extras, is_http2, || connection.take_list());
+        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras, is_http2) {
+            return Err(Box::new(self.forward.failed_at(&error, pick)));
+        }
+        self.monitor.propagate(&mut head.headers);
+        let upload = body.upload();
+        Ok(Prepared { request: Request::from_parts(head, body), replay, upload })
+    }
+
+    fn received(
+        self,
+        response: Response<Incoming>,
+        timer: Timer,
+        pick: Pick,
+        connection: Connection,
+    ) -> Response<Body> {
+        self.monitor.responded(response.status(), timer.responded());
+        self.forward.relay(response, pick, connection, self.extras)
+    }
+
+    /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
+    /// to the failure.
+    async fn connect(&self, mut pick: Pick) -> Result<(Pick, Connection), Response<Body>> {
+        loop {
+            let timer = Timer::start();
+            match pick.pool.connect(self.forward.timeouts.connect, self.upgrades()).await {
+                Ok(connection) => {
+                    self.monitor.connected(timer.connected());
+                    return Ok((pick, connection));
+                }
+                Err(error) => {
+                    pick.report(Outcome::ConnectFailed);
+                    let error = error.into();
+                    self.monitor.failed(&error);
+                    let response = self.forward.failed(&error, Some(pick.pool.origin()));
+                    pick = pick.another().ok_or(response)?;
+                    self.monitor.begin(pick.pool.origin());
+                }
+            }
+        }
+    }
+
+    /// Sends the request again for as long as that is safe. Each attempt uses a new connection, or another HTTP/2
+    /// connection, to another endpoint if there is one.
+    async fn send_again(
+        self,
+        mut failed: ExchangeError,
+        replay: Option<Replay>,
+        mut pick: Pick,
+        upload: Option<Rc<UploadProgress>>,
+    ) -> Response<Body> {
+        let mut repeats = Repeats::default();
+        let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
+        loop {
+            self.monitor.failed(&failed.error);
+            let request = match failed.unsent.take() {
+                _ if !repeats.allow(failed.progress, is_idempotent) => None,
+                None => replay.as_ref().and_then(Replay::request),
+                unsent => unsent,
+            };
+            let Some(request) = request else { return self.forward.failed_at(&failed.error, &pick) };
+            // A connection that closes is no failure of the endpoint if it processed nothing.
+            if failed.progress != Progress::Unprocessed {
+                pick.report(outcome_of(&failed.error));
+            }
+            pick = pick.another().unwrap_or(pick);
+            self.monitor.begin(pick.pool.origin());
+            let mut connection = match self.connect(pick).await {
+                Ok((reached, connection)) => {
+                    pick = reached;
+                    connection
+                }
+                Err(response) => return response,
+            };
+            let (mut head, body) = request.into_parts();
+            let (extras, is_http2) = (self.extras.as_deref(), connection.is_http2());
+            if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras, is_http2) {
+                return self.forward.failed_at(&error, &pick);
+            }
+            self.monitor.propagate(&mut head.headers);
+            let (request, timer) = (Request::from_parts(head, body), Timer::start());
+            failed = match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
+                Ok(response) => return self.received(response, timer, pick, connection),
+                Err(failed) => failed,
+            };
+            timer.responded();
+        }
+    }
+}
