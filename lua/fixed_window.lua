@@ -90,7 +90,8 @@ if stored then
   over = tonumber(over)
   if over and over > now then
     used = tonumber(taken)
-    if over <= ends then ends = over else anchor = true end
+    -- A correction never ends a window earlier: it may come from an earlier rule with a shorter window.
+    if over <= ends or byte(ARGV[4]) < 48 then ends = over else anchor = true end
   end
 end
 

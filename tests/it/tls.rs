@@ -17,7 +17,7 @@ use crate::support::upstream::{Upstream, read_request};
 use crate::support::{PATIENCE, eventually};
 
 /// Starts a gateway with `certificates`; `more` are further keys of `server.ssl`.
-fn yaml(certificates: &Certificates, more: &str, rest: &str) -> String {
+pub(crate) fn yaml(certificates: &Certificates, more: &str, rest: &str) -> String {
     let (cert, key) = (certificates.server(), certificates.server_key());
     format!(
         "server:\n  address: 127.0.0.1\n  workers: 1\n  header-timeout: 300ms\n  ssl: {{certificate: {}, \
@@ -42,9 +42,9 @@ fn curl(gateway: &Gateway, certificates: &Certificates, arguments: &[&str]) -> (
     (output.status.code().unwrap(), text)
 }
 
-type Tls = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
-fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
+pub(crate) fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificates.ca()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -3,11 +3,14 @@
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 
+use tollgate_test_support::Certificates;
+
 use crate::http2::raw::{END_STREAM, ORDINARY, Raw, SETTINGS, WINDOW_UPDATE};
 use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, write_until_stalled};
+use crate::tls::{Tls, open, yaml};
 
 const MIB: usize = 1024 * 1024;
 
@@ -106,4 +109,29 @@ fn eight_connections_of_a_hundred_unread_streams_take_forty_mib() {
         stalling.recv_timeout(PATIENCE).unwrap();
     }
     assert_grown(&gateway, before, 40 * MIB);
+}
+
+#[test]
+fn a_hundred_unread_responses_over_tls_take_twelve_mib() {
+    let (upstream, stalling) = upstream(4 * MIB);
+    let certificates = Certificates::new();
+    let routes = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", upstream.uri());
+    let gateway = Gateway::start(&yaml(&certificates, "", &routes));
+    let ask = |path: &str| -> Tls {
+        let mut client = open(gateway.address, &certificates);
+        client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        client
+    };
+    for _ in 0..10 {
+        ask("/warm").read_exact(&mut [0; 12]).unwrap();
+    }
+    let before = gateway.resident();
+    let mut clients: Vec<Tls> = (0..100).map(|_| ask("/x")).collect();
+    for _ in &clients {
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_grown(&gateway, before, 12 * MIB);
+    let mut start = [0; 15];
+    clients[99].read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200 OK");
 }

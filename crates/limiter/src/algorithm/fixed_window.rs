@@ -33,9 +33,16 @@ impl Algorithm for FixedWindow {
         (RuleVerdict::denied(left, retry_after_us, reset_after_us, now), is_stale.then_some(window))
     }
 
-    /// Tokens of an earlier window are not returned to the current one.
+    /// Tokens of an earlier window are not returned to the current one. A correction never ends a window earlier, since
+    /// it may come from an earlier rule with a shorter window.
+    ///
+    /// The window began its length under this rule before its end. If another, shorter window is open, tokens that were
+    /// taken before it may be returned to it: at most what the request took.
     fn settle(&self, state: Option<&Window>, now: Moment, more: i64, counted_at_us: u64) -> Option<Window> {
-        let (window, is_stale) = self.window_at(state, now);
+        let window = match state.filter(|window| now.now_us < window.ends_at_us) {
+            Some(window) => *window,
+            None => self.window_at(None, now).0,
+        };
         let used = if more < 0 {
             let began_at_us = window.ends_at_us.saturating_sub(self.rest_and_length_us(now.wall_us).1);
             let counts = counted_at_us >= began_at_us;
@@ -43,7 +50,7 @@ impl Algorithm for FixedWindow {
         } else {
             window.used.max(window.used.saturating_add(more.unsigned_abs()).min(self.limit()))
         };
-        (is_stale || used != window.used).then_some(Window { used, ..window })
+        (used != window.used).then_some(Window { used, ..window })
     }
 
     #[inline]

@@ -26,6 +26,8 @@ pub struct AlgorithmSpec {
     pub settles_by_time: bool,
     /// True if a correction may rewrite the entries of all later requests.
     pub settles_slowly: bool,
+    /// Weight of a decision in a batch: the longest one, compared with the other algorithms.
+    pub weight: usize,
     /// True if several equal requests can be decided by one call.
     pub coalesces: bool,
     /// True if a gateway can lease requests and decide them without a call.
@@ -48,6 +50,7 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     keeps_strings: true,
     settles_by_time: true,
     settles_slowly: false,
+    weight: 1,
     coalesces: true,
     leasable: false,
     lockable: false,
@@ -97,6 +100,8 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         packable: false,
         keeps_strings: false,
         settles_slowly: true,
+        // A search in the log, or a clock that was set back.
+        weight: 48,
         lockable: true,
         ..DEFAULT
     },

@@ -40,6 +40,8 @@ pub trait Store: Send + Sync {
 
     /// Corrects the tokens consumed by an admitted request once its actual cost is known.
     ///
+    /// `check` is that of the decision, with the rule of then: windows and turns are those of that rule.
+    ///
     /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens. `counted_at_us` is
     /// [`Verdict::counted_at_us`]. The correction is best effort and does not block.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::rule::{Rule, SlidingWindowLog, TokenBucket};
 use tollgate_limiter::store::redis::{BreakerState, RedisClient, RedisSettings, RedisStore};
-use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
 use crate::support::{RedisServer, ask, rule};
@@ -57,6 +57,30 @@ async fn waiting_decisions_are_one_call_and_decided_in_order() {
     // One call for at most 64 requests, and one for one.
     let sizes = client.status().call_sizes;
     assert_eq!((sizes.calls, sizes.requests), ([1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], 61));
+}
+
+#[tokio::test]
+async fn batches_of_calls_that_may_take_long_are_small() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    let log = Rule::SlidingWindowLog(SlidingWindowLog::new(1_000, Duration::from_secs(60)).unwrap());
+    let ids: Vec<&str> = (0..60).map(|n| ["a", "b", "c"][n % 3]).collect();
+    let verdicts = ask_at_once(&store, &ids, &log).await;
+    let of_a: Vec<_> = verdicts.iter().step_by(3).map(|verdict| verdict.remaining.unwrap()).collect();
+    assert_eq!(of_a, (980..1_000).rev().collect::<Vec<_>>(), "decided in order");
+    // Seven of eight calls, and one of four.
+    let sizes = client.status().call_sizes;
+    assert_eq!((sizes.calls, sizes.requests), ([0, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0], 60));
+    // Six logs are a batch by themselves.
+    let scopes: Vec<String> = (0..MAX_CHECKS).map(|at| format!("r#log{at}")).collect();
+    let check = |scope: &'static str| Check { key: BucketKey { scope, id: b"me" }, rule: &log, cost: 1 };
+    let checks: Vec<Check<'_>> = scopes.iter().map(|scope| check(scope.clone().leak())).collect();
+    let decisions: Vec<Decision> = (0..4).map(|_| store.decide(&checks)).collect();
+    for decision in decisions {
+        assert!(crate::model::answer(decision).await.is_allowed());
+    }
+    assert_eq!(client.status().call_sizes.calls[0], 4);
 }
 
 /// Counts what Redis counts: a batch of coalesced calls is one call.

@@ -15,18 +15,18 @@ use crate::support::RedisServer;
 
 const SECOND: u64 = 1_000_000;
 const HOUR: u64 = 3_600 * SECOND;
-const START: u64 = 1_763_700_000 * SECOND;
+pub(crate) const START: u64 = 1_763_700_000 * SECOND;
 
 /// Memory and Redis with one clock, and a scope of keys.
-struct Stores {
-    clock: Arc<ManualClock>,
+pub(crate) struct Stores {
+    pub(crate) clock: Arc<ManualClock>,
     memory: MemoryStore,
     redis: RedisStore,
     scope: String,
 }
 
 impl Stores {
-    fn new(client: &Arc<RedisClient>, scope: &str) -> Self {
+    pub(crate) fn new(client: &Arc<RedisClient>, scope: &str) -> Self {
         let clock = Arc::new(ManualClock::default());
         clock.set(START);
         let memory = || MemoryStore::with_clock(NonZeroUsize::new(100).unwrap(), clock.clone());
@@ -37,7 +37,7 @@ impl Stores {
     }
 
     /// Asks both stores; they must agree.
-    async fn is_admitted(&self, rule: &Rule, cost: u64) -> bool {
+    pub(crate) async fn is_admitted(&self, rule: &Rule, cost: u64) -> bool {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
         let memory = answer(self.memory.decide(&[check])).await;
         let redis = answer(self.redis.decide(&[check])).await;
@@ -47,9 +47,13 @@ impl Stores {
     }
 
     async fn settle(&self, rule: &Rule, cost: u64, more: i64) {
+        self.settle_taken_at(rule, cost, more, self.clock.now_us()).await;
+    }
+
+    pub(crate) async fn settle_taken_at(&self, rule: &Rule, cost: u64, more: i64, taken_at: u64) {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
-        self.memory.settle(check, more, self.clock.now_us());
-        assert!(self.redis.settle_confirmed(check, more, self.clock.now_us()).await);
+        self.memory.settle(check, more, taken_at);
+        assert!(self.redis.settle_confirmed(check, more, taken_at).await);
     }
 
     /// Sends a request every `gap_us` for `time_us`, under each rule in turn. Returns the number admitted.
@@ -63,7 +67,7 @@ impl Stores {
     }
 
     /// Sends `count` requests at once. Returns the number admitted.
-    async fn burst(&self, rule: &Rule, count: u64) -> u64 {
+    pub(crate) async fn burst(&self, rule: &Rule, count: u64) -> u64 {
         let mut admitted = 0;
         for _ in 0..count {
             admitted += u64::from(self.is_admitted(rule, 1).await);

@@ -5,6 +5,7 @@
 
 mod batching;
 mod calendar;
+mod changed_windows;
 mod changes;
 mod cluster;
 mod coalescing;

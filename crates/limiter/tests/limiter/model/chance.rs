@@ -91,11 +91,6 @@ impl Trace<'_> {
     }
 
     fn set_rule(&mut self, slot: usize, rule: Rule) {
-        // The stores derive the start of a window, and the length of a turn, from the current rule. Returning tokens of
-        // another rule is therefore approximate.
-        if matches!(rule, Rule::FixedWindow(_) | Rule::LeakyBucket(_)) {
-            self.grants.retain(|grant| grant.part.slot != slot);
-        }
         self.steps.push(Step::Rule { slot, rule: rule.clone() });
         self.slots[slot].rule = rule;
     }

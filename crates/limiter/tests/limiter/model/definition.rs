@@ -54,6 +54,12 @@ pub(crate) trait Model: Send {
     /// Consumes up to `more` tokens, or returns tokens consumed at `taken_at` that still count.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64);
 
+    /// Applies a correction to the state as it is found.
+    fn corrected(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
+        self.seen(rule, now);
+        self.settle(rule, now, more, taken_at);
+    }
+
     /// Applies the operation of an operator to a quota.
     fn grant(&mut self, rule: &Rule, _now: u64, _amount: Amount) {
         panic!("{rule:?} has no grants");

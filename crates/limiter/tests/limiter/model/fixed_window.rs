@@ -79,7 +79,7 @@ impl Model for Opened {
         }
     }
 
-    /// The start of a window is its end minus the length under the current rule.
+    /// The start of a window is its end minus the length under this rule, which may be an earlier one.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let ((limit, window, _), used, amount) = (numbers(rule), self.used(now), more.unsigned_abs());
         if more > 0 {
@@ -88,6 +88,11 @@ impl Model for Opened {
         } else if used > 0 && taken_at + window >= self.until {
             self.set(rule, now, used.saturating_sub(amount));
         }
+    }
+
+    /// A correction leaves the end of the window.
+    fn corrected(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
+        self.settle(rule, now, more, taken_at);
     }
 
     fn spent_until(&self, _: &Rule) -> u64 {

@@ -15,6 +15,7 @@ mod chance;
 mod definition;
 mod fixed_window;
 mod leaky_bucket;
+mod operations;
 mod promises;
 mod quota;
 mod rng;

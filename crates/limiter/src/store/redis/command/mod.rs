@@ -17,4 +17,6 @@ pub(crate) use self::quota::{QuotaAction, quota_calls, quota_key_name};
 pub use self::reply::script_reply;
 pub(crate) use self::reply::{answers, batch_answers};
 pub(crate) use self::script_args::BatchSize;
-pub(crate) use self::script_call::{ScriptCall, can_coalesce, decide, decide_batch, decide_staged, look, settle};
+pub(crate) use self::script_call::{
+    MAX_WEIGHT, ScriptCall, can_coalesce, decide, decide_batch, decide_staged, look, settle,
+};

@@ -41,7 +41,7 @@ pub(crate) fn quota_calls(
     let call = |&(key, action, amount): &(BucketKey<'_>, QuotaAction, i64)| {
         let mut args = keys_of(key, options);
         args.quota(rule, action.as_str(), amount.to_string().as_bytes());
-        (slot_of(key, Algorithm::Quota, options), ScriptCall::new(Arc::clone(&script), args).cmd)
+        (slot_of(key, Algorithm::Quota, options), ScriptCall::new(Arc::clone(&script), args, 1).cmd)
     };
     let calls = operations.iter().map(call).collect();
     (script, calls)

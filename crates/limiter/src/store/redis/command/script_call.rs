@@ -9,8 +9,8 @@ use super::key_location::KeyLocation;
 use super::options::CallOptions;
 use super::script_args::{BatchSize, ScriptArgs};
 use crate::rule::MAX_SAFE_INTEGER;
-use crate::store::Check;
 use crate::store::redis::script::{ListMode, ListedRule, Script};
+use crate::store::{Check, MAX_CHECKS};
 
 /// Script call that is ready to send.
 pub(crate) struct ScriptCall {
@@ -24,19 +24,23 @@ pub(crate) struct ScriptCall {
     pub(crate) keys: ArgList,
     /// Number of requests that wait for the reply.
     pub(crate) requests: u64,
-    /// True if the call may take a batch's worth of time in Redis, so it is sent alone.
-    pub(crate) is_long: bool,
+    /// Part of the largest batch that the call takes: the weights of its rules, up to [`MAX_WEIGHT`].
+    pub(crate) weight: usize,
 }
 
+/// Largest weight of all calls in a batch.
+pub(crate) const MAX_WEIGHT: usize = 64 * MAX_CHECKS;
+
 impl ScriptCall {
-    pub(super) fn new(script: Arc<Script>, args: ScriptArgs) -> Self {
+    pub(super) fn new(script: Arc<Script>, args: ScriptArgs, weight: usize) -> Self {
         let (counts, bytes) = ((args.key_count(), args.arg_count()), args.bytes());
         let mut cmd = Cmd::with_capacity(3 + counts.0 + counts.1, bytes + 48);
         cmd.arg("EVALSHA").arg(script.sha1()).arg(counts.0);
         for arg in args.iter() {
             cmd.arg(arg);
         }
-        Self { script, cmd, counts, bytes, keys: args.into_keys(), requests: 1, is_long: false }
+        let weight = weight.min(MAX_WEIGHT);
+        Self { script, cmd, counts, bytes, keys: args.into_keys(), requests: 1, weight }
     }
 }
 
@@ -49,7 +53,7 @@ pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall 
         let mut args = ScriptArgs::new(options);
         args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
         args.rule(only.rule, cost_of(only).as_bytes());
-        return ScriptCall::new(Script::single(algorithm), args);
+        return ScriptCall::new(Script::single(algorithm), args, algorithm.spec().weight);
     }
     list(checks.iter().map(ListedCheck::of), ListMode::Take, None, options)
 }
@@ -91,7 +95,8 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
     args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
     args.rule(check.rule, cost.as_bytes());
     args.counted_at(check.rule, counted_at_us);
-    ScriptCall { is_long: algorithm.spec().settles_slowly, ..ScriptCall::new(Script::single(algorithm), args) }
+    let weight = if algorithm.spec().settles_slowly { MAX_WEIGHT } else { algorithm.spec().weight };
+    ScriptCall::new(Script::single(algorithm), args, weight)
 }
 
 /// Cost as a number that scripts can count with: a client may have sent any.
@@ -146,7 +151,8 @@ fn list<'a>(
         rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
     }
     let requests = batch.map_or(1, |batch| batch.waiting);
-    ScriptCall { requests, ..ScriptCall::new(Script::list(&rules, mode), args) }
+    let weight = rules.iter().map(|rule| rule.algorithm.spec().weight).sum();
+    ScriptCall { requests, ..ScriptCall::new(Script::list(&rules, mode), args, weight) }
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::send::send_script;
-use crate::store::redis::command::ScriptCall;
+use crate::store::redis::command::{MAX_WEIGHT, ScriptCall};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::RedisStats;
 
-/// Most calls in one batch. More would save little, and other clients of Redis wait meanwhile: half a millisecond.
+/// Most calls in one batch. More would save little, and other clients of Redis wait meanwhile: half a millisecond. Calls
+/// that may take longer have a higher weight, and their batches are smaller.
 const MAX_CALLS: usize = 64;
 
 /// Calls that may queue.
@@ -79,12 +80,12 @@ impl BatchSender {
             while let Some(first) = calls.first() {
                 let script = Arc::clone(&first.call.script);
                 let counts = first.call.counts;
-                if first.call.is_long {
-                    self.send(script.clone(), vec![calls.remove(0)]).await;
-                    continue;
-                }
+                let mut room = MAX_WEIGHT;
                 let alike = |one: &mut QueuedCall| {
-                    Arc::ptr_eq(&one.call.script, &script) && one.call.counts == counts && !one.call.is_long
+                    let is_alike = Arc::ptr_eq(&one.call.script, &script) && one.call.counts == counts;
+                    let rest = room.checked_sub(one.call.weight).filter(|_| is_alike);
+                    room = rest.unwrap_or(if is_alike { 0 } else { room });
+                    rest.is_some()
                 };
                 self.send(script.clone(), calls.extract_if(.., alike).collect()).await;
             }
