@@ -50,7 +50,7 @@ pub(super) fn judge(
 /// Returns the path pattern of a policy.
 fn pattern(path: &Predicate) -> String {
     let text = path.to_string();
-    let patterns = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let patterns = text.split_once('[').and_then(|(_, rest)| rest.rsplit_once("], "));
     patterns.map_or_else(|| text.clone(), |(patterns, _)| patterns.to_owned())
 }
 

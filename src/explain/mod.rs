@@ -29,6 +29,7 @@ use tollgate_limiter::plan::PlanSource;
 use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
+use crate::gateway::cors::reported_tls;
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
 use crate::http::failure::Failure;
@@ -64,7 +65,9 @@ pub fn explain(config: &Config, request: DryRunRequest) -> Option<Explanation> {
 pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Circumstances<'_>) -> Explanation {
     let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation::default();
-    let scheme = if head.uri.scheme_str() == Some("https") { "https" } else { "http" };
+    let is_https = head.uri.scheme_str() == Some("https");
+    let reported = reported_tls(&head.headers).filter(|_| config.forwarding.trusted_proxies.trusts(peer));
+    let scheme = if reported.unwrap_or(is_https) { "https" } else { "http" };
     if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config)) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::explain::model::CorsVerdict;
 use crate::explain::*;
 use tollgate_config::parse;
 
@@ -172,4 +173,37 @@ routes:
     assert!(text.contains(expected), "{text}");
     let observed = explanation.route.unwrap().filters[0].counted.iter().map(|key| key.observed).collect::<Vec<_>>();
     assert_eq!(observed, [false, true]);
+}
+
+#[test]
+fn cors_policies_judge_the_origin_the_method_and_preflights() {
+    let yaml = "
+trusted-proxies: [10.0.0.0/8]
+globalcors:
+  cors-configurations:
+    '[/shop/**]': {allowed-origins: ['https://shop.example'], allowed-methods: [GET, PUT], allowed-headers: [x-a]}
+routes: [{id: a, uri: 'http://a', predicates: [Path=/**]}]
+";
+    let origin = ("origin", "https://shop.example");
+    let judged = |method: &str, path: &str, fields: &[(&str, &str)]| {
+        let explanation = explained(yaml, method, path, fields);
+        let answered = explanation.route.and_then(|route| route.answered).map(|response| response.status);
+        (explanation.cors.map(|cors| (cors.policy, cors.verdict)), answered)
+    };
+    let policy = |verdict| Some((Some("/shop/**".to_owned()), verdict));
+    assert_eq!(judged("GET", "/shop/1", &[]), (None, None));
+    assert_eq!(judged("GET", "/other", &[origin]), (Some((None, CorsVerdict::NoPolicy)), None));
+    assert_eq!(judged("PUT", "/shop/1", &[origin]), (policy(CorsVerdict::Allowed), None));
+    assert_eq!(judged("DELETE", "/shop/1", &[origin]), (policy(CorsVerdict::RefusedMethod), Some(403)));
+    let evil = ("origin", "https://evil.example");
+    assert_eq!(judged("GET", "/shop/1", &[evil]), (policy(CorsVerdict::RefusedOrigin), Some(403)));
+    let put = ("access-control-request-method", "PUT");
+    assert_eq!(judged("OPTIONS", "/shop/1", &[origin, put]), (policy(CorsVerdict::Preflight), Some(200)));
+    let fields = ("access-control-request-headers", "x-b");
+    assert_eq!(judged("OPTIONS", "/shop/1", &[origin, put, fields]), (policy(CorsVerdict::RefusedHeaders), Some(403)));
+    // A page of the gateway itself is no other origin, with the protocol that a trusted proxy reports.
+    let same = [("origin", "https://gw.example:8080"), ("x-forwarded-proto", "https")];
+    assert_eq!(judged("GET", "/shop/1", &same), (policy(CorsVerdict::Allowed), None));
+    let text = explained(yaml, "PUT", "/shop/1", &[origin]).to_string();
+    assert!(text.contains("allowed\n  access-control-allow-origin: https://shop.example\nroute a"), "{text}");
 }

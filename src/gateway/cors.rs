@@ -50,9 +50,14 @@ impl PolicySource for PolicyTable {
 /// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol
 /// at the outermost proxy.
 pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
-    let reported = headers.get("x-forwarded-proto").filter(|_| trusted);
-    let reported = reported.and_then(|list| list.as_bytes().split(|byte| *byte == b',').next());
-    reported.map_or(connection.tls, |scheme| scheme.trim_ascii().eq_ignore_ascii_case(b"https"))
+    reported_tls(headers).filter(|_| trusted).unwrap_or(connection.tls)
+}
+
+/// Returns true if `X-Forwarded-Proto` reports TLS between the client and the outermost proxy; `None` without the field.
+#[must_use]
+pub fn reported_tls(headers: &HeaderMap) -> Option<bool> {
+    let scheme = headers.get("x-forwarded-proto")?.as_bytes().split(|byte| *byte == b',').next()?;
+    Some(scheme.trim_ascii().eq_ignore_ascii_case(b"https"))
 }
 
 /// Puts the CORS policies in front of `service`, outermost, so that preflight requests reach no filter.

@@ -3,7 +3,7 @@
 //! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from
 //! each configuration; [`respond`] turns failures into responses.
 
-mod cors;
+pub mod cors;
 pub mod dry_context;
 mod future;
 mod generation;
