@@ -1,7 +1,7 @@
 //! Admin port: health, metrics, routes and limits, on a listener of its own.
 //!
 //! A request is checked for its host, finds its endpoint in the table of `api`, is authorized by `access`, and only
-//! then does the endpoint's work. On a loopback address, the default, no token is needed.
+//! then does the endpoint's work. On a loopback address, the default, and on the Unix socket no token is needed.
 
 mod access;
 mod actuator;
@@ -12,113 +12,55 @@ mod guard;
 mod health;
 mod limits;
 mod metrics;
+mod peer;
 mod query;
 mod reply;
 mod routes;
+pub mod serve;
+pub mod socket;
 mod state;
 mod top;
 mod upstreams;
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::net::IpAddr;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 use self::access::{Caller, authorize};
 use self::api::{Access, ENDPOINTS, Endpoint, Found, Operation};
 pub use self::config_state::ConfigState;
+use self::peer::Peer;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 
-/// Timeout for a request head, and for an idle connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum size of a request head in bytes.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Maximum number of connections. Further clients wait in the accept queue.
-const MAX_CONNECTIONS: usize = 128;
-
-/// Serves the admin port until the process ends.
-pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let Ok((stream, peer)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let state = Arc::clone(&state);
-        tokio::task::spawn_local(async move {
-            serve_connection(stream, peer.ip(), state).await;
-            drop(permit);
-        });
-    }
-}
-
-/// Serves one connection, until it ends or a request takes longer than [`REQUEST_TIMEOUT`].
-async fn serve_connection(stream: TcpStream, client: IpAddr, state: Arc<AdminState>) {
-    let started = Rc::new(Cell::new(Instant::now()));
-    let latest = Rc::clone(&started);
-    let service = service_fn(move |request| {
-        let state = Arc::clone(&state);
-        latest.set(Instant::now());
-        async move { Ok::<_, Infallible>(respond(request, client, &state).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let expired = async {
-        // Each request moves the deadline.
-        loop {
-            let deadline = started.get() + REQUEST_TIMEOUT;
-            tokio::time::sleep_until(deadline).await;
-            if started.get() + REQUEST_TIMEOUT <= deadline {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        _ = connection => {}
-        () = expired => {}
-    }
-}
 
 /// Checks a request, and does the work of its endpoint.
-async fn respond(request: Request<Incoming>, client: IpAddr, state: &AdminState) -> Response<Full<Bytes>> {
-    if let Err(error) = guard::check_host(state.address, request.uri(), request.headers()) {
+async fn respond(request: Request<Incoming>, peer: &Peer, state: &AdminState) -> Response<Full<Bytes>> {
+    // No browser can reach the Unix socket.
+    if matches!(peer, Peer::Port { .. })
+        && let Err(error) = guard::check_host(state.address, request.uri(), request.headers())
+    {
         return problem(StatusCode::FORBIDDEN, &error.to_string());
     }
     let config = state.config.load_full();
     let found = api::find(request.method(), request.uri().path(), &config.management.actuator);
     let access = if let Found::Endpoint(endpoint, _) = &found { endpoint.access } else { Access::Read };
-    let caller = match authorize(access, state.address, &config.management, request.headers()) {
+    let needs_identity = peer.needs_identity(state.address, &config.management);
+    let caller = match authorize(access, needs_identity, peer, &config.management, request.headers()) {
         Ok(caller) => caller,
         Err(error) => return refusal(&error),
     };
     match found {
         Found::Endpoint(endpoint, values) => {
-            let response = run(endpoint.operation, &values, request, state).await;
+            let response = run(endpoint.operation, &values, request, needs_identity, state).await;
             if endpoint.access == Access::Write {
-                log_change(endpoint, client, &caller, response.status());
+                log_change(endpoint, peer, &caller, response.status());
             }
             response
         }
@@ -136,6 +78,7 @@ async fn run(
     operation: Operation,
     values: &[String],
     request: Request<Incoming>,
+    needs_identity: bool,
     state: &AdminState,
 ) -> Response<Full<Bytes>> {
     let config = state.config.load_full();
@@ -166,15 +109,13 @@ async fn run(
         Operation::Reload => config_state::reload(state).await,
         Operation::Upstreams => upstreams::list(state),
         Operation::Breakers => breakers::list(state),
-        Operation::OpenApi => {
-            reply::json(StatusCode::OK, &api::document(&config.management, !state.address.is_loopback()))
-        }
+        Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management, needs_identity)),
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }
 
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.
-fn log_change(endpoint: &Endpoint, client: IpAddr, caller: &Caller, status: StatusCode) {
+fn log_change(endpoint: &Endpoint, client: &Peer, caller: &Caller, status: StatusCode) {
     let (method, path) = (endpoint.method.as_str(), endpoint.template());
     tracing::info!(%caller, %client, method, path, status = status.as_u16(), "change requested on the admin port");
 }

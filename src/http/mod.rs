@@ -7,6 +7,7 @@
 pub mod attempts;
 pub mod body;
 pub mod busy;
+pub mod certificate;
 pub mod connection_stats;
 pub mod deadline;
 pub mod executor;
