@@ -5,7 +5,6 @@
 
 pub mod balance;
 mod body;
-mod chain;
 pub mod dynamic_target;
 pub mod echo;
 pub mod endpoints;
