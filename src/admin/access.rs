@@ -1,7 +1,6 @@
-//! Permission of requests: the name under which the port was reached, tokens, and pages of browsers.
+//! Permission of requests: tokens, client certificates, and pages of browsers.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
@@ -10,6 +9,7 @@ use thiserror::Error;
 
 use crate::admin::api::Access;
 use crate::admin::guard::{GuardError, check_change};
+use crate::admin::peer::Peer;
 use tollgate_config::{AdminRole, Management};
 
 /// Sender of a permitted request, for the log.
@@ -19,6 +19,8 @@ pub(super) enum Caller {
     Anonymous,
     /// Name of the token.
     Token(Arc<str>),
+    /// First name of the client certificate.
+    Certificate(String),
 }
 
 /// Refusal of a request.
@@ -32,12 +34,16 @@ pub(super) enum AccessError {
     UnknownToken,
     #[error("the token `{0}` has the role `read`; a change needs the role `write`")]
     ReadOnly(Arc<str>),
+    #[error("the client certificate `{0}` may read; a change needs a name in `management.server.certificate-writers`")]
+    ReadOnlyCertificate(String),
 }
 
-/// Checks that a request to the admin port on `address` has the permission `access`.
+/// Checks that a request has the permission `access`. A token counts before a client certificate. Without
+/// `needs_identity`, the client needs neither.
 pub(super) fn authorize(
     access: Access,
-    address: IpAddr,
+    needs_identity: bool,
+    peer: &Peer,
     management: &Management,
     headers: &HeaderMap,
 ) -> Result<Caller, AccessError> {
@@ -50,8 +56,14 @@ pub(super) fn authorize(
         Access::Metrics | Access::Read => AdminRole::Read,
         Access::Write => AdminRole::Write,
     };
-    if address.is_loopback() {
+    if !needs_identity {
         return Ok(Caller::Anonymous);
+    }
+    if let Some(names) = peer.certificate().filter(|_| !headers.contains_key(AUTHORIZATION)) {
+        let name = names.first().unwrap_or("without a name").escape_debug().to_string();
+        let may_write = management.certificate_writers.iter().any(|writer| names.contains(writer));
+        let is_permitted = may_write || needed == AdminRole::Read;
+        return if is_permitted { Ok(Caller::Certificate(name)) } else { Err(AccessError::ReadOnlyCertificate(name)) };
     }
     let token = bearer(headers)?;
     let (name, role) = management.tokens.find(token).ok_or(AccessError::UnknownToken)?;
@@ -75,7 +87,7 @@ impl AccessError {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::MissingToken | Self::UnknownToken => StatusCode::UNAUTHORIZED,
-            Self::Guard(_) | Self::ReadOnly(_) => StatusCode::FORBIDDEN,
+            Self::Guard(_) | Self::ReadOnly(_) | Self::ReadOnlyCertificate(_) => StatusCode::FORBIDDEN,
         }
     }
 
@@ -85,16 +97,17 @@ impl AccessError {
             Self::MissingToken => Some(r#"Bearer realm="tollgate""#),
             Self::UnknownToken => Some(r#"Bearer realm="tollgate", error="invalid_token""#),
             Self::ReadOnly(_) => Some(r#"Bearer realm="tollgate", error="insufficient_scope""#),
-            Self::Guard(_) => None,
+            Self::Guard(_) | Self::ReadOnlyCertificate(_) => None,
         }
     }
 }
 
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Anonymous => "local",
-            Self::Token(name) => name,
-        })
+        match self {
+            Self::Anonymous => f.write_str("local"),
+            Self::Token(name) => f.write_str(name),
+            Self::Certificate(name) => write!(f, "certificate:{name}"),
+        }
     }
 }

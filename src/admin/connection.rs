@@ -1,11 +1,13 @@
 //! Connections of the admin port, and the deadlines of their requests.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,11 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::admin::peer::Peer;
 use crate::admin::respond;
 use crate::admin::state::AdminState;
 
-/// Timeout for a request head, and for an idle connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout for a TLS handshake, for a request head, and for an idle connection.
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a request head in bytes.
@@ -51,14 +54,30 @@ impl Deadline {
     }
 }
 
+/// Serves one connection of `peer`.
+pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, state: Arc<AdminState>) {
+    let peer = Rc::new(peer);
+    serve_requests(stream, move |request, deadline| {
+        let (state, peer) = (Arc::clone(&state), Rc::clone(&peer));
+        async move { respond(request, &peer, &state, deadline).await }
+    })
+    .await;
+}
+
 /// Serves one connection, until it ends or its deadline passes. Each request moves the deadline.
-pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, client: IpAddr, state: Arc<AdminState>) {
+async fn serve_requests<S, B, F>(stream: S, respond: impl Fn(Request<Incoming>, Deadline) -> F)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    F: Future<Output = Response<B>>,
+{
     let deadline = Deadline::new();
     let latest = deadline.clone();
     let service = service_fn(move |request| {
-        let (state, deadline) = (Arc::clone(&state), latest.clone());
-        deadline.set(REQUEST_TIMEOUT);
-        async move { Ok::<_, Infallible>(respond(request, client, &state, deadline).await) }
+        latest.set(REQUEST_TIMEOUT);
+        let response = respond(request, latest.clone());
+        async move { Ok::<_, Infallible>(response.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -76,6 +95,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::net::Ipv4Addr;
 
+    use bytes::Bytes;
+    use http_body_util::Full;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::task::LocalSet;
 
@@ -92,11 +113,15 @@ mod tests {
         AdminState::new((config, notes), stores, Arc::default(), Arc::default(), Readers::default(), None, None).0
     }
 
+    fn peer() -> Peer {
+        Peer::Port { client: Ipv4Addr::LOCALHOST.into(), certificate: None }
+    }
+
     /// Asks for events. The connection holds 1024 bytes.
     async fn view(state: &Arc<AdminState>) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (mut client, server) = tokio::io::duplex(1024);
         let state = Arc::clone(state);
-        let served = tokio::task::spawn_local(serve(server, Ipv4Addr::LOCALHOST.into(), state));
+        let served = tokio::task::spawn_local(serve(server, peer(), state));
         client.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         (client, served)
     }
@@ -122,11 +147,28 @@ mod tests {
         LocalSet::new().run_until(body).await;
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_ends() {
+    const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n";
+
+    /// Sends `request` and reads nothing. Returns the time until the connection ends, on a virtual clock.
+    async fn lifetime(request: &[u8], response_bytes: usize) -> Duration {
+        let (mut client, server) = tokio::io::duplex(1024);
+        client.write_all(request).await.unwrap();
         let started = Instant::now();
-        let (_client, server) = tokio::io::duplex(1024);
-        LocalSet::new().run_until(serve(server, Ipv4Addr::LOCALHOST.into(), state())).await;
-        assert!(started.elapsed() <= REQUEST_TIMEOUT, "{:?}", started.elapsed());
+        let body = Bytes::from(vec![b'x'; response_bytes]);
+        serve_requests(server, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
+        started.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_does_not_arrive_ends_the_connection() {
+        assert_eq!(lifetime(HEAD, 1).await.as_secs(), HEADER_TIMEOUT.as_secs());
+        assert_eq!(lifetime(b"", 1).await.as_secs(), HEADER_TIMEOUT.as_secs(), "no byte");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_not_read_ends_the_connection() {
+        let request = [HEAD, b"\r\n"].concat();
+        assert_eq!(lifetime(&request, 1 << 20).await.as_secs(), REQUEST_TIMEOUT.as_secs());
+        assert_eq!(lifetime(&request, 1).await.as_secs(), HEADER_TIMEOUT.as_secs(), "an idle connection");
     }
 }

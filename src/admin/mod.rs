@@ -1,7 +1,7 @@
 //! Admin port: health, metrics, routes and limits, on a listener of its own.
 //!
 //! A request is checked for its host, finds its endpoint in the table of `api`, is authorized by `access`, and only
-//! then does the endpoint's work. On a loopback address, the default, no token is needed.
+//! then does the endpoint's work. On a loopback address, the default, and on the Unix socket no token is needed.
 
 mod access;
 mod actuator;
@@ -17,14 +17,16 @@ mod guard;
 mod health;
 mod limits;
 mod metrics;
+mod peer;
 mod query;
 mod reply;
 mod routes;
+pub mod serve;
+pub mod socket;
 mod state;
 mod top;
 mod upstreams;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,53 +35,37 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use self::access::{Caller, authorize};
 use self::api::{Access, ENDPOINTS, Endpoint, Found, Operation};
 pub use self::config_state::ConfigState;
 use self::connection::Deadline;
 use self::events::AdminBody;
+use self::peer::Peer;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 
 /// Timeout for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of connections. Further clients wait in the accept queue.
-const MAX_CONNECTIONS: usize = 128;
-
-/// Serves the admin port until the process ends.
-pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let Ok((stream, peer)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let state = Arc::clone(&state);
-        tokio::task::spawn_local(async move {
-            connection::serve(stream, peer.ip(), state).await;
-            drop(permit);
-        });
-    }
-}
 
 /// Checks a request, and does the work of its endpoint.
 async fn respond(
     request: Request<Incoming>,
-    client: IpAddr,
+    peer: &Peer,
     state: &Arc<AdminState>,
     deadline: Deadline,
 ) -> Response<AdminBody> {
-    if let Err(error) = guard::check_host(state.address, request.uri(), request.headers()) {
+    // No browser can reach the Unix socket.
+    if matches!(peer, Peer::Port { .. })
+        && let Err(error) = guard::check_host(state.address, request.uri(), request.headers())
+    {
         return problem(StatusCode::FORBIDDEN, &error.to_string()).map(Either::Left);
     }
     let config = state.config.load_full();
     let found = api::find(request.method(), request.uri().path(), &config.management.actuator);
     let access = if let Found::Endpoint(endpoint, _) = &found { endpoint.access } else { Access::Read };
-    let caller = match authorize(access, state.address, &config.management, request.headers()) {
+    let needs_identity = peer.needs_identity(state.address, &config.management);
+    let caller = match authorize(access, needs_identity, peer, &config.management, request.headers()) {
         Ok(caller) => caller,
         Err(error) => return refusal(&error).map(Either::Left),
     };
@@ -88,9 +74,9 @@ async fn respond(
             return events::respond(request.headers(), state, deadline);
         }
         Found::Endpoint(endpoint, values) => {
-            let response = run(endpoint.operation, &values, request, state).await;
+            let response = run(endpoint.operation, &values, request, needs_identity, state).await;
             if endpoint.access == Access::Write {
-                log_change(endpoint, client, &caller, &response);
+                log_change(endpoint, peer, &caller, &response);
             }
             response
         }
@@ -109,6 +95,7 @@ async fn run(
     operation: Operation,
     values: &[String],
     request: Request<Incoming>,
+    needs_identity: bool,
     state: &AdminState,
 ) -> Response<Full<Bytes>> {
     let config = state.config.load_full();
@@ -145,9 +132,7 @@ async fn run(
         Operation::Breakers => breakers::list(state),
         Operation::ForceBreaker => breakers::force(request.into_body(), id, state).await,
         Operation::EndForce => breakers::end_force(id, state),
-        Operation::OpenApi => {
-            reply::json(StatusCode::OK, &api::document(&config.management, !state.address.is_loopback()))
-        }
+        Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management, needs_identity)),
         // Answered by `respond`: its body is no buffer.
         Operation::Events => problem(StatusCode::NOT_FOUND, "no such endpoint"),
         Operation::Explain => explain::respond(request.uri().query().unwrap_or_default(), state).await,
@@ -156,7 +141,7 @@ async fn run(
 }
 
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.
-fn log_change(endpoint: &Endpoint, client: IpAddr, caller: &Caller, response: &Response<Full<Bytes>>) {
+fn log_change(endpoint: &Endpoint, client: &Peer, caller: &Caller, response: &Response<Full<Bytes>>) {
     let (method, path, status) = (endpoint.method.as_str(), endpoint.template(), response.status().as_u16());
     let change = response.extensions().get::<reply::Audit>().map(|audit| audit.0.as_str());
     tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollgate_config::Config;
 
+use crate::admin::socket::SocketFile;
 use crate::admin::{AdminState, ReloadRequests};
 #[cfg(feature = "jwt")]
 use crate::state::jwks::JwksRefresher;
@@ -27,6 +28,8 @@ pub(super) struct Process {
     pub(super) workers: Vec<JoinHandle<io::Result<usize>>>,
     pub(super) admin: Arc<AdminState>,
     pub(super) reload_requests: ReloadRequests,
+    /// File of the Unix socket, removed at the end.
+    pub(super) _admin_socket: Option<SocketFile>,
     pub(super) upstreams: UpstreamManager,
     #[cfg(feature = "jwt")]
     pub(super) jwks: JwksRefresher,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
+use crate::admin::socket::{self, SocketError, SocketFile};
 use crate::admin::{self, AdminState, ConfigState};
 use crate::app::descriptors;
 use crate::app::process::Process;
@@ -62,6 +63,14 @@ pub enum StartError {
         /// Error of the system.
         source: io::Error,
     },
+    /// The Unix socket of the admin port is in use, or cannot be created.
+    #[error("cannot listen on the Unix socket {} (`management.server.socket`): {source}", path.display())]
+    AdminSocket {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        source: SocketError,
+    },
     /// A thread, a runtime or a signal handler cannot be created.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -103,6 +112,7 @@ impl Process {
             spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
         let admin_address = start_admin(&config, &admin)?;
+        let admin_socket = start_admin_socket(&config, &admin)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
         let (drain_sender, drain_receiver) = watch::channel(None);
         let (starting, started) = mpsc::channel(1);
@@ -137,6 +147,7 @@ impl Process {
             workers,
             admin,
             reload_requests,
+            _admin_socket: admin_socket,
             upstreams: manager,
             #[cfg(feature = "jwt")]
             jwks,
@@ -182,8 +193,17 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
     let listener = listener::bind(address, 1).map_err(failed)?.remove(0);
     let bound = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    tokio::task::spawn_local(admin::serve(listener, Arc::clone(state)));
+    tokio::task::spawn_local(admin::serve::port(listener, Arc::clone(state)));
     Ok(Some(bound))
+}
+
+fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketFile>, StartError> {
+    let Some(settings) = &config.management.socket else { return Ok(None) };
+    let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
+    let (listener, file) = socket::bind(settings).map_err(failed)?;
+    let listener = tokio::net::UnixListener::from_std(listener)?;
+    tokio::task::spawn_local(admin::serve::socket(listener, Arc::clone(state)));
+    Ok(Some(file))
 }
 
 /// Starts one thread per listener. The workers share `server.max-connections`.
@@ -210,13 +230,16 @@ async fn report_ready(mut started: mpsc::Receiver<Infallible>, admin: Arc<AdminS
 }
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
-    let admin = admin.map(|address| format!("http://{address}"));
+    let admin_scheme = if config.management.tls.is_some() { "https" } else { "http" };
+    let admin = admin.map(|address| format!("{admin_scheme}://{address}"));
+    let admin_socket = config.management.socket.as_ref().map(|socket| socket.path.display().to_string());
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     tracing::info!(
         workers = config.server.workers.get(),
         routes = config.routes.len(),
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),
+        admin_socket,
         "listening on {scheme}://{address}"
     );
     if let Some(path) = example_path(config) {

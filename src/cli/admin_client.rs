@@ -1,17 +1,15 @@
 //! Client of the admin port of a running gateway.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::cli::admin_connection::{Place, TlsFiles};
 pub(super) use crate::explain::table::{printable, table};
 
-/// Timeout for connecting.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for a part of the response. A reload may wait for DNS.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest response in bytes.
@@ -20,16 +18,20 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Arguments that name the gateway.
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Address of the admin port [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
-    #[arg(value_name = "HOST:PORT")]
+    /// Admin port: HOST:PORT, https://HOST:PORT or unix:/PATH [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
+    #[arg(value_name = "ADDRESS")]
     address: Option<String>,
+    #[command(flatten)]
+    tls: TlsFiles,
 }
 
 /// Client of one admin port. The token comes from `TOLLGATE_TOKEN`.
 #[derive(Debug)]
 pub(super) struct AdminClient {
     address: String,
+    tls: TlsFiles,
     token: Option<String>,
+    timeout: Duration,
 }
 
 /// Error of a call.
@@ -44,20 +46,31 @@ pub(super) enum CallError {
 }
 
 /// Returns `given`, or the local address that the gateway uses.
-pub(super) fn address(given: Option<String>) -> String {
+fn address(given: Option<String>) -> String {
     let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
     given.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
 }
 
 impl AdminClient {
     pub(super) fn new(target: &Target) -> Self {
-        Self::at(target.address.clone())
+        Self::at(target.address.clone(), &target.tls)
     }
 
     /// Creates a client of the admin port at `given`, or at the local address that the gateway uses.
-    pub(super) fn at(given: Option<String>) -> Self {
+    pub(super) fn at(given: Option<String>, tls: &TlsFiles) -> Self {
         let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
-        Self { address: address(given), token: token.filter(|token| !token.is_empty()) }
+        Self {
+            address: address(given),
+            tls: tls.clone(),
+            token: token.filter(|token| !token.is_empty()),
+            timeout: READ_TIMEOUT,
+        }
+    }
+
+    /// Replaces the timeout for each part of the response.
+    pub(super) fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Sends a request, and returns the JSON of a successful response.
@@ -79,11 +92,8 @@ impl AdminClient {
     }
 
     fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Vec<u8>> {
-        let resolved = self.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let mut stream = TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        stream.set_write_timeout(Some(READ_TIMEOUT))?;
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {resolved}\r\nConnection: close\r\n");
+        let (mut stream, host) = Place::parse(&self.address).connect(&self.tls, self.timeout)?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         if let Some(token) = self.token.as_ref().filter(|token| !token.contains(['\r', '\n'])) {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
@@ -92,9 +102,13 @@ impl AdminClient {
         }
         head.push_str("\r\n");
         stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())?;
+        stream.flush()?;
         let mut response = Vec::new();
-        stream.take(MAX_BYTES).read_to_end(&mut response)?;
-        Ok(response)
+        match stream.take(MAX_BYTES).read_to_end(&mut response) {
+            // A TLS connection may end without notice; `parse` finds out if something is missing.
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+            Ok(_) | Err(_) => Ok(response),
+        }
     }
 }
 
@@ -103,7 +117,12 @@ fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&response[..end]).ok()?;
     let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    Some((status, response[end + 4..].to_vec()))
+    let body = &response[end + 4..];
+    let length = head.lines().find_map(|field| {
+        let (name, value) = field.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    length.is_none_or(|length| length == body.len()).then(|| (status, body.to_vec()))
 }
 
 /// Returns `text` without control characters other than line breaks.
@@ -123,7 +142,9 @@ mod tests {
     #[test]
     fn a_response_is_split_into_status_and_body() {
         assert_eq!(parse(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}"), Some((200, b"{}".to_vec())));
-        for broken in [&b""[..], b"HTTP/1.1 200 OK\r\n", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 2\r\n\r\n"] {
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"), Some((200, b"{}".to_vec())));
+        let cut = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}";
+        for broken in [&b""[..], b"HTTP/1.1 200 OK\r\n", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 2\r\n\r\n", cut] {
             assert_eq!(parse(broken), None);
         }
     }

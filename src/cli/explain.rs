@@ -30,6 +30,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "the form of clap for an option with an optional value")]
     live: Option<Option<String>>,
+    #[command(flatten)]
+    tls: TlsFiles,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -84,6 +86,6 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
     for header in &arguments.header {
         path.push_str(&format!("&header={}", encoded(header)));
     }
-    let client = AdminClient::at(arguments.live.clone().flatten());
+    let client = AdminClient::at(arguments.live.clone().flatten(), &arguments.tls);
     Ok(Some(serde_json::from_value(client.call("GET", &path, "")?)?))
 }

@@ -1,6 +1,7 @@
 //! Command line: one file per command.
 
 mod admin_client;
+mod admin_connection;
 pub mod check;
 mod explain;
 mod health;
@@ -68,11 +69,7 @@ enum Command {
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Query the readiness of a running gateway; the exit code is 0 if it is ready
-    Health {
-        /// Address of the admin port [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
-        #[arg(value_name = "HOST:PORT")]
-        address: Option<String>,
-    },
+    Health(admin_client::Target),
     /// List the keys that the limiters of a running gateway deny most often
     Top(top::Arguments),
     /// Read or change the budget of a key in a running gateway
@@ -99,7 +96,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Migrate { file, out } => migrate::run(&file, out),
         Command::Schema => schema::run(),
-        Command::Health { address } => health::run(address),
+        Command::Health(target) => health::run(&target),
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
         Command::Reload(target) => status::reload(&target),

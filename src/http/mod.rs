@@ -7,8 +7,10 @@
 pub mod attempts;
 pub mod body;
 pub mod busy;
+pub mod certificate;
 pub mod connection_stats;
 pub mod deadline;
+pub mod error_chain;
 pub mod executor;
 pub mod facts;
 pub mod failure;
@@ -19,5 +21,6 @@ pub mod read_ahead;
 pub mod read_gate;
 pub mod request_id;
 pub mod service;
+pub mod small_client;
 pub mod time_histogram;
 pub mod upgrade;

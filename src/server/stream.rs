@@ -70,6 +70,13 @@ impl ClientStream {
         }
     }
 
+    /// Returns the client's certificate in DER, which the handshake has verified; `None` without one.
+    #[must_use]
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        let Self::Tls(stream) = self else { return None };
+        stream.get_ref().1.peer_certificates()?.first().map(|certificate| &**certificate)
+    }
+
     /// Waits until an idle client sends bytes, without consuming them, and returns the detected protocol.
     ///
     /// Under TLS the handshake has selected the protocol and the result has no meaning. There the wait is correct only

@@ -7,8 +7,8 @@ use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
 use crate::http::body::BodyError;
+use crate::http::error_chain::{causes, error_chain};
 use crate::http::failure::Failure;
-use crate::upstream::chain::{causes, error_chain};
 use crate::upstream::pool::ConnectError;
 
 /// Error of a request that got no response from its upstream.

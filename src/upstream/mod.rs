@@ -6,7 +6,6 @@
 pub mod balance;
 mod body;
 mod call;
-mod chain;
 pub mod dynamic_target;
 pub mod echo;
 pub mod endpoints;

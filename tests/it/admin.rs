@@ -107,5 +107,5 @@ fn the_health_command_reports_by_exit_code() {
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("tollgate: no response from 127.0.0.1:"));
     let unready = health(gateway.address.to_string());
     assert_eq!(unready.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready: HTTP/1.1 404"));
+    assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready: refused (status 404)"));
 }

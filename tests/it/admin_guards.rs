@@ -114,3 +114,16 @@ fn a_body_that_does_not_arrive_ends_with_a_timeout() {
     let _ = stream.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
+
+#[test]
+fn large_bodies_are_refused() {
+    let gateway = Gateway::start(CONFIG);
+    let body = |bytes: usize| format!("{{\"grant\": 1, \"rule\": \"{}\"}}", "a".repeat(bytes));
+    let change = |method: &str, path: &str, body: String| {
+        Connection::open(gateway.admin).request(method, path, &[], body.as_bytes())
+    };
+    let refused = change("PUT", "/api/limits/a/x", body(5000));
+    assert!(refused.status == 400 && refused.text().contains("length limit exceeded"), "{}", refused.text());
+    let refused = change("POST", "/api/limits/a", body(600_000));
+    assert!(refused.status == 400 && refused.text().contains("length limit exceeded"), "{}", refused.text());
+}

@@ -6,7 +6,8 @@ use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
-const ROUTES: &str = "
+/// Routes with one rule, with several, with a quota, and with none.
+pub const ROUTES: &str = "
 routes:
   - id: plain
     uri: 'echo:'

@@ -2,32 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::limits_api::ROUTES;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
-
-const ROUTES: &str = "
-routes:
-  - id: sold
-    uri: 'echo:'
-    predicates: [Path=/sold]
-    filters: [{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', algorithm: quota, allowance: 2}}]
-  - id: plain
-    uri: 'echo:'
-    predicates: [Path=/plain]
-    filters: [{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 5}}]
-  - id: listed
-    uri: 'echo:'
-    predicates: [Path=/listed]
-    filters:
-      - name: RequestRateLimiter
-        args:
-          key-resolver: 'header:x-key'
-          limits:
-            - {name: hourly, algorithm: fixed-window, limit: 4, window: 1h}
-            - {name: sliding, algorithm: sliding-window-log, limit: 50, window: 1h}
-  - {id: free, uri: 'echo:', predicates: [Path=/free]}
-";
 
 /// Largest number that both stores count exactly.
 const MOST: u64 = (1 << 53) - 1;

@@ -6,6 +6,7 @@ mod access_log;
 mod admin;
 mod admin_access;
 mod admin_api;
+mod admin_doors;
 mod admin_guards;
 mod answers;
 mod balancing;

@@ -1,6 +1,6 @@
 //! Settings that are read only at the start.
 
-use crate::model::{Config, OtlpExport};
+use crate::model::{AdminSocket, Config, OtlpExport};
 
 /// A key that needs a restart, with everything below it, and the comparison of its values.
 struct Setting {
@@ -13,7 +13,7 @@ const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Se
 }
 
 /// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
-const SETTINGS: [Setting; 14] = [
+const SETTINGS: [Setting; 16] = [
     setting("server.port", |a, b| a.server.port != b.server.port),
     setting("server.address", |a, b| a.server.address != b.server.address),
     setting("server.workers", |a, b| a.server.workers != b.server.workers),
@@ -21,6 +21,8 @@ const SETTINGS: [Setting; 14] = [
     setting("management.enabled", |a, b| a.management.enabled != b.management.enabled),
     setting("management.server.port", |a, b| a.management.port != b.management.port),
     setting("management.server.address", |a, b| a.management.address != b.management.address),
+    setting("management.server.socket", |a, b| socket(a, |of| of.path.clone()) != socket(b, |of| of.path.clone())),
+    setting("management.server.socket-mode", |a, b| socket(a, |of| of.mode) != socket(b, |of| of.mode)),
     setting("management.tracing", |a, b| of_traces(a, b, |traces| traces.probability.to_bits())),
     setting("management.otlp", |a, b| {
         of_traces(a, b, |traces| (traces.endpoint.clone(), traces.headers.clone(), traces.timeout))
@@ -31,6 +33,11 @@ const SETTINGS: [Setting; 14] = [
     setting("access-log", |a, b| a.access_log != b.access_log),
     setting("log", |a, b| a.logging != b.logging),
 ];
+
+/// Returns a part of the settings of the admin socket.
+fn socket<T>(config: &Config, part: impl Fn(&AdminSocket) -> T) -> Option<T> {
+    config.management.socket.as_ref().map(part)
+}
 
 /// Compares a part of the settings of traces.
 fn of_traces<T: PartialEq>(a: &Config, b: &Config, part: impl Fn(&OtlpExport) -> T) -> bool {

@@ -8,8 +8,8 @@ use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Verb, router};
 use crate::admin::reply::PROBLEM;
 use tollgate_config::Management;
 
-/// Returns the document of the endpoints that `management` enables. `needs_token` is false for a port on which no
-/// request needs one.
+/// Returns the document of the endpoints that `management` enables. `needs_token` is false for a
+/// client that needs neither a token nor a certificate.
 pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in ENDPOINTS {
@@ -23,11 +23,14 @@ pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> 
         "info": {
             "title": "Tollgate admin API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "On a loopback address no token is needed.",
+            "description": "On a loopback address and on the Unix socket no token is needed.",
         },
         "paths": paths,
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "`management.tokens`"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "`management.tokens`"},
+                "certificate": {"type": "mutualTLS", "description": "`management.server.ssl.client-auth`"},
+            },
             "schemas": {"Problem": problem_schema()},
         },
     })
@@ -54,6 +57,7 @@ fn problem_schema() -> Value {
 
 fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) -> Value {
     let description = endpoint.operation.describe();
+    let has_certificates = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
     let is_open = match endpoint.access {
         Access::Open => true,
         Access::Metrics => management.metrics_are_open,
@@ -92,6 +96,7 @@ fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) ->
         "responses": responses,
         "security": match (is_open, needs_token) {
             (true, _) => json!([]),
+            (false, true) if has_certificates => json!([{"token": []}, {"certificate": []}]),
             (false, true) => json!([{"token": []}]),
             (false, false) => json!([{}, {"token": []}]),
         },

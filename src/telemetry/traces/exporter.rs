@@ -1,17 +1,22 @@
 //! Export of spans: a bounded queue, and a thread that sends batches to the collector.
 
+use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+use http::Request;
+use http::header::CONTENT_TYPE;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
+use rustls::ClientConfig;
 
+use crate::http::error_chain::error_chain;
+use crate::http::small_client::{Bounds, CallError, call, system_tls};
 use crate::telemetry::encode::{NO_LABELS, family};
-use crate::telemetry::traces::post::Collectors;
 use crate::telemetry::traces::protobuf::export_request;
 use crate::telemetry::traces::span::Trace;
 use tollgate_config::OtlpExport;
@@ -20,6 +25,8 @@ use tollgate_config::OtlpExport;
 const MAX_QUEUED: usize = 2048;
 /// Most spans of one batch.
 const MAX_BATCH: usize = 512;
+/// Most bytes of a response, which are read and ignored.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// Longest time for which a span waits for others of its batch.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
@@ -100,7 +107,7 @@ struct Exporter {
 impl Exporter {
     /// Sends batches until all queues are gone.
     fn run(self, queue: &Receiver<Message>) {
-        let collectors = Collectors::default();
+        let tls = OnceCell::new();
         while let Ok(first) = queue.recv() {
             let mut batch = Vec::new();
             let deadline = Instant::now() + BATCH_TIME;
@@ -116,24 +123,43 @@ impl Exporter {
                 }
                 next = queue.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             };
-            self.send(&batch, &collectors);
+            self.send(&batch, &tls);
             drop(flushed);
         }
     }
 
-    fn send(&self, batch: &[Trace], collectors: &Collectors) {
+    fn send(&self, batch: &[Trace], tls: &OnceCell<Arc<ClientConfig>>) {
         let spans = batch.iter().map(|trace| trace.spans.len() as u64).sum();
         if spans == 0 {
             return;
         }
         let body = export_request(&self.settings.resource, batch);
-        match self.runtime.block_on(collectors.post(&self.settings, body)) {
+        match self.runtime.block_on(self.post(body, tls)) {
             Ok(()) => self.stats.exported.fetch_add(spans, Relaxed),
             Err(error) => {
-                tracing::warn!(spans, error = error.chain(), endpoint = %self.settings.endpoint, "spans dropped");
+                tracing::warn!(spans, error = error_chain(&error), endpoint = %self.settings.endpoint, "spans dropped");
                 self.stats.failed.fetch_add(spans, Relaxed)
             }
         };
+    }
+
+    /// Sends a batch. `tls` keeps the settings of TLS, which are read on first use.
+    async fn post(&self, body: Vec<u8>, tls: &OnceCell<Arc<ClientConfig>>) -> Result<(), CallError> {
+        let settings = &self.settings;
+        let mut request = Request::post("/").header(CONTENT_TYPE, "application/x-protobuf");
+        for (name, value) in &settings.headers {
+            request = request.header(name, value);
+        }
+        let known_tls = || match tls.get() {
+            Some(known) => Ok(Arc::clone(known)),
+            None => system_tls().inspect(|read| drop(tls.set(Arc::clone(read)))),
+        };
+        let bounds = Bounds { timeout: settings.timeout, max_bytes: MAX_RESPONSE_BYTES };
+        match call(&settings.endpoint, request, body.into(), known_tls, bounds).await {
+            // The status was a success, and nothing in the body matters.
+            Ok(_) | Err(CallError::TooLong(_) | CallError::Body(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

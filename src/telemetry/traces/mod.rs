@@ -5,7 +5,6 @@
 
 pub mod context;
 pub mod exporter;
-mod post;
 mod protobuf;
 pub mod request;
 pub mod server;
@@ -72,4 +71,66 @@ impl Tracing {
 /// Returns a random id, never 0.
 fn new_span_id() -> u64 {
     fastrand::u64(1..)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use tollgate_config::OtlpExport;
+
+    use super::*;
+
+    const SAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const UNSAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+    fn tracing(probability: f64) -> Tracing {
+        let settings = OtlpExport {
+            probability,
+            endpoint: "http://127.0.0.1:9/v1/traces".parse().unwrap(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(1),
+            resource: Vec::new(),
+        };
+        Tracing::new(probability, SpanQueue::start(&settings).unwrap())
+    }
+
+    /// Returns the number of sampled requests among `count`, each with this `traceparent`.
+    fn sampled(tracing: &Tracing, count: u32, parent: Option<&str>) -> u32 {
+        let is_sampled = |_: &u32| {
+            let mut headers = HeaderMap::new();
+            if let Some(parent) = parent {
+                headers.insert(TRACEPARENT, parent.parse().unwrap());
+            }
+            tracing.decide(&mut headers).is_some()
+        };
+        u32::try_from((0..count).filter(is_sampled).count()).unwrap()
+    }
+
+    #[test]
+    fn the_share_of_sampled_traces_is_the_probability() {
+        const COUNT: u32 = 100_000;
+        fastrand::seed(20_261_123);
+        for probability in [0.001, 0.01, 0.1, 0.5, 0.9] {
+            let sampled = f64::from(sampled(&tracing(probability), COUNT, None));
+            let count = f64::from(COUNT);
+            // Four standard deviations of the binomial distribution.
+            let bound = 4.0 * (count * probability * (1.0 - probability)).sqrt();
+            assert!((sampled - count * probability).abs() < bound, "{probability}: {sampled} of {COUNT}");
+        }
+        assert_eq!([0.0, 1.0].map(|probability| sampled(&tracing(probability), 1000, None)), [0, 1000]);
+    }
+
+    #[test]
+    fn the_decision_of_the_caller_holds_at_every_probability() {
+        for probability in [0.0, 0.5, 1.0] {
+            let tracing = tracing(probability);
+            assert_eq!(sampled(&tracing, 1000, Some(SAMPLED)), 1000, "{probability}");
+            assert_eq!(sampled(&tracing, 1000, Some(UNSAMPLED)), 0, "{probability}");
+        }
+        let invalid = SAMPLED.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32));
+        assert_eq!(sampled(&tracing(0.0), 1000, Some(&invalid)), 0, "an invalid context decides nothing");
+        assert_eq!(sampled(&tracing(1.0), 1000, Some(&invalid)), 1000);
+    }
 }

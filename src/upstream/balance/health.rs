@@ -13,11 +13,11 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::http::body::Body;
+use crate::http::error_chain::error_chain;
 use crate::upstream::balance::endpoint::{Endpoint, endpoint_origin};
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::Upstream;
-use crate::upstream::chain::error_chain;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
 use crate::upstream::origin::Origin;

@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
+use crate::http::error_chain::error_chain;
 use crate::http::executor::LocalExecutor;
 use crate::http::read_ahead;
-use crate::upstream::chain::error_chain;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::connection::Http1Sender;
 use crate::upstream::pool::error::ConnectError;

@@ -5,6 +5,7 @@ mod client;
 mod conformance;
 mod malformed;
 pub(crate) mod raw;
+mod resets;
 
 use std::convert::Infallible;
 use std::pin::Pin;

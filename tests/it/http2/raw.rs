@@ -3,6 +3,7 @@
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 
+pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::support::client::Connection;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
@@ -26,17 +27,30 @@ fn promtool_finds_nothing_to_mend() {
     let redis = Redis::start();
     let gateway = Gateway::start(&format!(
         "redis: {{url: '{}'}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
-         access-log: {{output: stdout}}\nroutes:\n\
+         management: {{tracing: {{sampling: {{probability: 1.0}}}}, otlp: {{tracing: {{endpoint: \
+         'http://127.0.0.1:1/v1/traces'}}}}}}\naccess-log: {{output: stdout}}\nroutes:\n\
          - {{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m, Retry=1, \
          {{name: CircuitBreaker, args: {{name: b}}}}, {{name: ConcurrencyLimiter, args: {{limit: 3, key-resolver: ip}}}}, \
-         {{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 2, key-resolver: ip}}}}]}}\n",
+         {{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 2, key-resolver: ip}}}}, \
+         {{name: RequestCounter, args: {{key-resolver: ip}}}}]}}\n",
         redis.url()
     ));
     eventually("Redis is connected", || gateway.metric("tollgate_redis_connections", &[]) > 0.0);
     gateway.get("/a");
     gateway.get("/none");
     eventually("a route was called", || gateway.metric("spring_cloud_gateway_requests_seconds_count", &[]) > 0.0);
+    for _ in 0..5 {
+        gateway.get("/a");
+    }
+    eventually("spans are sent, in vain", || gateway.metric("tollgate_trace_spans_dropped_total", &["export"]) > 0.0);
+    std::fs::write(gateway.config(), "routes: 1").unwrap();
+    assert_eq!(Connection::open(gateway.admin).request("POST", "/api/reload", &[], b"").status, 422);
     let page = gateway.admin("/metrics").text();
+    let families =
+        ["tollgate_limiter_decisions", "tollgate_metering_counted", "process_open_fds", "tollgate_config_last_reload"];
+    for family in families {
+        assert!(page.contains(&format!("# TYPE {family}")), "{family}");
+    }
     let (_, found) = promtool(&["check", "metrics"], &page);
     // Spring's family has Spring's labels, which are in camel case.
     let ours: Vec<&str> = found.lines().filter(|line| !line.starts_with("spring_cloud_gateway_requests_")).collect();

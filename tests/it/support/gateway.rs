@@ -81,7 +81,9 @@ impl Gateway {
             rest[..end].parse().unwrap()
         };
         let scheme = if line.contains("listening on https://") { "https" } else { "http" };
-        let (address, admin) = (after(&format!("listening on {scheme}://")), after("admin=\"http://"));
+        let admin_scheme = if line.contains("admin=\"https://") { "https" } else { "http" };
+        let address = after(&format!("listening on {scheme}://"));
+        let admin = after(&format!("admin=\"{admin_scheme}://"));
         Self { child, address, admin, log, _folder: folder, config }
     }
 

@@ -19,10 +19,11 @@ const MOVED: [(&[&str], &str); 2] =
     [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
 
 /// Sections that may name bundles of `spring.ssl.bundle`, and the keys that do so.
-const BUNDLES: [(&[&str], &[&str]); 3] = [
+const BUNDLES: [(&[&str], &[&str]); 4] = [
     (&["redis", "ssl"], &["bundle"]),
     (&["httpclient", "ssl"], &["ssl-bundle"]),
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
+    (&["management", "server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
 
 /// Section of the gateway's own settings in an `application.yml`, so that they cannot be taken for the application's.

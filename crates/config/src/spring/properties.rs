@@ -72,11 +72,6 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("server.tomcat", Nothing(OTHER_SERVER)),
     ("server.jetty", Nothing(OTHER_SERVER)),
     ("server.undertow", Nothing(OTHER_SERVER)),
-    (
-        "management.server.ssl.enabled",
-        Only("false", "the management port has no TLS", "keep it on 127.0.0.1, or put a TLS proxy before it"),
-    ),
-    ("management.server.ssl", Nothing("the management port has no TLS")),
     ("management.endpoints.web.cors", Nothing("the management port has no CORS")),
     ("management.endpoints.web.discovery", Nothing("`/actuator` lists the endpoints")),
     ("management.endpoints.jmx", Nothing("there is no JVM to manage")),

@@ -9,8 +9,9 @@ use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries};
 use crate::sections::management::raw::RawManagement;
 use crate::sections::management::tokens::AdminTokens;
-use crate::sections::management::{endpoints, key_hashing, tokens, tracing};
+use crate::sections::management::{endpoints, key_hashing, socket, tokens, tracing};
 use crate::sections::server::port_from;
+use crate::sections::server::tls::{self, ServerTls};
 use crate::spec::definition::flatten;
 
 /// Port without `management.server.port`.
@@ -31,10 +32,12 @@ pub(crate) fn management(
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
+    let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.unwrap_or(true));
+    let tls = tls::check(raw.server.ssl, false, nodes, diagnostics);
     if enabled {
         report_port(raw, port, traffic, diagnostics);
         if !diagnostics.has_errors_since(mark) {
-            report_exposure(raw, &tokens, diagnostics);
+            report_exposure(raw, &tokens, tls.as_ref(), diagnostics);
         }
         if diagnostics.is_spring {
             note_spring_defaults(raw, port, diagnostics);
@@ -42,6 +45,9 @@ pub(crate) fn management(
     }
     Management {
         enabled,
+        socket,
+        certificate_writers: certificate_writers(raw, tls.as_ref(), diagnostics),
+        tls,
         address,
         port,
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
@@ -67,18 +73,32 @@ fn listening_port(given: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) ->
 }
 
 /// Reports a listener that other machines can reach, if that serves less or more than expected.
-fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, diagnostics: &mut Diagnostics) {
+fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, tls: Option<&ServerTls>, diagnostics: &mut Diagnostics) {
+    if tls.is_some_and(|tls| tls.identifies_clients) {
+        return;
+    }
     let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) else { return };
     let metrics = if raw.metrics.open.is_some_and(|open| open.value) { "health and metrics" } else { "only health" };
     if tokens.is_empty() {
         diagnostics
             .warn(at.span, format!("without `management.tokens`, this address serves {metrics}"))
             .help("add a token with `role: read` or `write`, or `management.metrics.open: true` for Prometheus alone");
-    } else {
+    } else if tls.is_none() {
         diagnostics
             .note(at.span, "tokens cross the network unencrypted: the management port has no TLS")
-            .help("keep it in a trusted network, or put a TLS proxy before it");
+            .help("set `management.server.ssl`, or keep the port in a trusted network");
     }
+}
+
+/// Returns the names of client certificates that may change something. Reports names without effect.
+fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics: &mut Diagnostics) -> Vec<String> {
+    let names = &raw.server.certificate_writers;
+    if let Some(first) = names.first().filter(|_| !tls.is_some_and(|tls| tls.identifies_clients)) {
+        diagnostics
+            .mistake(first.span, "`certificate-writers` has no effect: clients are not asked for a certificate")
+            .help("add `management.server.ssl.client-auth: need` or `want`");
+    }
+    names.iter().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
 /// Reports a listener on the port of the other one.

@@ -6,5 +6,6 @@ pub(crate) mod key_hashing;
 pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod raw;
+pub(crate) mod socket;
 pub(crate) mod tokens;
 pub(crate) mod tracing;

@@ -3,14 +3,22 @@
 use std::net::IpAddr;
 
 use crate::sections::management::key_hashing::KeyHashing;
+use crate::sections::management::socket::AdminSocket;
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::tracing::OtlpExport;
+use crate::sections::server::tls::ServerTls;
 
 /// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]
 pub struct Management {
-    /// Enables the listener.
+    /// Enables the port.
     pub enabled: bool,
+    /// Unix socket that serves the same; `None` without one.
+    pub socket: Option<AdminSocket>,
+    /// TLS of the port; `None` for clear text.
+    pub tls: Option<ServerTls>,
+    /// Names of client certificates that may change something.
+    pub certificate_writers: Vec<String>,
     /// Address to listen on.
     pub address: IpAddr,
     /// Port to listen on; 0: any free port.

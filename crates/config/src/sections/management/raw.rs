@@ -6,11 +6,12 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
+use crate::sections::server::tls::RawServerSsl;
 
 /// Listener for health, metrics and the API.
 #[derive(Debug, Default, Deserialize)]
@@ -20,7 +21,7 @@ pub(crate) struct RawManagement {
     /// Enables the listener. Default true.
     #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) enabled: Option<bool>,
-    /// Its address and port.
+    /// Its address, port, socket and TLS.
     pub(crate) server: RawManagementServer,
     /// Readiness of the gateway.
     pub(crate) readiness: RawReadiness,
@@ -46,7 +47,7 @@ pub(crate) struct RawManagement {
     pub(crate) opentelemetry: RawOpenTelemetry,
 }
 
-/// Address and port of the management listener.
+/// Address, port, socket and TLS of the management listener.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
@@ -58,6 +59,17 @@ pub(crate) struct RawManagementServer {
     /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
     #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) port: Option<Spanned<i32>>,
+    /// Path of a Unix socket that serves the same without a token, such as `/run/tollgate/admin.sock`: the permissions of the file decide. It needs no port. Default: none.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) socket: Option<Spanned<String>>,
+    /// Permissions of the socket's file, in octal. Default 0600: the user of the gateway alone.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) socket_mode: Option<Spanned<String>>,
+    /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
+    #[schemars(with = "Option<RawServerSsl>")]
+    pub(crate) ssl: Option<NodeRef>,
+    /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
+    pub(crate) certificate_writers: Vec<Spanned<String>>,
     /// Spring Boot's prefix of the path of every endpoint.
     #[cfg_attr(test, schemars(skip))]
     pub(crate) base_path: Option<String>,

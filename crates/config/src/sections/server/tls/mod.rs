@@ -1,4 +1,4 @@
-//! `server.ssl`: TLS with clients, by files or by bundles in PEM, which are read and checked here.
+//! `server.ssl` and `management.server.ssl`: TLS with clients, by files or by bundles in PEM, which are read and checked here.
 
 mod bundle;
 mod clients;
@@ -80,6 +80,8 @@ pub struct ServerTls {
     pub config: Arc<rustls::ServerConfig>,
     /// Certificates in DER, each with the name that clients request; the default has the name `""`.
     pub certificates: Vec<(String, CertificateDer<'static>)>,
+    /// Asks clients for a certificate; they may have none under `client-auth: want`.
+    pub identifies_clients: bool,
 }
 
 impl std::fmt::Debug for ServerTls {
@@ -97,7 +99,7 @@ struct Locations {
     protocols: Option<Vec<Spanned<String>>>,
 }
 
-/// Checks `server.ssl`. Returns `None` for clear text, or after an error.
+/// Checks `server.ssl` or `management.server.ssl`. Returns `None` for clear text, or after an error.
 pub(crate) fn check(
     ssl: Option<NodeRef>,
     http2: bool,
@@ -127,7 +129,7 @@ pub(crate) fn check(
     let verifier = clients::verifier(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
     let versions = versions(raw.enabled_protocols.or(locations.protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
-        diagnostics.error(node.span.key(), format!("invalid `server.ssl`: {error}"));
+        diagnostics.error(node.span.key(), format!("invalid settings of TLS: {error}"));
     });
     let identities = Arc::new(ByName { default: own?, by_name: by_name? });
     let mut config = built
@@ -139,7 +141,9 @@ pub(crate) fn check(
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
-    Some(ServerTls { config: Arc::new(config), certificates: identities.certificates() })
+    let identifies_clients =
+        raw.client_auth.is_some_and(|auth| matches!(auth.value, RawClientAuth::Want | RawClientAuth::Need));
+    Some(ServerTls { config: Arc::new(config), certificates: identities.certificates(), identifies_clients })
 }
 
 /// Other keys of Spring's Java key stores, in canonical form. They are reported once, at the store.

@@ -4,18 +4,20 @@
 //! invent key names, reads for unknown keys are at least 30 seconds apart. Only one read runs at a time. If a read
 //! fails, the current keys stay in use.
 
-mod fetch;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{Request, Uri};
 use thiserror::Error;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
-use self::fetch::{FetchError, MAX_BYTES};
+use crate::http::error_chain::error_chain;
+use crate::http::small_client::{Bounds, CallError, call, system_tls};
 use tollgate_config::{Jwt, KeySource};
 
 /// Least interval between two reads for unknown keys.
@@ -24,6 +26,10 @@ const UNKNOWN_KEY_INTERVAL: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// … up to this delay.
 const LAST_RETRY: Duration = Duration::from_secs(30);
+/// Timeout for a fetch, from the DNS lookup to the last byte.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest key set, in bytes. Key sets have a few thousand bytes.
+const MAX_BYTES: usize = 1 << 20;
 /// Longest time that an unresponsive server may delay a start or a reload.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -41,7 +47,7 @@ enum RefreshError {
     #[error("the key set has more than {MAX_BYTES} bytes")]
     TooLong,
     #[error("cannot fetch the key set")]
-    Fetch(#[from] FetchError),
+    Fetch(#[from] CallError),
     #[error("cannot use the key set")]
     Unusable(#[from] KeySetError),
     #[error("no key of the set fits `jwt.algorithms`")]
@@ -123,7 +129,7 @@ fn retry_after(failures: u32) -> Duration {
 
 async fn read(jwt: &Jwt) -> Result<KeySet, RefreshError> {
     let text = match &jwt.keys {
-        KeySource::Server(uri) => fetch::fetch(uri).await?,
+        KeySource::Server(uri) => fetch(uri).await?,
         KeySource::File(path) => {
             let path = path.clone();
             let text = spawn_blocking(move || std::fs::read(path)).await.map_err(std::io::Error::other)??;
@@ -147,9 +153,11 @@ fn replace_keys(jwt: &Jwt, keys: KeySet) {
     }
 }
 
-/// Formats an error and its sources on one line.
-fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+/// Returns the key set at `uri`. The trusted CA certificates are read each time: they change, and fetches are rare.
+async fn fetch(uri: &Uri) -> Result<Bytes, CallError> {
+    let request = Request::get("/").header(ACCEPT, "application/jwk-set+json, application/json");
+    let bounds = Bounds { timeout: FETCH_TIMEOUT, max_bytes: MAX_BYTES };
+    call(uri, request, Bytes::new(), system_tls, bounds).await
 }
 
 #[cfg(test)]

@@ -1,0 +1,46 @@
+//! Client of an admin connection.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::http::certificate::CertificateNames;
+use tollgate_config::Management;
+
+/// Client of an admin connection.
+#[derive(Clone, Debug)]
+pub(super) enum Peer {
+    /// Process on this host that may open the Unix socket.
+    Socket,
+    /// Client of the port.
+    Port {
+        /// Its address.
+        client: IpAddr,
+        /// Names of its certificate, which the handshake has verified.
+        certificate: Option<CertificateNames>,
+    },
+}
+
+impl Peer {
+    /// True if the client must show a token or a certificate on a port at `address`.
+    pub(super) fn needs_identity(&self, address: IpAddr, management: &Management) -> bool {
+        let is_asked = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
+        matches!(self, Self::Port { .. }) && (is_asked || !address.is_loopback())
+    }
+
+    /// Returns the names of the client's certificate.
+    pub(super) fn certificate(&self) -> Option<&CertificateNames> {
+        match self {
+            Self::Socket => None,
+            Self::Port { certificate, .. } => certificate.as_ref(),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket => f.write_str("unix"),
+            Self::Port { client, .. } => client.fmt(f),
+        }
+    }
+}

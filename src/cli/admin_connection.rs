@@ -1,0 +1,147 @@
+//! Connection to an admin port: TCP, TLS or a Unix socket.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Files of a TLS connection.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TlsFiles {
+    /// CA certificates that verify an https:// admin port, in PEM [default: those of the system]
+    #[arg(long = "cacert", value_name = "FILE")]
+    authorities: Option<PathBuf>,
+    /// Client certificate for an https:// admin port, in PEM
+    #[arg(long = "cert", value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// Key of the client certificate, in PEM
+    #[arg(long = "key", value_name = "FILE", requires = "client_certificate")]
+    client_key: Option<PathBuf>,
+}
+
+/// Place of an admin port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `HOST:PORT` in clear text.
+    Tcp(String),
+    /// `HOST:PORT` with TLS.
+    Tls(String),
+    /// Path of a Unix socket.
+    Unix(PathBuf),
+}
+
+/// Bytes both ways.
+pub(super) trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+impl Place {
+    /// Reads `unix:/PATH`, `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`.
+    pub(super) fn parse(text: &str) -> Self {
+        let authority = |rest: &str| rest.trim_end_matches('/').to_owned();
+        if let Some(path) = text.strip_prefix("unix:") {
+            Self::Unix(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
+        } else if let Some(rest) = text.strip_prefix("https://") {
+            Self::Tls(authority(rest))
+        } else {
+            Self::Tcp(authority(text.strip_prefix("http://").unwrap_or(text)))
+        }
+    }
+
+    /// Connects. Returns the stream, and the value of `Host`.
+    pub(super) fn connect(&self, files: &TlsFiles, timeout: Duration) -> io::Result<(Box<dyn Stream>, String)> {
+        match self {
+            Self::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))?;
+                Ok((Box::new(stream), "localhost".to_owned()))
+            }
+            Self::Tcp(address) => {
+                let (stream, host) = tcp(address, timeout)?;
+                Ok((Box::new(stream), host))
+            }
+            Self::Tls(address) => {
+                let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                let name = ServerName::try_from(host).map_err(invalid)?;
+                let session = ClientConnection::new(Arc::new(files.config()?), name).map_err(invalid)?;
+                let (stream, _) = tcp(address, timeout)?;
+                Ok((Box::new(StreamOwned::new(session, stream)), address.clone()))
+            }
+        }
+    }
+}
+
+fn tcp(address: &str, timeout: Duration) -> io::Result<(TcpStream, String)> {
+    let resolved = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let stream = TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT.min(timeout))?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    Ok((stream, resolved.to_string()))
+}
+
+impl TlsFiles {
+    fn config(&self) -> io::Result<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        match &self.authorities {
+            Some(file) => {
+                for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(file, error))? {
+                    roots.add(certificate.map_err(|error| unreadable(file, error))?).map_err(invalid)?;
+                }
+            }
+            None => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(invalid)?
+            .with_root_certificates(roots);
+        let (Some(cert), Some(key)) = (&self.client_certificate, &self.client_key) else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|error| unreadable(cert, error))?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error))?;
+        builder.with_client_auth_cert(chain, key).map_err(invalid)
+    }
+}
+
+fn unreadable(file: &std::path::Path, error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", file.display()))
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_apart_by_their_scheme() {
+        for (text, place) in [
+            ("127.0.0.1:9090", Place::Tcp("127.0.0.1:9090".into())),
+            ("http://gate:9090/", Place::Tcp("gate:9090".into())),
+            ("https://[::1]:9090", Place::Tls("[::1]:9090".into())),
+            ("unix:/run/a.sock", Place::Unix("/run/a.sock".into())),
+            ("unix:///run/a.sock", Place::Unix("/run/a.sock".into())),
+            ("unix:a.sock", Place::Unix("a.sock".into())),
+        ] {
+            assert_eq!(Place::parse(text), place);
+        }
+    }
+}
