@@ -17,6 +17,7 @@ mod client_connections;
 mod concurrency;
 mod concurrency_crash;
 mod cors;
+mod discovery;
 mod edits;
 mod explain;
 mod faults;

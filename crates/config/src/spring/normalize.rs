@@ -58,8 +58,14 @@ pub(crate) fn normalize(
         }
     }
     let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
+    let eureka_is_off = find(&mut whole, &["eureka"]).is_some_and(|node| service_discovery::is_off(node));
     let NodeKind::Map(entries) = &mut whole.kind else { return result };
-    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
+    let is_off = |key: &str| eureka_is_off && canonical(key) == "eureka";
+    // Registries stand under `spring.cloud`.
+    let is_ours = |key: &str| {
+        let is_it = |section: &&str| canonical(section) == canonical(key);
+        sections.iter().any(is_it) && !service_discovery::is_registry(key) && !is_off(key)
+    };
     for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
         add(&mut result, &key, value);
     }
