@@ -1,5 +1,6 @@
 //! `/api/upstreams`: endpoints with their states, and their draining.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -90,11 +91,27 @@ fn describe(upstream: &Arc<Upstream>) -> Value {
         described
     });
     let stats = upstream.stats();
-    json!({
+    let mut described = json!({
         "name": &**upstream.name(),
         "endpoints": endpoints.collect::<Vec<_>>(),
         "ejections": stats.ejections.load(Relaxed),
         "unavailable": stats.unavailable.load(Relaxed),
         "failed-lookups": stats.failed_lookups.load(Relaxed),
-    })
+    });
+    if let Some(source) = upstream.source() {
+        described["registry"] = json!({
+            "kind": source.registry.kind(),
+            "server": source.registry.server(),
+            "age-seconds": source.confirmed.elapsed().as_secs(),
+            "error": source.registry.error(),
+        });
+        let zones = source.instances.iter().filter_map(|one| Some((one.address.to_string(), one.zone.as_deref()?)));
+        let zones: HashMap<String, &str> = zones.collect();
+        for endpoint in described["endpoints"].as_array_mut().into_iter().flatten() {
+            if let Some(zone) = endpoint["endpoint"].as_str().and_then(|address| zones.get(address)) {
+                endpoint["zone"] = json!(zone);
+            }
+        }
+    }
+    described
 }

@@ -9,9 +9,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::telemetry::encode::{family, gauge};
 use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
+use crate::upstream::discovery::RegistryStatus;
 
 /// Collector of upstreams.
 #[derive(Debug)]
@@ -28,11 +30,13 @@ const COUNTERS: [UpstreamCounter; 3] = [
 
 impl Collector for UpstreamCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_registries(&self.0.registries(), &mut encoder)?;
         let upstreams = self.0.all();
         if upstreams.is_empty() {
             return Ok(());
         }
         encode_endpoints(&upstreams, &mut encoder)?;
+        encode_ages(&upstreams, &mut encoder)?;
         for (name, help, count) in COUNTERS {
             let series = upstreams.iter().map(|upstream| {
                 let value = count(upstream.stats()).load(Relaxed);
@@ -48,6 +52,38 @@ impl Collector for UpstreamCollector {
         });
         family(&mut encoder, "tollgate_upstream_health_checks", "Health checks by outcome", checks)
     }
+}
+
+fn encode_registries(registries: &[Arc<RegistryStatus>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    if registries.is_empty() {
+        return Ok(());
+    }
+    let up = registries
+        .iter()
+        .map(|registry| ([("registry", registry.kind())], gauge(usize::from(registry.error().is_none()))));
+    family(encoder, "tollgate_registry_up", "1 if the last request to the registry succeeded", up)?;
+    let requests = registries.iter().flat_map(|registry| {
+        let (succeeded, failed) = registry.requests();
+        [("succeeded", succeeded), ("failed", failed)]
+            .map(|(outcome, count)| ([("registry", registry.kind()), ("outcome", outcome)], ConstCounter::new(count)))
+    });
+    family(encoder, "tollgate_registry_requests", "Requests to registries by outcome", requests)
+}
+
+/// Encodes the age of the lists that registries have sent.
+fn encode_ages(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let sources: Vec<_> = upstreams.iter().filter_map(|upstream| Some((upstream.name(), upstream.source()?))).collect();
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let ages = sources.iter().map(|(name, source)| {
+        (
+            [("upstream", &***name), ("registry", source.registry.kind())],
+            ConstGauge::new(source.confirmed.elapsed().as_secs_f64()),
+        )
+    });
+    let help = "Time since the registry confirmed the endpoints";
+    family(encoder, "tollgate_upstream_list_age_seconds", help, ages)
 }
 
 fn encode_endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -6,6 +6,7 @@
 pub mod balance;
 mod body;
 mod call;
+pub mod discovery;
 pub mod dynamic_target;
 pub mod echo;
 pub mod endpoints;

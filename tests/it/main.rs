@@ -19,6 +19,7 @@ mod concurrency;
 mod concurrency_crash;
 mod cors;
 mod dashboard;
+mod discovery;
 mod edits;
 mod explain;
 mod faults;

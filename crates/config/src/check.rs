@@ -14,6 +14,7 @@ use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{management, request_series};
+use crate::sections::registries::{self, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
 use crate::spec::values::header_name;
@@ -43,7 +44,8 @@ pub(crate) fn check(
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
-    let upstreams = upstreams(raw, nodes, &key_resolvers, diagnostics);
+    let registries = registries(raw, nodes, diagnostics);
+    let upstreams = upstreams(raw, !registries.is_empty(), nodes, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
@@ -64,7 +66,8 @@ pub(crate) fn check(
         forwarding: forwarding(raw, nodes, switches, diagnostics),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
         dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
-        upstreams: upstreams.into_values().flatten().collect(),
+        registries,
+        upstreams: upstreams.into_all(),
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
         repeated_keys: raw.repeated_keys.unwrap_or_default(),
@@ -104,15 +107,30 @@ fn filter_context<'c>(
     }
 }
 
+/// Registries of the file, unless Spring's discovery is off.
+fn registries(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
+    let sections =
+        RegistrySections { consul: raw.consul.as_ref(), eureka: raw.eureka.as_ref(), nacos: raw.nacos.as_ref() };
+    let found = registries::check(sections, nodes, diagnostics);
+    let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
+    if is_off { Vec::new() } else { found }
+}
+
 fn upstreams(
     raw: &RawConfig,
+    has_registry: bool,
     nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
     upstreams::spring::locator(&raw.discovery, nodes, diagnostics);
-    let sections =
-        UpstreamSections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
+    let sections = UpstreamSections {
+        upstreams: &raw.upstreams,
+        discovery: &raw.discovery,
+        loadbalancer: &raw.loadbalancer,
+        own_zone: raw.eureka.as_ref().and_then(|eureka| eureka.value.zone()),
+        has_registry,
+    };
     upstreams::check(sections, nodes, key_resolvers, diagnostics)
 }
 

@@ -25,6 +25,9 @@ use crate::sections::management::raw::RawManagement;
 use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
 use crate::sections::redis::RawRedis;
+use crate::sections::registries::consul::RawConsul;
+use crate::sections::registries::eureka::RawEureka;
+use crate::sections::registries::nacos::RawNacos;
 use crate::sections::request_id::RawRequestId;
 use crate::sections::resilience::RawResilience;
 #[cfg(test)]
@@ -82,6 +85,12 @@ pub(crate) struct RawConfig {
     pub(crate) httpclient: RawHttpClient,
     /// Load-balanced upstreams by name, the targets of `lb://NAME`.
     pub(crate) upstreams: BTreeMap<String, Spanned<RawUpstream>>,
+    /// Consul as a registry of `lb://` names.
+    pub(crate) consul: Option<Spanned<RawConsul>>,
+    /// Eureka as a registry of `lb://` names.
+    pub(crate) eureka: Option<Spanned<RawEureka>>,
+    /// Nacos as a registry of `lb://` names, by its HTTP API.
+    pub(crate) nacos: Option<Spanned<RawNacos>>,
     /// DNS resolver for `upstreams.NAME.dns`.
     pub(crate) dns: RawDns,
     /// Response if no endpoint of an upstream is healthy.

@@ -6,6 +6,7 @@
 
 mod drain;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,16 +93,18 @@ impl EndpointSet {
     /// Replaces the list. Endpoints that remain keep their health, ejections and counters. Returns true if anything
     /// changed, and the endpoints that were added and removed.
     pub(super) fn replace(&mut self, listed: &[ListedEndpoint]) -> (bool, EndpointChanges) {
-        let mut before = std::mem::take(&mut self.entries);
+        let mut before: Vec<_> = std::mem::take(&mut self.entries).into_iter().map(Some).collect();
+        let known: HashMap<_, _> =
+            before.iter().flatten().map(|entry| entry.endpoint.address().clone()).zip(0..).collect();
+        let mut listed_before = HashSet::with_capacity(listed.len());
         let mut changes = Vec::new();
         let mut differs = false;
         for ListedEndpoint { address, weight, priority } in listed {
-            if self.entries.iter().any(|entry| entry.endpoint.address() == address) {
+            if !listed_before.insert(address) {
                 continue;
             }
-            let known = before.iter().position(|entry| entry.endpoint.address() == address);
-            let mut entry = match known {
-                Some(index) => before.remove(index),
+            let mut entry = match known.get(address).and_then(|at: &usize| before[*at].take()) {
+                Some(entry) => entry,
                 None => {
                     let endpoint = Arc::new(Endpoint::new(address.clone()));
                     changes.push((Arc::clone(&endpoint), EndpointChange::Added));
@@ -112,8 +115,9 @@ impl EndpointSet {
             (entry.weight, entry.priority) = (*weight, *priority);
             self.entries.push(entry);
         }
-        differs |= !before.is_empty() || !changes.is_empty();
-        changes.extend(before.into_iter().map(|entry| (entry.endpoint, EndpointChange::Removed)));
+        let mut removed = before.into_iter().flatten().peekable();
+        differs |= removed.peek().is_some() || !changes.is_empty();
+        changes.extend(removed.map(|entry| (entry.endpoint, EndpointChange::Removed)));
         (differs, changes)
     }
 

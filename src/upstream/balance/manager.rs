@@ -12,15 +12,17 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 use tokio::time::{sleep_until, timeout};
 
-use crate::upstream::balance::discovery;
+use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
+use crate::upstream::balance::follower::UpstreamFollower;
 use crate::upstream::balance::health::{self, ProbeConnections};
 use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::{Upstream, Upstreams};
+use crate::upstream::discovery::{Registries, Subscriptions};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, Target};
 
-/// Maximum time that the first DNS lookup may delay a start or a reload.
+/// Maximum time that the first lookups may delay a start or a reload.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Manager of the upstreams in the running configuration.
@@ -28,6 +30,7 @@ const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct UpstreamManager {
     upstreams: Arc<Upstreams>,
     running: BTreeMap<Arc<str>, ManagedUpstream>,
+    registries: Registries,
     settings: Rc<RefCell<PoolSettings>>,
 }
 
@@ -37,37 +40,54 @@ struct ManagedUpstream {
     config: Arc<tollgate_config::Upstream>,
     dns: Dns,
     connections: ProbeConnections,
+    _tasks: Tasks,
+}
+
+/// Tasks and subscriptions of an upstream.
+#[derive(Debug, Default)]
+struct Tasks {
     _tasks: Vec<AbortOnDrop>,
+    _subscriptions: Option<Subscriptions>,
 }
 
 impl UpstreamManager {
     /// Creates a manager without upstreams.
     #[must_use]
     pub fn new(upstreams: Arc<Upstreams>) -> Self {
-        Self { upstreams, running: BTreeMap::new(), settings: Rc::default() }
+        Self { upstreams, running: BTreeMap::new(), registries: Registries::default(), settings: Rc::default() }
     }
 
     /// Applies `config`: starts, keeps or stops the tasks of its upstreams on the current set of local tasks. Endpoints
     /// that remain keep their state.
     ///
-    /// Waits at most a second for the first DNS lookup of an upstream without endpoints, so that its first requests are
+    /// Waits at most a second for the first DNS lookup or answer of a registry for an upstream without endpoints, so that its first requests are
     /// not refused.
     pub async fn apply(&mut self, config: &Config) {
         let client = &config.http_client;
         let settings = PoolSettings::for_worker(client, 0, NonZeroUsize::MIN);
         *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
         let mut before = std::mem::take(&mut self.running);
+        let has_same_registries = self.registries.are(&config.registries);
+        if !has_same_registries {
+            self.registries = Registries::new(&config.registries);
+            self.upstreams.set_registries(self.registries.statuses());
+        }
         let mut first_lookups = Vec::new();
         for wanted in &config.upstreams {
             let connections = self.probe_connections(wanted, config);
             let kept = before.remove(&wanted.name).filter(|old| {
                 let same_connections =
                     old.connections.tls == connections.tls && old.connections.http2 == connections.http2;
-                old.config == *wanted && old.dns == config.dns && same_connections
+                let same_source = match &wanted.endpoints {
+                    EndpointSource::Listed(_) => true,
+                    EndpointSource::Dns(_) => old.dns == config.dns,
+                    EndpointSource::Registries(_) => has_same_registries,
+                };
+                old.config == *wanted && same_source && same_connections
             });
             let running = kept.unwrap_or_else(|| {
                 let upstream = self.upstreams.get(&wanted.name);
-                let (tasks, first_lookup) = start(&upstream, wanted, &config.dns, &connections);
+                let (tasks, first_lookup) = start(&upstream, wanted, (&config.dns, &self.registries), &connections);
                 first_lookups.extend(first_lookup.filter(|_| upstream.endpoints().is_empty()));
                 ManagedUpstream { config: Arc::clone(wanted), dns: config.dns.clone(), connections, _tasks: tasks }
             });
@@ -95,21 +115,32 @@ impl UpstreamManager {
     }
 }
 
-/// Starts the tasks of an upstream. The receiver completes after the first DNS lookup, if there is one.
+/// Starts the tasks of an upstream. The receiver completes after the first lookup, if there is one.
 fn start(
     upstream: &Arc<Upstream>,
     config: &tollgate_config::Upstream,
-    dns: &Dns,
+    (dns, registries): (&Dns, &Registries),
     connections: &ProbeConnections,
-) -> (Vec<AbortOnDrop>, Option<oneshot::Receiver<()>>) {
+) -> (Tasks, Option<oneshot::Receiver<()>>) {
     let mut tasks = Vec::new();
     let mut first_lookup = None;
+    let mut subscriptions = None;
     match &config.endpoints {
-        EndpointSource::Listed(list) => upstream.list(list),
+        EndpointSource::Listed(list) => {
+            upstream.set_source(None);
+            upstream.list(list);
+        }
         EndpointSource::Dns(query) => {
+            upstream.set_source(None);
             let (attempted, first) = oneshot::channel();
             first_lookup = Some(first);
-            tasks.push(spawn_local(discovery::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+            tasks.push(spawn_local(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+        }
+        EndpointSource::Registries(query) => {
+            let follower = UpstreamFollower::new(Arc::clone(upstream), query);
+            let (followed, first) = registries.follow(&query.service, Box::new(follower));
+            first_lookup = Some(first);
+            subscriptions = Some(followed);
         }
     }
     match &config.health {
@@ -122,7 +153,8 @@ fn start(
         upstream.clear_ejections();
     }
     tasks.push(spawn_local(end_expired(Arc::clone(upstream))));
-    (tasks.into_iter().map(AbortOnDrop::from).collect(), first_lookup)
+    let tasks = tasks.into_iter().map(AbortOnDrop::from).collect();
+    (Tasks { _tasks: tasks, _subscriptions: subscriptions }, first_lookup)
 }
 
 /// Ends each ejection and drain when it expires.

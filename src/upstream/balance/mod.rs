@@ -3,6 +3,7 @@
 //! ```text
 //! process' thread                                            each worker
 //! UpstreamManager ── discovery: DNS ─┐                       Balancer ── policy ── Pick ── Outcome
+//!                 ── registries ─────┤
 //!                 ── health checks ──┼─▸ Upstream ─▸ Snapshot ─▸                           │
 //!                 ── end of ejections ─┘     ▴────────── consecutive failures ─────────────┘
 //! ```
@@ -12,10 +13,11 @@
 //! state lives as long as the process: a reload keeps the state of an endpoint that remains.
 
 mod balancer;
-mod discovery;
+mod dns;
 mod endpoint;
 mod endpoint_change;
 mod endpoint_set;
+mod follower;
 mod health;
 mod manager;
 pub mod policy;
@@ -26,4 +28,4 @@ pub use self::balancer::Balancer;
 pub use self::endpoint::{Endpoint, endpoint_origin};
 pub use self::endpoint_set::{DrainError, EndpointState};
 pub use self::manager::UpstreamManager;
-pub use self::upstream::{Upstream, UpstreamStats, Upstreams};
+pub use self::upstream::{Source, Upstream, UpstreamStats, Upstreams};

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::upstream::balance::endpoint::Endpoint;
 use crate::upstream::balance::endpoint_change::{self, EndpointChange};
 use crate::upstream::balance::endpoint_set::{DrainError, EndpointSet, EndpointState, Health, Snapshot};
+use crate::upstream::discovery::{Instance, RegistryStatus};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// Upstream with the states of its endpoints, kept across reloads.
@@ -29,6 +30,19 @@ pub struct Upstream {
     /// Notified when an endpoint is ejected or drained.
     pub(super) expiring: Notify,
     stats: UpstreamStats,
+    /// Registry that listed the endpoints.
+    source: Mutex<Option<Source>>,
+}
+
+/// Registry that listed the endpoints of an upstream.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The registry.
+    pub registry: Arc<RegistryStatus>,
+    /// Time of its last answer about this service.
+    pub confirmed: Instant,
+    /// Instances that it listed.
+    pub instances: Arc<[Instance]>,
 }
 
 /// Counters of an upstream.
@@ -48,25 +62,38 @@ pub struct UpstreamStats {
 
 /// Upstreams of the process by name.
 #[derive(Debug, Default)]
-pub struct Upstreams(Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>);
+pub struct Upstreams {
+    all: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
+    registries: Mutex<Vec<Arc<RegistryStatus>>>,
+}
 
 impl Upstreams {
     /// Returns the upstream `name`. A new one has no endpoints.
     #[must_use]
     pub fn get(&self, name: &Arc<str>) -> Arc<Upstream> {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         Arc::clone(all.entry(Arc::clone(name)).or_insert_with(|| Arc::new(Upstream::new(Arc::clone(name)))))
     }
 
     /// Returns all upstreams.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Upstream>> {
-        self.0.lock().values().cloned().collect()
+        self.all.lock().values().cloned().collect()
+    }
+
+    /// Returns the states of the registries.
+    #[must_use]
+    pub fn registries(&self) -> Vec<Arc<RegistryStatus>> {
+        self.registries.lock().clone()
+    }
+
+    pub(super) fn set_registries(&self, registries: Vec<Arc<RegistryStatus>>) {
+        *self.registries.lock() = registries;
     }
 
     /// Removes the upstreams for which `is_kept` is false. Requests in flight keep theirs.
     pub(super) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
-        self.0.lock().retain(|name, _| is_kept(name));
+        self.all.lock().retain(|name, _| is_kept(name));
     }
 }
 
@@ -80,6 +107,7 @@ impl Upstream {
             listed: watch::Sender::new(0),
             expiring: Notify::new(),
             stats: UpstreamStats::default(),
+            source: Mutex::default(),
         }
     }
 
@@ -111,6 +139,23 @@ impl Upstream {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// Returns the registry that listed the endpoints; `None` for endpoints of the file or of DNS.
+    #[must_use]
+    pub fn source(&self) -> Option<Source> {
+        self.source.lock().clone()
+    }
+
+    pub(super) fn set_source(&self, source: Option<Source>) {
+        *self.source.lock() = source;
+    }
+
+    /// Notes that the registry still lists the same endpoints.
+    pub(super) fn confirm_source(&self) {
+        if let Some(source) = &mut *self.source.lock() {
+            source.confirmed = Instant::now();
+        }
     }
 
     /// Subscribes to changes of the list of endpoints.

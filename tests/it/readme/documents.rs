@@ -82,7 +82,7 @@ fn the_table_of_metrics_is_complete() {
     crate::support::eventually("the worker knows of Redis", || {
         gateway.admin("/metrics").text().contains("tollgate_redis_connections")
     });
-    // Metrics of the access log, of caches, certificates, traces and several endpoints exist only if those do.
+    // Metrics of the access log, of caches, certificates, traces, registries and several endpoints exist only if those do.
     let certificates = tollgate_test_support::Certificates::new();
     let logging = Gateway::start(&format!(
         "access-log: {{output: stdout}}\nmanagement: {{otlp: {{tracing: {{endpoint: 'http://127.0.0.1:1/'}}}}}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
@@ -91,8 +91,13 @@ fn the_table_of_metrics_is_complete() {
         certificates.server().display(),
         certificates.server_key().display(),
     ));
+    let consul = tollgate_test_support::registry::ConsulServer::start();
+    let registered = Gateway::start(&format!(
+        "consul: {{host: 127.0.0.1, port: {}}}\nroutes: [{{id: a, uri: 'lb://a', predicates: [Path=/a]}}]",
+        consul.address.port()
+    ));
     let mut served = BTreeSet::new();
-    for page in [gateway.admin("/metrics").text(), logging.admin("/metrics").text()] {
+    for page in [&gateway, &logging, &registered].map(|gateway| gateway.admin("/metrics").text()) {
         for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             served.insert(line.split_once(' ').unwrap().0.to_owned());
         }

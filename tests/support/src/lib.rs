@@ -1,4 +1,4 @@
-//! Test support: redis-servers in every topology, and a proxy that injects faults.
+//! Test support: redis-servers in every topology, a proxy that injects faults, and stand-ins for registries.
 //!
 //! | Item | Purpose |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | [`Sentinels`] | a primary, two replicas, and three sentinels that watch them |
 //! | [`Certificates`] | a certificate authority with a server and a client certificate |
 //! | [`FaultProxy`] | proxy in front of a Redis that injects faults |
+//! | [`registry`] | stand-ins for service registries |
 //! | [`Metronome`] | measures the scheduling delay of this machine |
 //!
 //! Processes end with their handles. A wait longer than [`PATIENCE`] panics and fails the test.
@@ -18,6 +19,7 @@ mod metronome;
 mod ports;
 mod proxy;
 mod redis_server;
+pub mod registry;
 mod sentinels;
 mod slots;
 mod tls;

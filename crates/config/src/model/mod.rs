@@ -26,10 +26,16 @@ pub use crate::sections::management::tracing::OtlpExport;
 pub use crate::sections::memory::Memory;
 pub use crate::sections::metering::Metering;
 pub use crate::sections::redis::Redis;
+pub use crate::sections::registries::Registry;
+pub use crate::sections::registries::consul::Consul;
+pub use crate::sections::registries::eureka::Eureka;
+pub use crate::sections::registries::nacos::Nacos;
+pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::request_id::RequestId;
 pub use crate::sections::server::Server;
 pub use crate::sections::server::tls::ServerTls;
 pub use crate::sections::upstreams::balance::Balance;
+pub use crate::sections::upstreams::discovered::ServiceQuery;
 pub use crate::sections::upstreams::dns::{Dns, DnsQuery, Records};
 pub use crate::sections::upstreams::ejection::Ejection;
 pub use crate::sections::upstreams::endpoints::{EndpointAddress, ListedEndpoint, Scheme};
@@ -66,6 +72,8 @@ pub struct Config {
     pub http_client: HttpClient,
     /// DNS resolver for endpoints.
     pub dns: Dns,
+    /// Registries of services, in the order in which a name is looked up.
+    pub registries: Vec<Registry>,
     /// Upstreams of `lb://` targets.
     pub upstreams: Vec<Arc<Upstream>>,
     /// True to answer 404 instead of 503 if no endpoint is healthy.

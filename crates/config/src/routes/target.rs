@@ -86,7 +86,7 @@ mod tests {
     use crate::yaml::Span;
 
     fn target(text: &str) -> Option<Target> {
-        check(&Spanned { value: text.to_owned(), span: Span::ROOT }, &Named::new(), &mut Diagnostics::default())
+        check(&Spanned { value: text.to_owned(), span: Span::ROOT }, &Named::default(), &mut Diagnostics::default())
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod metering;
 pub(crate) mod pem;
 pub(crate) mod redis;
+pub(crate) mod registries;
 pub(crate) mod request_id;
 pub(crate) mod resilience;
 pub(crate) mod scalars;

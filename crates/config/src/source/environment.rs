@@ -11,7 +11,7 @@ use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
 
 /// Keys that a variable can set even if the file does not have them.
-const UNSAID: [&str; 14] = [
+const UNSAID: [&str; 22] = [
     "server.address",
     "server.ssl.enabled",
     "server.ssl.certificate",
@@ -26,6 +26,14 @@ const UNSAID: [&str; 14] = [
     "redis.password",
     "redis.database",
     "redis.timeout",
+    "consul.host",
+    "consul.port",
+    "consul.token",
+    "eureka.client.service-url.defaultZone",
+    "nacos.discovery.server-addr",
+    "nacos.discovery.username",
+    "nacos.discovery.password",
+    "nacos.discovery.namespace",
 ];
 
 /// Variables that the checks of the listeners read: their errors are about the environment, not the file.
@@ -74,6 +82,9 @@ fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
         "SERVER" | "MANAGEMENT" => vec![name],
         _ if !is_spring => Vec::new(),
         "REDIS" => vec!["SPRING_DATA_REDIS".to_owned()],
+        "EUREKA" => vec![name],
+        "NACOS" => vec!["SPRING_CLOUD_NACOS".to_owned()],
+        "CONSUL" => vec!["SPRING_CLOUD_CONSUL".to_owned()],
         _ => ["TOLLGATE", "SPRING_CLOUD_GATEWAY", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX"]
             .map(|root| format!("{root}_{name}"))
             .to_vec(),

@@ -31,7 +31,7 @@ const OWN_ROOT: &str = "tollgate";
 
 /// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
 /// a `jwt` or a `cors` of its own.
-const AT_TOP: [&str; 5] = ["server", "management", "resilience4j", "upstreams", "key-resolvers"];
+const AT_TOP: [&str; 6] = ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers"];
 
 /// A configuration in our own form.
 pub(crate) struct Normalized {
@@ -77,7 +77,8 @@ pub(crate) fn normalize(
         }
     }
     let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
-    for name in AT_TOP {
+    let eureka_is_off = find(&mut whole, &["eureka"]).is_some_and(|node| service_discovery::is_off(node));
+    for name in AT_TOP.into_iter().filter(|name| *name != "eureka" || !eureka_is_off) {
         if let Some(node) = take(&mut whole, &[name]) {
             add(&mut result, name, node);
         }
@@ -111,7 +112,11 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
 /// Removes the sections that have the name of one of ours but belong to the application, and says so in one note.
 fn report_applications_own(whole: &mut Node, sections: &[&str], diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
-    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
+    // What is left of Spring's own sections has been switched off.
+    let is_ours = |key: &str| {
+        let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
+        names(sections) && !names(&AT_TOP)
+    };
     let own: Vec<(String, Node)> = entries.extract_if(.., |(key, _)| is_ours(key)).collect();
     let Some((first, node)) = own.first() else { return };
     let names: Vec<String> = own.iter().map(|(name, _)| format!("`{name}`")).collect();

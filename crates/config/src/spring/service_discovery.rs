@@ -1,44 +1,58 @@
-//! Settings of Spring Cloud that name service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
+//! Settings of Spring Cloud that name service instances: `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the
+//! registries.
 
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
-use crate::spring::tree::{find, take};
+use crate::spring::tree::{find, is_empty, take};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
 
-/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the top level. Reports registries, which are not
-/// supported.
+/// Sections of registries under `spring.cloud`, and their parts that concern no services.
+const REGISTRIES: [(&str, &[&str]); 2] = [("consul", &["config", "ribbon", "retry"]), ("nacos", &["config"])];
+
+/// Moves `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the registries to the top level. Reports registries
+/// that are not supported.
 pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
-            let at = node.span;
-            dotted::merge(result, Node { span: at, kind: NodeKind::Map(vec![(section.to_owned(), node)]) });
+            add(result, section, node);
         }
     }
-    for path in REGISTRIES {
+    for (name, others) in REGISTRIES {
+        if find(whole, &["spring", "cloud", name]).is_none_or(|node| is_off(node)) {
+            continue;
+        }
+        let Some(mut node) = take(whole, &["spring", "cloud", name]) else { continue };
+        for other in others {
+            take(&mut node, &[other]);
+        }
+        if !is_empty(&node) {
+            add(result, name, node);
+        }
+    }
+    for path in UNSUPPORTED {
         let name = path.join(".");
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
             diagnostics.note(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
                 "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
-                 then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
+                 then `uri: lb://orders`; Kubernetes answers DNS itself",
             );
         }
     }
 }
 
-/// Sections of service registries.
-const REGISTRIES: &[&[&str]] = &[
-    &["eureka"],
-    &["spring", "cloud", "consul"],
-    &["spring", "cloud", "kubernetes"],
-    &["spring", "cloud", "zookeeper"],
-    &["spring", "cloud", "nacos"],
-];
+/// Merges `node` into `result` as its section `name`.
+fn add(result: &mut Node, name: &str, node: Node) {
+    dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
+}
+
+/// Sections of registries that are not supported.
+const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "kubernetes"], &["spring", "cloud", "zookeeper"]];
 
 /// Returns true if a section disables itself.
-fn is_off(node: &Node) -> bool {
+pub(super) fn is_off(node: &Node) -> bool {
     let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
     match &node.kind {
         NodeKind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {

@@ -221,7 +221,27 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("resilience4j.timelimiter.instances", "resilience4j.timelimiter.instances.c.timeoutDuration: 2s", ""),
     entry("logging.level", "logging.level.root: info", ""),
-    entry("eureka", "eureka.client.enabled: false", ""),
+    entry(
+        "eureka.client.service-url",
+        "eureka.client.service-url.defaultZone: http://user:password@eureka:8761/eureka/",
+        "several behind commas, the next one if one fails; with TLS by `eureka.client.tls`, in PEM",
+    ),
+    entry("eureka.client.fetch-registry", "eureka.client.fetch-registry: true", ""),
+    entry("eureka.client.registry-fetch-interval-seconds", "eureka.client.registry-fetch-interval-seconds: 5", ""),
+    entry("eureka.client.register-with-eureka", "eureka.client.register-with-eureka: true", ""),
+    entry("eureka.instance.metadata-map.zone", "eureka.instance.metadata-map.zone: eu", ""),
+    entry("spring.cloud.consul.host", "spring.cloud.consul: {host: consul, port: 8500}", ""),
+    entry("spring.cloud.consul.discovery.acl-token", "spring.cloud.consul.discovery.acl-token: x", ""),
+    entry("spring.cloud.consul.discovery.default-query-tag", "spring.cloud.consul.discovery.default-query-tag: v2", ""),
+    entry(
+        "spring.cloud.consul.discovery.query-passing",
+        "spring.cloud.consul.discovery.query-passing: false",
+        "instances with a critical check are left out in any case",
+    ),
+    entry("spring.cloud.nacos.discovery.server-addr", "spring.cloud.nacos.discovery.server-addr: nacos:8848", ""),
+    entry("spring.cloud.nacos.discovery.namespace", "spring.cloud.nacos.discovery: {namespace: dev, group: SHOP}", ""),
+    entry("spring.cloud.nacos.discovery.username", "spring.cloud.nacos.discovery: {username: a, password: b}", ""),
+    entry("spring.cloud.zookeeper", "spring.cloud.zookeeper.connect-string: zk:2181", ""),
 ];
 
 /// Keys of a route, as whole files.

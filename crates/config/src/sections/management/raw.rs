@@ -11,6 +11,7 @@ use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
+#[cfg(test)]
 use crate::sections::server::tls::RawServerSsl;
 
 /// Listener for health, metrics and the API.
@@ -60,13 +61,13 @@ pub(crate) struct RawManagementServer {
     #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) port: Option<Spanned<i32>>,
     /// Path of a Unix socket that serves the same without a token, such as `/run/tollgate/admin.sock`: the permissions of the file decide. It needs no port. Default: none.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) socket: Option<Spanned<String>>,
     /// Permissions of the socket's file, in octal. Default 0600: the user of the gateway alone.
-    #[schemars(extend("x-needs-restart" = true))]
+    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) socket_mode: Option<Spanned<String>>,
     /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
-    #[schemars(with = "Option<RawServerSsl>")]
+    #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
     pub(crate) ssl: Option<NodeRef>,
     /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,

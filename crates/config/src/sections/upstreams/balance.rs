@@ -5,10 +5,9 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
 
 use crate::de::nodes::Nodes;
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
-use crate::sections::upstreams::RawUpstream;
 use crate::yaml::Span;
 
 /// Load balancing.
@@ -54,20 +53,20 @@ impl Balance {
 
 /// Checks `balance` and `hash-by`. Reports errors.
 pub(super) fn check(
-    upstream: &Spanned<RawUpstream>,
+    (balance, hash_by): (Option<&Spanned<RawBalance>>, Option<NodeRef>),
+    at: Span,
     nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Balance> {
-    let raw = &upstream.value;
-    let hash_by = raw.hash_by.and_then(|node| nodes.get(node));
-    let balance = match raw.balance.as_ref().map(|balance| balance.value) {
+    let hash_by = hash_by.and_then(|node| nodes.get(node));
+    let balance = match balance.map(|balance| balance.value) {
         None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
         Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,
         Some(RawBalance::Random) => Balance::Random,
         Some(RawBalance::ConsistentHash) => {
             let Some(node) = hash_by else {
-                let at = raw.balance.as_ref().map_or(upstream.span, |balance| balance.span);
+                let at = balance.map_or(at, |balance| balance.span);
                 diagnostics
                     .error(at, "`consistent-hash` needs `hash-by`, the key that is hashed")
                     .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of these");

@@ -1,10 +1,12 @@
 //! `upstreams`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
 
 pub(crate) mod balance;
+pub(crate) mod discovered;
 pub(crate) mod dns;
 pub(crate) mod ejection;
 pub(crate) mod endpoints;
 pub(crate) mod health;
+pub(crate) mod named;
 pub(crate) mod spring;
 pub(crate) mod target;
 #[cfg(test)]
@@ -22,12 +24,14 @@ use crate::key_resolvers::KeyResolvers;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::balance::{Balance, RawBalance};
+use crate::sections::upstreams::discovered::{Discovered, ServiceQuery};
 use crate::sections::upstreams::dns::{DnsQuery, RawDnsQuery};
 use crate::sections::upstreams::ejection::{Ejection, RawEjection};
 use crate::sections::upstreams::endpoints::ListedEndpoint;
 #[cfg(test)]
 use crate::sections::upstreams::endpoints::RawEndpointEntry;
 use crate::sections::upstreams::health::{HealthCheck, RawHealth};
+pub(crate) use crate::sections::upstreams::named::Named;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Upstream of `lb://NAME`: one or several equal servers.
@@ -40,6 +44,8 @@ pub(crate) struct RawUpstream {
     endpoints: Option<Spanned<Vec<NodeRef>>>,
     /// DNS name that resolves to its endpoints.
     dns: Option<Spanned<RawDnsQuery>>,
+    /// Name of the service in the registries (`consul`, `eureka`, `nacos`), which are asked if there is neither `endpoints` nor `dns`. Default: the upstream's name.
+    service: Option<Spanned<String>>,
     /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
     balance: Option<Spanned<RawBalance>>,
     /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
@@ -66,9 +72,6 @@ pub struct Upstream {
     pub ejection: Option<Ejection>,
 }
 
-/// The upstreams of a file by name; `None` for one with errors, which are reported.
-pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
-
 /// Source of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointSource {
@@ -76,6 +79,8 @@ pub enum EndpointSource {
     Listed(Vec<ListedEndpoint>),
     /// DNS.
     Dns(DnsQuery),
+    /// The registries of the file.
+    Registries(ServiceQuery),
 }
 
 /// Sections that define upstreams.
@@ -84,6 +89,10 @@ pub(crate) struct UpstreamSections<'r> {
     pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
     pub(crate) discovery: &'r RawDiscovery,
     pub(crate) loadbalancer: &'r RawLoadBalancer,
+    /// Zone of the gateway in Eureka.
+    pub(crate) own_zone: Option<&'r Spanned<String>>,
+    /// True if the file has a registry.
+    pub(crate) has_registry: bool,
 }
 
 /// Every upstream of the file.
@@ -93,24 +102,28 @@ pub(crate) fn check(
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    let mut named = Named::new();
+    let services = Discovered::check(sections.loadbalancer, sections.own_zone, diagnostics);
+    let mut listed = BTreeMap::new();
     for (name, raw) in sections.upstreams {
-        let upstream = upstream(name, raw, nodes, key_resolvers, diagnostics);
-        named.insert(name.clone(), upstream.map(Arc::new));
+        let discovered = sections.has_registry.then_some(&services);
+        let upstream = upstream(name, raw, discovered, nodes, key_resolvers, diagnostics);
+        listed.insert(name.clone(), upstream.map(Arc::new));
     }
-    spring::add(&mut named, sections.discovery, sections.loadbalancer, diagnostics);
-    named
+    spring::add(&mut listed, sections.discovery, &services, diagnostics);
+    Named::new(listed, sections.has_registry.then_some(services))
 }
 
 fn upstream(
     name: &str,
     raw: &Spanned<RawUpstream>,
+    discovered: Option<&Discovered>,
     nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Upstream> {
-    let endpoints = endpoints(name, raw, nodes, diagnostics);
-    let balance = balance::check(raw, nodes, key_resolvers, diagnostics);
+    let endpoints = endpoints(name, raw, discovered, nodes, diagnostics);
+    let balance =
+        balance::check((raw.value.balance.as_ref(), raw.value.hash_by), raw.span, nodes, key_resolvers, diagnostics);
     let raw = &raw.value;
     let health = match &raw.health {
         None => Some(None),
@@ -123,9 +136,17 @@ fn upstream(
 fn endpoints(
     name: &str,
     raw: &Spanned<RawUpstream>,
+    discovered: Option<&Discovered>,
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<EndpointSource> {
+    let service = raw.value.service.as_ref();
+    if let Some(service) = service.filter(|_| raw.value.endpoints.is_some() || raw.value.dns.is_some()) {
+        diagnostics
+            .error(service.span.key(), format!("upstream `{name}` has a `service` beside `endpoints` or `dns`"))
+            .help("keep one of them");
+        return None;
+    }
     match (&raw.value.endpoints, &raw.value.dns) {
         (Some(_), Some(dns)) => {
             diagnostics
@@ -135,10 +156,15 @@ fn endpoints(
         }
         (Some(list), None) => endpoints::check(list, nodes, diagnostics).map(EndpointSource::Listed),
         (None, Some(dns)) => dns::query(dns, diagnostics).map(EndpointSource::Dns),
+        (None, None) if let Some(discovered) = discovered => {
+            let known = service.map_or(name, |service| service.value.trim());
+            let at = service.map_or(raw.span.key(), |service| service.span);
+            discovered.query(known, at, diagnostics).map(EndpointSource::Registries)
+        }
         (None, None) => {
             diagnostics
                 .error(raw.span.key(), format!("upstream `{name}` has no endpoints"))
-                .help("add `endpoints: [\"http://host:port\"]` or `dns: {name: orders.internal}`");
+                .help("add `endpoints: [\"http://host:port\"]`, `dns: {name: orders.internal}`, or a registry such as `consul`");
             None
         }
     }

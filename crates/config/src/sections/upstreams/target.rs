@@ -51,12 +51,14 @@ fn scheme<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<
     }
 }
 
-/// The upstream `name`. Names are case-insensitive in Spring's registries and in host names.
+/// The upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry, every name
+/// may exist.
 fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
-    let alike = || named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, upstream)| upstream);
-    let Some(upstream) = named.get(name).or_else(alike) else {
-        let near =
-            closest(name, named.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`? otherwise "));
+    let Some(upstream) = named.get(name) else {
+        if named.has_registry() {
+            return named.discover(name, at, diagnostics);
+        }
+        let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
         let near = near.unwrap_or_default();
         diagnostics.error(at, format!("unknown upstream `{name}`")).help(format!(
             "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::de::spanned::Spanned;
 use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, suggest};
+use crate::sections::upstreams::discovered::ServiceSettings;
 use crate::sections::upstreams::endpoints::ListedEndpoint;
 use crate::sections::upstreams::endpoints::endpoint;
 use crate::sections::upstreams::health::{HealthCheck, Statuses};
@@ -13,18 +14,15 @@ use crate::sections::upstreams::spring::{RawInstance, RawSpringHealth};
 use crate::yaml::Span;
 
 /// Features of Spring's instance lists that `configurations` selects.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Lists {
-    pub(super) weighted: bool,
-    pub(super) checked: bool,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) weighted: bool,
+    pub(crate) checked: bool,
+    pub(crate) zoned: bool,
 }
 
 /// Lists that are not supported, with alternatives.
-const OTHER_LISTS: [(&str, &str); 5] = [
-    (
-        "zone-preference",
-        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
-    ),
+const OTHER_LISTS: [(&str, &str); 4] = [
     ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
     (
         "request-based-sticky-session",
@@ -35,13 +33,14 @@ const OTHER_LISTS: [(&str, &str); 5] = [
 ];
 
 impl Lists {
-    pub(super) fn read(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Self {
+    pub(crate) fn read(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Self {
         let Some(Spanned { value, span }) = raw else { return Self::default() };
         let name = value.trim();
         match name {
             "default" => Self::default(),
-            "weighted" => Self { weighted: true, checked: false },
-            "health-check" => Self { weighted: false, checked: true },
+            "weighted" => Self { weighted: true, ..Self::default() },
+            "health-check" => Self { checked: true, ..Self::default() },
+            "zone-preference" => Self { zoned: true, ..Self::default() },
             _ => {
                 match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
                     Some((_, instead)) => diagnostics
@@ -50,7 +49,7 @@ impl Lists {
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
-                        .help(suggest(name, &["default", "weighted", "health-check"])),
+                        .help(suggest(name, &["default", "weighted", "health-check", "zone-preference"])),
                 }
                 Self::default()
             }
@@ -59,7 +58,7 @@ impl Lists {
 }
 
 /// Reports health checks that are not selected, which have no effect in Spring either.
-pub(super) fn report_unused_checks(
+pub(crate) fn report_unused_checks(
     checks: Option<&Spanned<RawSpringHealth>>,
     checked: bool,
     diagnostics: &mut Diagnostics,
@@ -78,7 +77,8 @@ pub(super) fn report_unused_checks(
 /// Checks an instance. Reports errors.
 pub(super) fn instance(
     raw: &Spanned<RawInstance>,
-    weighted: bool,
+    settings: &ServiceSettings,
+    zone: Option<&str>,
     diagnostics: &mut Diagnostics,
 ) -> Option<ListedEndpoint> {
     let (at, raw) = (raw.span, &raw.value);
@@ -96,13 +96,19 @@ pub(super) fn instance(
         }
     };
     // Spring reads invalid weights as 1.
-    let weight = raw.metadata.get("weight").filter(|_| weighted).and_then(|weight| weight.value.trim().parse().ok());
+    let weight = raw
+        .metadata
+        .get("weight")
+        .filter(|_| settings.lists.weighted)
+        .and_then(|weight| weight.value.trim().parse().ok());
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
-    Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority: 0 })
+    let own = raw.metadata.get("zone").map(|zone| zone.value.trim());
+    let priority = u16::from(zone.is_some_and(|zone| own != Some(zone)));
+    Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority })
 }
 
 /// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
-pub(super) fn health_check(
+pub(crate) fn health_check(
     name: &str,
     raw: Option<&Spanned<RawSpringHealth>>,
     diagnostics: &mut Diagnostics,

@@ -1,6 +1,6 @@
 //! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
-mod instances;
+pub(super) mod instances;
 mod no_effect;
 
 pub(crate) use self::no_effect::no_effect;
@@ -16,10 +16,10 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
+use crate::sections::upstreams::discovered::Discovered;
 use crate::sections::upstreams::ejection;
-use crate::sections::upstreams::spring::instances::Lists;
-use crate::sections::upstreams::spring::instances::{health_check, instance, report_unused_checks};
-use crate::sections::upstreams::{EndpointSource, Named, Upstream};
+use crate::sections::upstreams::spring::instances::instance;
+use crate::sections::upstreams::{EndpointSource, Upstream};
 use crate::yaml::NodeKind;
 
 /// Requests without a healthy endpoint.
@@ -29,30 +29,32 @@ use crate::yaml::NodeKind;
 pub(crate) struct RawLoadBalancer {
     /// Answers them with 404 instead of 503. Default false.
     pub(crate) use404: Option<bool>,
+    /// Zone whose endpoints are preferred: others get requests only if none of it is healthy. Registries report the zone of an endpoint in its metadata. Default: none.
+    pub(crate) zone: Option<Spanned<String>>,
     /// Spring Cloud LoadBalancer's selection of instances.
     #[cfg_attr(test, schemars(skip))]
-    configurations: Option<Spanned<String>>,
+    pub(super) configurations: Option<Spanned<String>>,
     /// Spring Cloud LoadBalancer's health checks.
     #[cfg_attr(test, schemars(skip))]
-    health_check: Option<Spanned<RawSpringHealth>>,
+    pub(super) health_check: Option<Spanned<RawSpringHealth>>,
     /// Spring Cloud LoadBalancer's settings for single services.
     #[cfg_attr(test, schemars(skip))]
-    clients: BTreeMap<String, RawSpringClient>,
+    pub(super) clients: BTreeMap<String, RawSpringClient>,
 }
 
 /// `spring.cloud.loadbalancer.clients.NAME`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSpringClient {
-    configurations: Option<Spanned<String>>,
-    health_check: Option<Spanned<RawSpringHealth>>,
+    pub(super) configurations: Option<Spanned<String>>,
+    pub(super) health_check: Option<Spanned<RawSpringHealth>>,
 }
 
 /// `spring.cloud.loadbalancer.health-check`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSpringHealth {
-    path: BTreeMap<String, Spanned<String>>,
+    pub(super) path: BTreeMap<String, Spanned<String>>,
     interval: Option<Spanned<Time>>,
     port: Option<Spanned<u16>>,
 }
@@ -67,7 +69,7 @@ pub(crate) struct RawDiscovery {
     locator: Option<NodeRef>,
     /// Spring Cloud Commons' switch.
     #[cfg_attr(test, schemars(skip))]
-    enabled: Option<Spanned<bool>>,
+    pub(crate) enabled: Option<Spanned<bool>>,
     /// Spring Cloud Commons' clients of registries.
     #[cfg_attr(test, schemars(skip))]
     client: RawDiscoveryClient,
@@ -115,9 +117,9 @@ pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: 
 
 /// Adds an upstream for each service of `spring.cloud.discovery.client.simple.instances`.
 pub(super) fn add(
-    named: &mut Named,
+    named: &mut BTreeMap<String, Option<Arc<Upstream>>>,
     discovery: &RawDiscovery,
-    loadbalancer: &RawLoadBalancer,
+    services: &Discovered,
     diagnostics: &mut Diagnostics,
 ) {
     let instances = &discovery.client.simple.instances;
@@ -129,9 +131,6 @@ pub(super) fn add(
         }
         return;
     }
-    let general = Lists::read(loadbalancer.configurations.as_ref(), diagnostics);
-    let of_client = |name: &str| loadbalancer.clients.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    report_unused_checks(loadbalancer.health_check.as_ref(), general.checked, diagnostics);
     for (name, list) in instances {
         if named.contains_key(name) {
             diagnostics
@@ -139,14 +138,9 @@ pub(super) fn add(
                 .help("keep one of them");
             continue;
         }
-        let client = of_client(name).map(|(_, client)| client);
-        let lists = match client.and_then(|client| client.configurations.as_ref()) {
-            Some(own) => Lists::read(Some(own), diagnostics),
-            None => general,
-        };
-        let checks = client.and_then(|client| client.health_check.as_ref()).or(loadbalancer.health_check.as_ref());
+        let settings = services.settings(name);
         let endpoints: Option<Vec<_>> =
-            list.value.iter().map(|one| instance(one, lists.weighted, diagnostics)).collect();
+            list.value.iter().map(|one| instance(one, settings, services.zone(settings), diagnostics)).collect();
         let upstream = endpoints.filter(|endpoints| {
             if endpoints.is_empty() {
                 diagnostics.error(list.span, format!("`{name}` has no instances"));
@@ -158,7 +152,7 @@ pub(super) fn add(
             endpoints: EndpointSource::Listed(endpoints),
             // Default of Spring.
             balance: Balance::RoundRobin,
-            health: if lists.checked { health_check(name, checks, diagnostics) } else { None },
+            health: settings.health.clone(),
             ejection: ejection::by_default(),
         });
         named.insert(name.clone(), upstream.map(Arc::new));

@@ -4,13 +4,9 @@ use crate::de::canonical;
 
 /// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
 /// A path includes everything below it.
-const NO_EFFECT: [(&str, &str); 20] = [
+const NO_EFFECT: [(&str, &str); 19] = [
     ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
-    (
-        "loadbalancer.zone",
-        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
-    ),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),
     ("loadbalancer.hint-header-name", "give each hint a route with a `Header` predicate and an upstream of its own"),
     (

@@ -1,4 +1,4 @@
-//! Endpoints discovered by DNS.
+//! Endpoints from DNS.
 //!
 //! A lookup is repeated when the time to live of its records expires, and after `refresh` at the latest. A failed or empty
 //! lookup changes nothing: health checks and ejections decide whether the known endpoints work.

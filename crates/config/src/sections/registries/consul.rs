@@ -1,0 +1,156 @@
+//! `consul`: Consul as a registry.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Time, positive};
+use crate::diagnostics::Diagnostics;
+#[cfg(test)]
+use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
+
+/// Consul as a registry of `lb://` names.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawConsul {
+    /// Enables the registry. Default true if there is a `consul` section.
+    enabled: Option<bool>,
+    /// Host of a Consul agent. Default `localhost`.
+    host: Option<Spanned<String>>,
+    /// Port of the agent's HTTP API. Default 8500.
+    port: Option<Spanned<u16>>,
+    /// `http` or `https`. Default `http`.
+    scheme: Option<Spanned<String>>,
+    /// Start of the path of each request to the agent. Default: none.
+    path: Option<Spanned<String>>,
+    /// ACL token. Default: none.
+    token: Option<Spanned<String>>,
+    /// TLS to the agent; files are PEM.
+    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
+    tls: Option<NodeRef>,
+    /// Lookup of services.
+    discovery: RawConsulDiscovery,
+}
+
+/// Lookup of services in Consul.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawConsulDiscovery {
+    /// Enables the lookup. Default true.
+    enabled: Option<bool>,
+    /// ACL token, instead of `consul.token`. Default: none.
+    acl_token: Option<Spanned<String>>,
+    /// Asks for instances whose checks all pass; `false` includes those with a warning. Default true.
+    query_passing: Option<bool>,
+    /// Tag that instances must have. Default: none.
+    default_query_tag: Option<Spanned<String>>,
+    /// Tags that instances must have, by service. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    server_list_query_tags: BTreeMap<String, Spanned<String>>,
+    /// Data center. Default: that of the agent.
+    datacenter: Option<Spanned<String>>,
+    /// Data centers by service. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    datacenters: BTreeMap<String, Spanned<String>>,
+    /// Metadata key with the zone of an instance. Default `zone`.
+    default_zone_metadata_name: Option<String>,
+    /// Longest time that Consul may hold a query open. Default 30s.
+    wait: Option<Spanned<Time>>,
+    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    order: Option<i32>,
+}
+
+/// Consul as a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consul {
+    /// The agent.
+    pub server: RegistryServer,
+    /// TLS to the agent.
+    pub tls: Tls,
+    /// ACL token.
+    pub token: Option<Secret>,
+    /// True to ask only for instances whose checks all pass.
+    pub passing: bool,
+    /// Tag that instances must have.
+    pub tag: Option<String>,
+    /// The same by service.
+    pub tags: BTreeMap<String, String>,
+    /// Data center; `None`: that of the agent.
+    pub datacenter: Option<String>,
+    /// The same by service.
+    pub datacenters: BTreeMap<String, String>,
+    /// Metadata key with the zone of an instance.
+    pub zone_key: String,
+    /// Longest time that Consul may hold a query open.
+    pub wait: Duration,
+}
+
+/// Longest `wait`: Consul's own limit.
+const MAX_WAIT: Duration = Duration::from_secs(600);
+
+/// Checks `consul`. Returns its order and settings; `None` if it is not used, or after an error.
+pub(super) fn check(
+    section: &Spanned<RawConsul>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<(i32, Consul)> {
+    let (raw, discovery) = (&section.value, &section.value.discovery);
+    if raw.enabled == Some(false) || discovery.enabled == Some(false) {
+        return None;
+    }
+    let server = agent(section, diagnostics)?;
+    let tls = client_tls(raw.tls, nodes, diagnostics)?;
+    let wait = positive(discovery.wait, 30, diagnostics);
+    if let Some(at) = discovery.wait.filter(|_| wait > MAX_WAIT) {
+        diagnostics.error(at.span, "`wait` must be at most 10m, Consul's own limit");
+    }
+    let token = given(discovery.acl_token.as_ref()).or_else(|| given(raw.token.as_ref()));
+    if let Some(token) = token.filter(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        let at = [&discovery.acl_token, &raw.token].into_iter().flatten().find(|text| text.value.trim() == token);
+        let at = at.map_or(section.span, |text| text.span);
+        diagnostics.error(at, "an ACL token has visible ASCII characters only");
+    }
+    let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
+    let by_service = |map: &BTreeMap<String, Spanned<String>>| {
+        map.iter().map(|(name, text)| (name.clone(), text.value.trim().to_owned())).collect()
+    };
+    let consul = Consul {
+        server,
+        tls,
+        token: token.map(|token| Secret(token.to_owned())),
+        passing: discovery.query_passing.unwrap_or(true),
+        tag: text(&discovery.default_query_tag),
+        tags: by_service(&discovery.server_list_query_tags),
+        datacenter: text(&discovery.datacenter),
+        datacenters: by_service(&discovery.datacenters),
+        zone_key: discovery.default_zone_metadata_name.clone().unwrap_or_else(|| "zone".to_owned()),
+        wait,
+    };
+    Some((discovery.order.unwrap_or(0), consul))
+}
+
+/// Returns the agent. Spring also takes `scheme://host` as `host`.
+fn agent(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics) -> Option<RegistryServer> {
+    let raw = &section.value;
+    let host = given(raw.host.as_ref()).unwrap_or("localhost");
+    let at = raw.host.as_ref().map_or(section.span, |host| host.span);
+    let scheme = given(raw.scheme.as_ref()).unwrap_or("http");
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        let at = raw.scheme.as_ref().map_or(section.span, |scheme| scheme.span);
+        diagnostics.error(at, format!("unknown scheme `{scheme}`")).help("write `http` or `https`");
+        return None;
+    }
+    let (scheme, host) = host.split_once("://").unwrap_or((scheme, host));
+    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    let port = raw.port.map_or(8500, |port| port.value);
+    let path = given(raw.path.as_ref()).map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
+    let url = Spanned { value: format!("{scheme}://{host}:{port}{path}"), span: at };
+    server::check(&url, "consul.host", None, diagnostics)
+}

@@ -1,0 +1,158 @@
+//! `eureka`: Eureka as a registry.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::Diagnostics;
+#[cfg(test)]
+use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::server::{self, RegistryServer, client_tls, given};
+
+/// Eureka as a registry of `lb://` names.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEureka {
+    /// Servers, and the fetching of their data.
+    client: RawEurekaClient,
+    /// The gateway as an instance.
+    instance: RawEurekaInstance,
+}
+
+/// Servers, and the fetching of their data.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEurekaClient {
+    /// Enables the registry. Default true if there is a `eureka` section.
+    enabled: Option<bool>,
+    /// Enables the lookup of services. Default true.
+    fetch_registry: Option<bool>,
+    /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    service_url: BTreeMap<String, Spanned<String>>,
+    /// Seconds between two fetches. Default 30.
+    registry_fetch_interval_seconds: Option<NonZeroU32>,
+    /// Fetches the whole registry each time. Default false: only changes.
+    disable_delta: Option<bool>,
+    /// Leaves out instances whose status is not `UP`. Default true.
+    filter_only_up_instances: Option<bool>,
+    /// Region whose `availability-zones` apply. Default `us-east-1`.
+    region: Option<Spanned<String>>,
+    /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    availability_zones: BTreeMap<String, Spanned<String>>,
+    /// Asks the servers of the own zone first. Default true.
+    prefer_same_zone_eureka: Option<bool>,
+    /// Seconds for a connection to a server. Default 5.
+    eureka_server_connect_timeout_seconds: Option<NonZeroU32>,
+    /// Seconds for a response of a server, besides the connection. Default 8.
+    eureka_server_read_timeout_seconds: Option<NonZeroU32>,
+    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    order: Option<i32>,
+    /// TLS to the servers; files are PEM.
+    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
+    tls: Option<NodeRef>,
+}
+
+/// The gateway as an instance.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEurekaInstance {
+    /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    metadata_map: BTreeMap<String, Spanned<String>>,
+}
+
+/// Eureka as a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eureka {
+    /// Servers, in the order in which they are asked.
+    pub servers: Vec<RegistryServer>,
+    /// TLS to the servers.
+    pub tls: Tls,
+    /// Interval of fetches.
+    pub interval: Duration,
+    /// True to fetch only changes.
+    pub delta: bool,
+    /// True to use only instances whose status is `UP`.
+    pub only_up: bool,
+    /// Timeout of a request.
+    pub timeout: Duration,
+}
+
+/// Zone of servers for zones without an entry.
+const DEFAULT_ZONE: &str = "defaultZone";
+/// Server without a setting.
+const DEFAULT_URL: &str = "http://localhost:8761/eureka/";
+
+impl RawEureka {
+    /// Returns the zone of the gateway.
+    pub(crate) fn zone(&self) -> Option<&Spanned<String>> {
+        self.instance.metadata_map.get("zone")
+    }
+}
+
+/// Checks `eureka`. Returns its order and settings; `None` if it is not used, or after an error.
+pub(super) fn check(
+    section: &Spanned<RawEureka>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<(i32, Eureka)> {
+    let raw = &section.value.client;
+    if raw.enabled == Some(false) || raw.fetch_registry == Some(false) {
+        return None;
+    }
+    let servers = servers(raw, section, diagnostics)?;
+    let seconds = |given: Option<NonZeroU32>, default| given.map_or(default, NonZeroU32::get);
+    let timeout = seconds(raw.eureka_server_connect_timeout_seconds, 5)
+        .saturating_add(seconds(raw.eureka_server_read_timeout_seconds, 8));
+    let eureka = Eureka {
+        servers,
+        tls: client_tls(raw.tls, nodes, diagnostics)?,
+        interval: Duration::from_secs(seconds(raw.registry_fetch_interval_seconds, 30).into()),
+        delta: !raw.disable_delta.unwrap_or(false),
+        only_up: raw.filter_only_up_instances.unwrap_or(true),
+        timeout: Duration::from_secs(timeout.into()),
+    };
+    Some((raw.order.unwrap_or(0), eureka))
+}
+
+/// Returns the servers of all zones, those of the own zone first.
+fn servers(
+    raw: &RawEurekaClient,
+    section: &Spanned<RawEureka>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<RegistryServer>> {
+    let region = given(raw.region.as_ref()).unwrap_or("us-east-1");
+    let zones = given(raw.availability_zones.get(region)).unwrap_or(DEFAULT_ZONE);
+    let mut zones: Vec<&str> = zones.split(',').map(str::trim).filter(|zone| !zone.is_empty()).collect();
+    if raw.prefer_same_zone_eureka == Some(false) && zones.len() > 1 {
+        zones.rotate_left(1);
+    }
+    let default = Spanned { value: DEFAULT_URL.to_owned(), span: section.span };
+    let of_zone = |zone: &str| {
+        // An environment variable has no capital letters.
+        let named = |name: &str| raw.service_url.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let found = named(zone).or_else(|| named(DEFAULT_ZONE)).map(|(_, urls)| urls);
+        found.filter(|urls| !urls.value.trim().is_empty()).unwrap_or(&default).clone()
+    };
+    let mut servers = Vec::new();
+    for urls in zones.iter().map(|zone| of_zone(zone)) {
+        for url in urls.value.split(',').map(str::trim).filter(|url| !url.is_empty()) {
+            let url = Spanned { value: url.to_owned(), span: urls.span };
+            let server = server::check(&url, "eureka.client.service-url", None, diagnostics)?;
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+    }
+    Some(servers)
+}

@@ -1,0 +1,55 @@
+//! Service registries: sources of the endpoints of `lb://NAME`.
+
+pub(crate) mod consul;
+pub(crate) mod eureka;
+pub(crate) mod nacos;
+pub(crate) mod server;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::registries::consul::{Consul, RawConsul};
+use crate::sections::registries::eureka::{Eureka, RawEureka};
+use crate::sections::registries::nacos::{Nacos, RawNacos};
+
+/// Registry with its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registry {
+    /// Consul.
+    Consul(Consul),
+    /// Eureka.
+    Eureka(Eureka),
+    /// Nacos.
+    Nacos(Nacos),
+}
+
+/// Sections of registries.
+#[derive(Clone, Copy)]
+pub(crate) struct RegistrySections<'r> {
+    pub(crate) consul: Option<&'r Spanned<RawConsul>>,
+    pub(crate) eureka: Option<&'r Spanned<RawEureka>>,
+    pub(crate) nacos: Option<&'r Spanned<RawNacos>>,
+}
+
+/// Checks the registries of a file. Returns those in use, in the order in which a name is looked up: by Spring's `order`,
+/// then by their place in the file.
+pub(crate) fn check(sections: RegistrySections<'_>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
+    let mut found: Vec<(i32, u32, Registry)> = Vec::new();
+    if let Some(raw) = sections.consul
+        && let Some((order, consul)) = consul::check(raw, nodes, diagnostics)
+    {
+        found.push((order, raw.span.place, Registry::Consul(consul)));
+    }
+    if let Some(raw) = sections.eureka
+        && let Some((order, eureka)) = eureka::check(raw, nodes, diagnostics)
+    {
+        found.push((order, raw.span.place, Registry::Eureka(eureka)));
+    }
+    if let Some(raw) = sections.nacos
+        && let Some((order, nacos)) = nacos::check(raw, nodes, diagnostics)
+    {
+        found.push((order, raw.span.place, Registry::Nacos(nacos)));
+    }
+    found.sort_by_key(|(order, place, _)| (*order, *place));
+    found.into_iter().map(|(.., registry)| registry).collect()
+}

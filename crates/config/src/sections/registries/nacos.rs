@@ -1,0 +1,133 @@
+//! `nacos`: Nacos as a registry.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Time, positive};
+use crate::diagnostics::Diagnostics;
+#[cfg(test)]
+use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
+use crate::sections::upstreams::endpoints::Scheme;
+
+/// Nacos as a registry of `lb://` names, by its HTTP API.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawNacos {
+    /// Comma-separated addresses of servers, `host:port`. Default `localhost:8848`.
+    server_addr: Option<Spanned<String>>,
+    /// User name. Default: none, no login.
+    username: Option<Spanned<String>>,
+    /// Password of `username`.
+    password: Option<Spanned<String>>,
+    /// Lookup of services.
+    discovery: RawNacosDiscovery,
+}
+
+/// Lookup of services in Nacos.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawNacosDiscovery {
+    /// Enables the registry. Default true if there is a `nacos` section.
+    enabled: Option<bool>,
+    /// Addresses of servers, instead of `nacos.server-addr`. Default: none.
+    server_addr: Option<Spanned<String>>,
+    /// User name, instead of `nacos.username`. Default: none.
+    username: Option<Spanned<String>>,
+    /// Password of this `username`.
+    password: Option<Spanned<String>>,
+    /// Id of the namespace. Default: `public`.
+    namespace: Option<Spanned<String>>,
+    /// Group of the services. Default `DEFAULT_GROUP`.
+    group: Option<Spanned<String>>,
+    /// Comma-separated clusters whose instances are used. Default: all.
+    clusters: Option<Spanned<String>>,
+    /// Uses `https` for servers without a scheme. Default false.
+    secure: Option<bool>,
+    /// Start of the path of each request. Default `/nacos`.
+    context_path: Option<Spanned<String>>,
+    /// Interval of lookups of each service. Default 5s.
+    poll_interval: Option<Spanned<Time>>,
+    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    order: Option<i32>,
+    /// TLS to the servers; files are PEM.
+    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
+    tls: Option<NodeRef>,
+}
+
+/// Nacos as a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nacos {
+    /// Servers, in the order in which they are asked.
+    pub servers: Vec<RegistryServer>,
+    /// TLS to the servers.
+    pub tls: Tls,
+    /// User name and password.
+    pub login: Option<(String, Secret)>,
+    /// Id of the namespace; empty: `public`.
+    pub namespace: String,
+    /// Group of the services.
+    pub group: String,
+    /// Comma-separated clusters; empty: all.
+    pub clusters: String,
+    /// Interval of lookups.
+    pub interval: Duration,
+}
+
+/// Checks `nacos`. Returns its order and settings; `None` if it is not used, or after an error.
+pub(super) fn check(
+    section: &Spanned<RawNacos>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<(i32, Nacos)> {
+    let (raw, discovery) = (&section.value, &section.value.discovery);
+    if discovery.enabled == Some(false) {
+        return None;
+    }
+    let (username, password) = match given(discovery.username.as_ref()) {
+        Some(username) => (Some(username), &discovery.password),
+        None => (given(raw.username.as_ref()), &raw.password),
+    };
+    let password = password.as_ref().map(|password| password.value.clone()).unwrap_or_default();
+    let text = |text: &Option<Spanned<String>>| given(text.as_ref()).unwrap_or_default().to_owned();
+    let namespace = text(&discovery.namespace);
+    let group = text(&discovery.group);
+    let nacos = Nacos {
+        servers: servers(section, diagnostics)?,
+        tls: client_tls(discovery.tls, nodes, diagnostics)?,
+        login: username.map(|username| (username.to_owned(), Secret(password))),
+        namespace: if namespace == "public" { String::new() } else { namespace },
+        group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },
+        clusters: text(&discovery.clusters),
+        interval: positive(discovery.poll_interval, 5, diagnostics),
+    };
+    Some((discovery.order.unwrap_or(0), nacos))
+}
+
+fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
+    let (raw, discovery) = (&section.value, &section.value.discovery);
+    let set = [&discovery.server_addr, &raw.server_addr].into_iter().find(|text| given(text.as_ref()).is_some());
+    let addresses = set.and_then(Option::as_ref);
+    let at = addresses.map_or(section.span, |addresses| addresses.span);
+    let context = given(discovery.context_path.as_ref()).unwrap_or("nacos").trim_matches('/');
+    let list = addresses.map_or("localhost:8848", |addresses| addresses.value.as_str());
+    let mut servers = Vec::new();
+    for address in list.split(',').map(str::trim).filter(|address| !address.is_empty()) {
+        let url = Spanned { value: address.to_owned(), span: at };
+        let mut server = server::check(&url, "nacos.discovery.server-addr", Some(8848), diagnostics)?;
+        if discovery.secure == Some(true) && !address.contains("://") {
+            server.scheme = Scheme::Https;
+        }
+        if server.path.is_empty() && !context.is_empty() {
+            server.path = format!("/{context}");
+        }
+        servers.push(server);
+    }
+    Some(servers)
+}

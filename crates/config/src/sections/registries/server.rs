@@ -1,0 +1,152 @@
+//! HTTP server of a registry, and values that all registries have.
+
+use std::fmt;
+
+use http::Uri;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::Diagnostics;
+use crate::sections::http_client::tls::{self, Tls};
+use crate::sections::upstreams::endpoints::Scheme;
+
+/// Text that must not appear in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("****")
+    }
+}
+
+/// HTTP server of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryServer {
+    /// Its scheme.
+    pub scheme: Scheme,
+    /// Its host, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Start of the path of each request, without a final slash.
+    pub path: String,
+    /// User name and password of basic authentication.
+    pub login: Option<(String, Secret)>,
+}
+
+impl fmt::Display for RegistryServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{}://{open}{}{close}:{}", self.scheme.as_str(), self.host, self.port)
+    }
+}
+
+/// Checks the URL of a server: `http://user:password@host:port/path`. Without a scheme it is `http`, without a port it
+/// is `default_port`, or that of the scheme if the URL names one. Reports errors.
+pub(super) fn check(
+    url: &Spanned<String>,
+    key: &str,
+    default_port: Option<u16>,
+    diagnostics: &mut Diagnostics,
+) -> Option<RegistryServer> {
+    let text = url.value.trim();
+    let server = parse(text, default_port);
+    if server.is_none() {
+        // The text may contain a password.
+        diagnostics
+            .error(url.span, format!("`{key}` is not the URL of a server"))
+            .help("write it like `http://registry.internal:8761`");
+    }
+    server
+}
+
+fn parse(text: &str, default_port: Option<u16>) -> Option<RegistryServer> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, text),
+    };
+    let kind = match scheme.unwrap_or("http").to_ascii_lowercase().as_str() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (login, address) = match authority.rsplit_once('@') {
+        Some((login, address)) => (Some(login), address),
+        None => (None, authority),
+    };
+    let uri: Uri = format!("http://{address}/").parse().ok()?;
+    let authority = uri.authority()?;
+    let host = authority.host().trim_matches(['[', ']']);
+    let default = if scheme.is_some() { kind.default_port() } else { default_port.unwrap_or(kind.default_port()) };
+    let port = match address.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port.parse().ok().filter(|port| *port > 0)?,
+        _ => default,
+    };
+    let path = path.trim_end_matches('/');
+    if host.is_empty() || path.contains(['?', '#']) || path.parse::<Uri>().is_err() && !path.is_empty() {
+        return None;
+    }
+    let login = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+        None => None,
+        Some((name, password)) => Some((decode(name)?, Secret(decode(password)?))),
+    };
+    Some(RegistryServer { scheme: kind, host: host.to_owned(), port, path: path.to_owned(), login })
+}
+
+/// Decodes the percent-encoded bytes of a user name or password.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                bytes.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
+                rest = tail;
+            }
+            (byte, tail) => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
+pub(super) fn client_tls(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    match node.and_then(|node| nodes.get(node)) {
+        Some(node) => tls::check(node, diagnostics),
+        None => Some(Tls::default()),
+    }
+}
+
+/// Returns the text of a value that is not empty: `${CONSUL_TOKEN:}` is empty in an environment without it.
+pub(super) fn given(text: Option<&Spanned<String>>) -> Option<&str> {
+    text.map(|text| text.value.trim()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn servers_have_a_scheme_a_port_a_path_and_a_login() {
+        let text = |url: &str| parse(url, Some(8500)).map(|server| (server.to_string(), server.path));
+        let both = |origin: &str, path: &str| Some((origin.to_owned(), path.to_owned()));
+        assert_eq!(text("http://a:8761/eureka/"), both("http://a:8761", "/eureka"));
+        assert_eq!(text("a"), both("http://a:8500", ""));
+        assert_eq!(text("https://a"), both("https://a:443", ""));
+        assert_eq!(text("[::1]:80/x"), both("http://[::1]:80", "/x"));
+        let server = parse("http://me:a%40b:c@a:1/e", None).unwrap();
+        assert_eq!(server.login, Some(("me".to_owned(), Secret("a@b:c".to_owned()))));
+        assert_eq!(format!("{:?}", server.login), "Some((\"me\", ****))");
+        for wrong in ["", "ftp://a", "http://", "a:0", "a:99999", "http://a b/", "http://a/?q", "http://%zz@a"] {
+            assert_eq!(parse(wrong, None), None, "{wrong}");
+        }
+    }
+}

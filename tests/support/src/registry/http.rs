@@ -1,0 +1,251 @@
+//! HTTP/1.1 server of a stand-in: a thread for each connection, with outages and faulty responses.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A request.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Method.
+    pub method: String,
+    /// Path, decoded.
+    pub path: String,
+    /// Parameters of the query and of a form in the body, decoded.
+    pub parameters: Vec<(String, String)>,
+    /// Header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// Fault of a stand-in.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Connections are closed without a response, as by a host whose server is down.
+    Away,
+    /// Connections stay open without a response.
+    Silent,
+    /// Every request gets these bytes, then the connection closes.
+    Raw(Vec<u8>),
+    /// Every request gets a status 200 with this body.
+    Body(Vec<u8>),
+}
+
+/// A response.
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+/// State of a stand-in, and the requests that it has received.
+pub(super) struct Shared<S> {
+    inner: Mutex<Inner<S>>,
+    changed: Condvar,
+}
+
+pub(super) struct Inner<S> {
+    pub(super) state: S,
+    pub(super) requests: Vec<Request>,
+    fault: Option<Fault>,
+    /// Incremented when a fault begins or ends.
+    epoch: u64,
+}
+
+impl Request {
+    /// Returns a parameter.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns a header field.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the body as JSON; `null` if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+impl Response {
+    pub(super) fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Vec::new() }
+    }
+
+    pub(super) fn json(value: &Value) -> Self {
+        Self {
+            headers: vec![("Content-Type", "application/json".to_owned())],
+            body: value.to_string().into(),
+            ..Self::status(200)
+        }
+    }
+
+    pub(super) fn text(status: u16, text: &str) -> Self {
+        Self { body: text.into(), ..Self::status(status) }
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+impl<S: Send + 'static> Shared<S> {
+    /// Starts a server on a free loopback port. Its threads end with the test process.
+    pub(super) fn start(
+        state: S,
+        answer: impl Fn(&Self, &Request) -> Response + Send + Sync + 'static,
+    ) -> (Arc<Self>, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let inner = Inner { state, requests: Vec::new(), fault: None, epoch: 0 };
+        let shared = Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new() });
+        let (serving, answer) = (Arc::clone(&shared), Arc::new(answer));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (serving, answer) = (Arc::clone(&serving), Arc::clone(&answer));
+                std::thread::spawn(move || serving.serve(stream, &*answer));
+            }
+        });
+        (shared, address)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner<S>> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Changes the state, and wakes requests that wait for it.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
+        let outcome = change(&mut self.lock().state);
+        self.changed.notify_all();
+        outcome
+    }
+
+    /// Begins or ends a fault. Requests that wait are cut.
+    pub(super) fn fault(&self, fault: Option<Fault>) {
+        let mut inner = self.lock();
+        inner.fault = fault;
+        inner.epoch += 1;
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Waits until `ready` or for `timeout`.
+    pub(super) fn wait(&self, timeout: Duration, ready: impl Fn(&S) -> bool) {
+        let end = Instant::now() + timeout;
+        let mut inner = self.lock();
+        let epoch = inner.epoch;
+        while inner.epoch == epoch && !ready(&inner.state) && Instant::now() < end {
+            inner = self.changed.wait_timeout(inner, end - Instant::now()).unwrap().0;
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, answer: &(impl Fn(&Self, &Request) -> Response + ?Sized)) {
+        let _ = stream.set_nodelay(true);
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut writer = stream;
+        while !matches!(self.lock().fault, Some(Fault::Away)) {
+            let Some(request) = read(&mut reader) else { return };
+            let epoch = {
+                let mut inner = self.lock();
+                inner.requests.push(request.clone());
+                inner.epoch
+            };
+            let fault = self.lock().fault.clone();
+            let bytes = match fault {
+                None => {
+                    let response = answer(self, &request);
+                    // A request that waited when a fault began is cut.
+                    if self.lock().epoch != epoch {
+                        return;
+                    }
+                    response.bytes()
+                }
+                Some(Fault::Away) => return,
+                Some(Fault::Silent) => {
+                    self.wait(Duration::from_secs(600), |_| false);
+                    return;
+                }
+                Some(Fault::Raw(bytes)) => {
+                    let _ = writer.write_all(&bytes);
+                    return;
+                }
+                Some(Fault::Body(body)) => Response { body, ..Response::status(200) }.bytes(),
+            };
+            if writer.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Response {
+    fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("HTTP/1.1 {} Status\r\nContent-Length: {}\r\n", self.status, self.body.len());
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        [format!("{head}\r\n").into_bytes(), self.body.clone()].concat()
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let mut parts = line.split(' ');
+    let (method, target) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let mut request =
+        Request { method, path: decode(path, false), headers, parameters: parameters(query), body: Vec::new() };
+    let length = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    request.body = vec![0; length];
+    reader.read_exact(&mut request.body).ok()?;
+    if request.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded")) {
+        request.parameters.extend(parameters(&String::from_utf8_lossy(&request.body)));
+    }
+    Some(request)
+}
+
+fn parameters(query: &str) -> Vec<(String, String)> {
+    let parts = query.split('&').filter(|part| !part.is_empty());
+    parts
+        .map(|part| part.split_once('=').unwrap_or((part, "")))
+        .map(|(name, value)| (decode(name, true), decode(value, true)))
+        .collect()
+}
+
+fn decode(text: &str, plus: bool) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        rest = match (first, hex) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                &tail[2..]
+            }
+            (b'+', _) if plus => {
+                bytes.push(b' ');
+                tail
+            }
+            (byte, _) => {
+                bytes.push(*byte);
+                tail
+            }
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
