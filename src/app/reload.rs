@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
 use crate::telemetry::key_display;
+use crate::upstream::balance::UpstreamManager;
 use tollgate_config::Loaded;
+
+/// Time after a change of the services in the registries, within which further changes are taken along.
+const LOCATE_DELAY: Duration = Duration::from_millis(200);
 
 /// Source of the configuration, read again on a reload.
 #[derive(Clone, Debug)]
@@ -34,6 +39,10 @@ impl Process {
                     Signal::ShutDown => return,
                 },
                 reply = self.reload_requests.recv() => reply,
+                () = self.upstreams.services_changed() => {
+                    self.locate(source).await;
+                    continue;
+                }
             };
             let result = self.reload(source).await;
             if let Some(reply) = reply {
@@ -47,7 +56,7 @@ impl Process {
         if let Some(log) = &self.log {
             log.reopen();
         }
-        let Loaded { config, notes } = self.read(source)?;
+        let Loaded { config, notes } = with_services(self.read(source)?, &mut self.upstreams, source);
         let needs_restart = tollgate_config::needs_restart(&self.config.borrow(), &config);
         for setting in &needs_restart {
             tracing::warn!(setting, "changed setting takes effect after a restart");
@@ -65,6 +74,33 @@ impl Process {
         self.config.send_replace(Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(needs_restart)
+    }
+
+    /// Adds and removes routes of `discovery.locator` after the services in the registries have changed.
+    async fn locate(&mut self, source: &Source) {
+        // Services that start together come in one step.
+        tokio::time::sleep(LOCATE_DELAY).await;
+        let Some(locator) = self.config.borrow().locator.clone() else { return };
+        let services = self.upstreams.services();
+        match tollgate_config::load_with_services(&locator, services, source.profiles()) {
+            Ok(Loaded { config, .. }) => {
+                let config = Arc::new(config);
+                tracing::info!(
+                    services = services.len(),
+                    routes = config.routes.len(),
+                    "routes of the registries changed"
+                );
+                #[cfg(feature = "jwt")]
+                self.jwks.apply(config.jwt.as_ref()).await;
+                self.upstreams.apply(&config).await;
+                self.admin.stores.declare_limiters(&config);
+                self.admin.config.store(Arc::clone(&config));
+                self.config.send_replace(config);
+            }
+            Err(error) => {
+                tracing::error!("routes of the registries not changed:\n{}", error.render(false));
+            }
+        }
     }
 
     /// Reads the configuration, and logs its warnings or the reason why it cannot be applied.
@@ -88,7 +124,32 @@ impl Process {
     }
 }
 
+/// Returns `loaded` with the routes of `discovery.locator`, if they can be used with those of the file.
+pub(super) fn with_services(loaded: Loaded, upstreams: &mut UpstreamManager, source: &Source) -> Loaded {
+    let Some(locator) = &loaded.config.locator else { return loaded };
+    let services = upstreams.services();
+    if services.is_empty() {
+        return loaded;
+    }
+    match tollgate_config::load_with_services(locator, services, source.profiles()) {
+        Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
+        Err(error) => {
+            tracing::error!("routes of the registries cannot be used:\n{}", error.render(false));
+            loaded
+        }
+    }
+}
+
 impl Source {
+    /// Active profiles of the command line.
+    #[must_use]
+    pub fn profiles(&self) -> Option<&str> {
+        match self {
+            Self::File { profiles, .. } => profiles.as_deref(),
+            Self::Embedded => None,
+        }
+    }
+
     /// Path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {

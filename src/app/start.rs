@@ -16,7 +16,7 @@ use crate::admin::socket::{self, SocketError, SocketFile};
 use crate::admin::{self, AdminState, ConfigState};
 use crate::app::descriptors;
 use crate::app::process::Process;
-use crate::app::reload::Source;
+use crate::app::reload::{Source, with_services};
 use crate::app::worker::Worker;
 use crate::http::connection_stats::ConnectionStats;
 use crate::server::gate::Gate;
@@ -82,19 +82,23 @@ impl Process {
     /// # Errors
     /// A port or file cannot be opened, or a thread cannot be created.
     pub(super) async fn start(source: &Source, loaded: Loaded) -> Result<Self, StartError> {
-        let Loaded { config, notes } = loaded;
-        let config = Arc::new(config);
-        let listeners = bind_workers(&config)?;
+        let listeners = bind_workers(&loaded.config)?;
         let address = listeners[0].local_addr()?;
-        let log = open_access_log(&config)?;
-        let stores = SharedStores::new(&config);
+        let log = open_access_log(&loaded.config)?;
+        let stores = SharedStores::new(&loaded.config);
+        let upstreams = Arc::<Upstreams>::default();
+        let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
+        manager.apply(&loaded.config).await;
+        let has_locator = loaded.config.locator.is_some();
+        let Loaded { config, notes } = with_services(loaded, &mut manager, source);
+        let config = Arc::new(config);
+        if has_locator {
+            manager.apply(&config).await;
+        }
         #[cfg(feature = "jwt")]
         let mut jwks = JwksRefresher::default();
         #[cfg(feature = "jwt")]
         jwks.apply(config.jwt.as_ref()).await;
-        let upstreams = Arc::<Upstreams>::default();
-        let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
-        manager.apply(&config).await;
         let metrics = Arc::new(Metrics::default());
         let mut top_readers = top_keys::Readers::default();
         let top_queries: Vec<_> = listeners.iter().map(|_| top_readers.add()).collect();

@@ -67,6 +67,7 @@ pub(crate) fn check(
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
         dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
         registries,
+        locator: None,
         upstreams: upstreams.into_all(),
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
@@ -123,7 +124,7 @@ fn upstreams(
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    upstreams::spring::locator(&raw.discovery, nodes, diagnostics);
+    upstreams::spring::locator(&raw.discovery, has_registry, nodes, diagnostics);
     let sections = UpstreamSections {
         upstreams: &raw.upstreams,
         discovery: &raw.discovery,
@@ -152,6 +153,7 @@ fn routes(
         trusts_proxies: raw.trusted_proxies.is_some(),
         ignores_trailing_slash,
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
+        has_locator: raw.discovery.has_locator(nodes),
         upstreams,
         nodes,
         switches,

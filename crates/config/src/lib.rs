@@ -19,6 +19,7 @@ mod filters;
 mod generated;
 mod key_resolvers;
 mod load;
+mod locator;
 mod migrate;
 mod model;
 mod predicates;
@@ -38,7 +39,8 @@ mod yaml;
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
-pub use crate::load::{Loaded, load, load_for, parse};
+pub use crate::load::{Loaded, load, load_for, load_with_services, parse};
+pub use crate::locator::Locator;
 pub use crate::migrate::{Migrated, migrate, migrate_file};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};

@@ -1,12 +1,13 @@
 //! The steps from text to [`Config`](crate::Config).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
+use crate::locator::{self, Locator};
 use crate::model::Config;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
@@ -44,12 +45,30 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
 pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError> {
-    let env = |name: &str| match profiles {
-        Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
-        _ => std::env::var(name).ok(),
-    };
+    let env = environment(profiles);
     let text = SourceText::new(files::read(path, &env)?);
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+}
+
+/// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
+/// The file is not read again. `profiles` are those of [`load_for`].
+///
+/// # Errors
+/// The routes cannot be used together with those of the file.
+pub fn load_with_services(
+    locator: &Locator,
+    services: &BTreeSet<String>,
+    profiles: Option<&str>,
+) -> Result<Loaded, Report> {
+    parse_with_services(locator.text(), services, &environment(profiles), &mut |_| {}).map(|(loaded, _)| loaded)
+}
+
+/// Returns the environment, with `profiles` in place of its own.
+fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
+    move |name: &str| match profiles {
+        Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
+        _ => std::env::var(name).ok(),
+    }
 }
 
 /// Checks `text`, named `file_name` in diagnostics. Placeholders, profiles and overrides come from `env`.
@@ -87,6 +106,15 @@ pub(crate) fn parse_text(
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
+    parse_with_services(text, &BTreeSet::new(), env, inspect)
+}
+
+fn parse_with_services(
+    text: SourceText,
+    services: &BTreeSet<String>,
+    env: &dyn Fn(&str) -> Option<String>,
+    inspect: &mut dyn FnMut(Unresolved<'_>),
+) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
     let Parsed { documents, mut places, problems } = yaml::parse(&text.whole);
     diagnostics.add_yaml_errors(problems);
@@ -103,13 +131,15 @@ pub(crate) fn parse_text(
     inspect(Unresolved { root: &root, properties: &properties });
     resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
     let names = KnownNames::new(predicates::names().collect(), filters::names());
+    let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
     let nodes = Nodes::new(&root);
     let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash };
-    let config = check::check(&raw, &origin, env, &mut diagnostics);
+    let mut config = check::check(&raw, &origin, env, &mut diagnostics);
+    config.locator = has_locator.then(|| Locator::new(&text));
     let failed = diagnostics.has_errors();
     let ineffective = diagnostics.ineffective();
     let notes = diagnostics.finish(text, &places);

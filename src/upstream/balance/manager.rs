@@ -2,7 +2,7 @@
 //! configuration.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::upstream::balance::follower::UpstreamFollower;
 use crate::upstream::balance::health::{self, ProbeConnections};
 use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::{Upstream, Upstreams};
-use crate::upstream::discovery::{Registries, Subscriptions};
+use crate::upstream::discovery::{NamesSubscription, Registries, Subscriptions};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, Target};
 
@@ -31,6 +31,9 @@ pub struct UpstreamManager {
     upstreams: Arc<Upstreams>,
     running: BTreeMap<Arc<str>, ManagedUpstream>,
     registries: Registries,
+    /// Names of services, for `discovery.locator`.
+    names: Option<NamesSubscription>,
+    services: BTreeSet<String>,
     settings: Rc<RefCell<PoolSettings>>,
 }
 
@@ -54,7 +57,14 @@ impl UpstreamManager {
     /// Creates a manager without upstreams.
     #[must_use]
     pub fn new(upstreams: Arc<Upstreams>) -> Self {
-        Self { upstreams, running: BTreeMap::new(), registries: Registries::default(), settings: Rc::default() }
+        Self {
+            upstreams,
+            running: BTreeMap::new(),
+            registries: Registries::default(),
+            names: None,
+            services: BTreeSet::new(),
+            settings: Rc::default(),
+        }
     }
 
     /// Applies `config`: starts, keeps or stops the tasks of its upstreams on the current set of local tasks. Endpoints
@@ -71,6 +81,10 @@ impl UpstreamManager {
         if !has_same_registries {
             self.registries = Registries::new(&config.registries);
             self.upstreams.set_registries(self.registries.statuses());
+        }
+        let has_new_names = config.locator.is_some() && (self.names.is_none() || !has_same_registries);
+        if has_new_names || config.locator.is_none() {
+            self.names = has_new_names.then(|| self.registries.follow_names());
         }
         let mut first_lookups = Vec::new();
         for wanted in &config.upstreams {
@@ -98,8 +112,28 @@ impl UpstreamManager {
             for first_lookup in first_lookups {
                 let _ = first_lookup.await;
             }
+            if let Some(names) = self.names.as_ref().filter(|_| has_new_names && self.services.is_empty()) {
+                names.changed().await;
+            }
         };
         let _ = timeout(FIRST_LOOKUP_TIMEOUT, all).await;
+    }
+
+    /// Waits until the names of the services in the registries have changed. Without `discovery.locator` it waits for
+    /// ever.
+    pub async fn services_changed(&self) {
+        match &self.names {
+            Some(names) => names.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the names of the services in the registries: the last known ones until a registry has answered.
+    pub fn services(&mut self) -> &BTreeSet<String> {
+        if let Some(names) = self.names.as_ref().and_then(NamesSubscription::all) {
+            self.services = names;
+        }
+        &self.services
     }
 
     /// Returns the connection settings for health checks: those of the first route to the upstream.

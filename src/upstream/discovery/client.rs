@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -16,6 +16,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
@@ -29,7 +30,11 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Time within which a request on a kept connection fails if the server had closed it before.
 const IDLE_CLOSE: Duration = Duration::from_millis(500);
 /// Most connections that are kept idle.
-const MAX_IDLE: usize = 16;
+const MAX_IDLE: usize = 256;
+/// Size from which a body counts as large, in bytes.
+const LARGE: usize = 64 << 10;
+/// Most large bodies that are read at a time: a thousand services may be watched.
+const MAX_LARGE: usize = 4;
 
 /// Error of a request.
 #[derive(Debug, Error)]
@@ -79,6 +84,7 @@ pub(super) struct HttpClient {
     tls: Tls,
     authorization: Option<HeaderValue>,
     idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
+    large: Semaphore,
 }
 
 impl<'c> Call<'c> {
@@ -119,7 +125,13 @@ impl HttpClient {
             value.set_sensitive(true);
             Some(value)
         });
-        Self { server: server.clone(), tls: tls.clone(), authorization, idle: RefCell::default() }
+        Self {
+            server: server.clone(),
+            tls: tls.clone(),
+            authorization,
+            idle: RefCell::default(),
+            large: Semaphore::new(MAX_LARGE),
+        }
     }
 
     /// Sends `call` and returns the whole response, whatever its status is. Redirects are not followed: only the
@@ -160,18 +172,23 @@ impl HttpClient {
     /// Reads a response, and keeps the connection.
     async fn read(&self, sender: SendRequest<Full<Bytes>>, response: Response<Incoming>) -> Result<Reply, ClientError> {
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-        let body =
-            body.map_err(
-                |error| {
-                    if error.is::<LengthLimitError>() { ClientError::TooLong } else { ClientError::Body(error) }
-                },
-            )?;
+        let mut body = Limited::new(response.into_body(), MAX_BYTES);
+        let mut bytes = BytesMut::new();
+        let mut slot = None;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                if error.is::<LengthLimitError>() { ClientError::TooLong } else { ClientError::Body(error) }
+            })?;
+            bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+            if bytes.len() > LARGE && slot.is_none() {
+                slot = self.large.acquire().await.ok();
+            }
+        }
         let mut idle = self.idle.borrow_mut();
         if !sender.is_closed() && idle.len() < MAX_IDLE {
             idle.push(sender);
         }
-        Ok(Reply { status, headers, body: body.to_bytes() })
+        Ok(Reply { status, headers, body: bytes.freeze() })
     }
 
     fn request(&self, call: &Call<'_>) -> Result<Request<Full<Bytes>>, http::Error> {

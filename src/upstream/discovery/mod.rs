@@ -16,6 +16,7 @@ mod eureka;
 mod fixtures;
 mod instance;
 mod nacos;
+mod names;
 mod registries;
 mod service;
 mod status;
@@ -26,10 +27,12 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::instance::Instance;
+pub use self::names::NamesSubscription;
 pub use self::registries::Registries;
 pub use self::service::{Follower, Subscriptions};
 pub use self::status::RegistryStatus;
 
+use self::names::NamesSink;
 use self::service::Sink;
 
 /// Service registry.
@@ -40,4 +43,7 @@ trait Registry: fmt::Debug {
     /// Watches the service `name` until the returned value is dropped, on the current set of local tasks. Each list of
     /// its instances goes to `sink`.
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any>;
+
+    /// Watches the names of all services until the returned value is dropped.
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any>;
 }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::upstream::discovery::consul::ConsulRegistry;
 use crate::upstream::discovery::eureka::EurekaRegistry;
 use crate::upstream::discovery::nacos::NacosRegistry;
+use crate::upstream::discovery::names::{Names, NamesSink, NamesSubscription};
 use crate::upstream::discovery::service::{Service, Sink};
 use crate::upstream::discovery::{Follower, Registry, RegistryStatus, Subscriptions};
 
@@ -42,6 +43,14 @@ impl Registries {
     #[must_use]
     pub fn statuses(&self) -> Vec<Arc<RegistryStatus>> {
         self.registries.iter().map(|registry| Arc::clone(registry.status())).collect()
+    }
+
+    /// Watches the names of all services, on the current set of local tasks.
+    #[must_use]
+    pub fn follow_names(&self) -> NamesSubscription {
+        let names = Names::new(self.registries.len());
+        let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch_names(NamesSink::new(&names, at));
+        NamesSubscription { _watches: self.registries.iter().enumerate().map(watch).collect(), names }
     }
 
     /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes after

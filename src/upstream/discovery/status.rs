@@ -11,6 +11,9 @@ use tokio::time::Instant;
 /// Least time between two log lines about failures of one registry: each of a thousand services may fail.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// Longest text of an error, in characters: it may quote the response.
+const MAX_ERROR: usize = 300;
+
 /// State of the connection to a registry.
 #[derive(Debug)]
 pub struct RegistryStatus {
@@ -96,7 +99,8 @@ impl RegistryStatus {
     }
 }
 
-/// Returns an error and its sources on one line.
+/// Returns an error and its sources on one line, at most [`MAX_ERROR`] characters.
 fn chain(error: &(dyn Error + 'static)) -> String {
-    std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let parts: Vec<_> = std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
+    parts.join(": ").chars().take(MAX_ERROR).collect()
 }

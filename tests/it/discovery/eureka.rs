@@ -128,3 +128,35 @@ fn the_first_registry_that_knows_a_name_decides() {
     eureka.cancel("orders", "a");
     becomes(&gateway, "/orders/x", &[("b", 2)]);
 }
+
+#[test]
+fn a_thousand_services_change_a_thousand_times_a_second() {
+    const SERVICES: usize = 1000;
+    let (a, b) = (named("a"), named("b"));
+    let eureka = EurekaServer::start();
+    let names: Vec<String> = (0..SERVICES).map(|number| format!("s{number}")).collect();
+    let register = |name: &str, server: &Upstream| eureka.register(name, name, server.address, Value::Null);
+    names.iter().for_each(|name| register(name, &a));
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let gateway = gateway(&settings(&eureka.url(), ""), &all);
+    let up = || gateway.metric("tollgate_upstream_endpoints{", &["state=\"up\""]);
+    eventually("all are known", || up() == SERVICES as f64);
+    let began = Instant::now();
+    for round in 0..5 {
+        let server = if round % 2 == 0 { &b } else { &a };
+        for (number, name) in names.iter().enumerate() {
+            register(name, server);
+            if number % 100 == 0 {
+                let due = Duration::from_millis((round * SERVICES + number) as u64);
+                std::thread::sleep(due.saturating_sub(began.elapsed()));
+            }
+        }
+    }
+    println!("{} changes in {:?}", 5 * SERVICES, began.elapsed());
+    for name in names.iter().step_by(20) {
+        becomes(&gateway, &format!("/{name}/x"), &[("b", 2)]);
+    }
+    println!("all arrived after {:?}", began.elapsed());
+    assert_eq!(up(), SERVICES as f64);
+    assert!(gateway.resident() < 200 << 20, "{} bytes", gateway.resident());
+}

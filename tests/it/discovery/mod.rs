@@ -2,8 +2,10 @@
 
 mod consul;
 mod eureka;
+mod locator;
 mod nacos;
 mod second_clients;
+mod simple;
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -74,6 +74,8 @@ pub struct Config {
     pub dns: Dns,
     /// Registries of services, in the order in which a name is looked up.
     pub registries: Vec<Registry>,
+    /// Routes of the services that the registries know; `None` if they get none.
+    pub locator: Option<crate::locator::Locator>,
     /// Upstreams of `lb://` targets.
     pub upstreams: Vec<Arc<Upstream>>,
     /// True to answer 404 instead of 503 if no endpoint is healthy.

@@ -29,6 +29,8 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) ignores_trailing_slash: bool,
     /// `fail-on-route-definition-error`.
     pub(crate) fails_on_errors: bool,
+    /// True if registries add routes.
+    pub(crate) has_locator: bool,
     pub(crate) upstreams: &'r Named,
     pub(crate) nodes: &'r Nodes<'r>,
     pub(crate) switches: &'r Switches,
@@ -46,7 +48,7 @@ pub(crate) fn check(
     let context =
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);
-    if sections.routes.is_empty() && !diagnostics.has_errors() {
+    if sections.routes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
         diagnostics
             .warn(Span::ROOT, "no routes: every request gets 404")
             .help("the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
+use crate::source::instances;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
 
@@ -67,6 +68,11 @@ pub(crate) fn overlay(
             taken.literal.insert(place);
             taken.variables.push(variable);
         }
+    }
+    if diagnostics.is_spring {
+        let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
+        let added = instances::add(root, &mut given, places);
+        taken.literal.extend(added);
     }
     if !taken.variables.is_empty() {
         taken.variables.sort_unstable();

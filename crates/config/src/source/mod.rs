@@ -4,5 +4,6 @@ pub(crate) mod documents;
 pub(crate) mod dotted;
 pub(crate) mod environment;
 pub(crate) mod files;
+mod instances;
 pub(crate) mod placeholder;
 pub(crate) mod profiles;

@@ -35,7 +35,7 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
-            diagnostics.note(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
+            diagnostics.note(node.span.key(), format!("`{name}` is a registry that is not supported")).help(
                 "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Kubernetes answers DNS itself",
             );

@@ -6,22 +6,25 @@
 mod read;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::read::ReadError;
+use crate::upstream::discovery::Registry;
 use crate::upstream::discovery::client::{Call, ClientError, HttpClient};
+use crate::upstream::discovery::names::NamesSink;
 use crate::upstream::discovery::service::Sink;
 use crate::upstream::discovery::status::RegistryStatus;
 use crate::upstream::discovery::task::{Watch, retry_after};
-use crate::upstream::discovery::{Instance, Registry};
 use tollgate_config::Consul;
 
 const INDEX: HeaderName = HeaderName::from_static("x-consul-index");
@@ -31,6 +34,8 @@ const TOKEN: HeaderName = HeaderName::from_static("x-consul-token");
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Least time between two queries of a service, however often it changes.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The same for the names of all services.
+const NAMES_INTERVAL: Duration = Duration::from_secs(1);
 /// The same if a response has no index, and so the next query does not block.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -51,9 +56,11 @@ enum QueryError {
     Read(#[from] ReadError),
 }
 
-/// Queries of one service.
+/// Blocking query.
 struct Query {
-    settings: Rc<Consul>,
+    wait: Duration,
+    /// Least time between two queries.
+    interval: Duration,
     client: Rc<HttpClient>,
     /// Path and query, without index.
     target: String,
@@ -77,25 +84,41 @@ impl Registry for ConsulRegistry {
     }
 
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
-        let query = Query::new(&self.settings, &self.client, name);
-        Box::new(Watch::start(follow(query, name.to_owned(), Arc::clone(&self.status), sink)))
+        let query = Query::instances(&self.settings, &self.client, name);
+        let (zone_key, status) = (self.settings.zone_key.clone(), Arc::clone(&self.status));
+        let read = move |body: &[u8]| read::instances(body, &zone_key);
+        let publish = move |instances| sink.publish(instances);
+        Box::new(Watch::start(follow(query, name.to_owned(), status, read, publish)))
+    }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        let query = Query::names(&self.settings, &self.client);
+        let publish = move |names: BTreeSet<String>| sink.publish(names);
+        Box::new(Watch::start(follow(query, "services".to_owned(), Arc::clone(&self.status), read::names, publish)))
     }
 }
 
-/// Publishes the instances of a service whenever they change.
-async fn follow(query: Query, name: String, status: Arc<RegistryStatus>, sink: Sink) {
+/// Publishes the answer to a query whenever it changes.
+async fn follow<T>(
+    query: Query,
+    name: String,
+    status: Arc<RegistryStatus>,
+    read: impl Fn(&[u8]) -> Result<T, ReadError>,
+    publish: impl Fn(T),
+) {
     let mut index = 0;
     let mut failures = 0;
     loop {
         let began = Instant::now();
-        match query.send(index).await {
-            Ok((next, instances)) => {
+        let answer = query.send(index).await;
+        match answer.and_then(|(next, body)| Ok((next, read(&body)?))) {
+            Ok((next, answer)) => {
                 status.succeed();
                 failures = 0;
                 // Equal indexes prove nothing: the data may have been lost and written again.
-                sink.publish(instances);
+                publish(answer);
                 index = if next < index { 0 } else { next };
-                sleep_until(began + if next == 0 { POLL_INTERVAL } else { MIN_INTERVAL }).await;
+                sleep_until(began + if next == 0 { POLL_INTERVAL } else { query.interval }).await;
             }
             Err(error) => {
                 status.fail(&name, &error);
@@ -108,7 +131,8 @@ async fn follow(query: Query, name: String, status: Arc<RegistryStatus>, sink: S
 }
 
 impl Query {
-    fn new(settings: &Rc<Consul>, client: &Rc<HttpClient>, name: &str) -> Self {
+    /// Returns the query for the instances of the service `name`.
+    fn instances(settings: &Consul, client: &Rc<HttpClient>, name: &str) -> Self {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let wait = settings.wait.as_millis();
         let mut target = format!("/v1/health/service/{}?wait={wait}ms", encoded(name));
@@ -122,23 +146,36 @@ impl Query {
         if let Some(datacenter) = settings.datacenters.get(name).or(settings.datacenter.as_ref()) {
             let _ = write!(target, "&dc={}", encoded(datacenter));
         }
-        let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
-        let headers = token.map(|token| (TOKEN, token)).into_iter().collect();
-        Self { settings: Rc::clone(settings), client: Rc::clone(client), target, headers }
+        Self::new(settings, client, target, MIN_INTERVAL)
     }
 
-    /// Returns the index and the instances, as soon as they differ from those of `index`.
-    async fn send(&self, index: u64) -> Result<(u64, Vec<Instance>), QueryError> {
+    /// Returns the query for the names of all services.
+    fn names(settings: &Consul, client: &Rc<HttpClient>) -> Self {
+        let mut target = format!("/v1/catalog/services?wait={}ms", settings.wait.as_millis());
+        if let Some(datacenter) = &settings.datacenter {
+            let _ = write!(target, "&dc={}", utf8_percent_encode(datacenter, NON_ALPHANUMERIC));
+        }
+        Self::new(settings, client, target, NAMES_INTERVAL)
+    }
+
+    fn new(settings: &Consul, client: &Rc<HttpClient>, target: String, interval: Duration) -> Self {
+        let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
+        let headers = token.map(|token| (TOKEN, token)).into_iter().collect();
+        Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers }
+    }
+
+    /// Returns the index and the body, as soon as they differ from those of `index`.
+    async fn send(&self, index: u64) -> Result<(u64, Bytes), QueryError> {
         let (target, held) = match index {
             0 => (self.target.clone(), Duration::ZERO),
             // Consul adds up to a sixteenth.
-            index => (format!("{}&index={index}", self.target), self.settings.wait * 17 / 16),
+            index => (format!("{}&index={index}", self.target), self.wait * 17 / 16),
         };
         let call = Call::get(&target, TIMEOUT + held).headers(&self.headers);
         // An index is worth nothing to a server that may have been restarted.
         let call = if index == 0 { call } else { call.once() };
         let reply = self.client.send(&call).await?;
         let index = reply.headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or(0);
-        Ok((index, read::instances(&reply.ok()?, &self.settings.zone_key)?))
+        Ok((index, reply.ok()?))
     }
 }

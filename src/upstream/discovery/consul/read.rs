@@ -1,6 +1,6 @@
 //! Responses of Consul's `/v1/health/service/NAME`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::upstream::discovery::instance::{Instance, Unusable};
 /// Error of a response.
 #[derive(Debug, Error)]
 pub(super) enum ReadError {
-    #[error("it is not a list in JSON")]
+    #[error("it is not a list or map in JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no usable instance among {0}")]
     NoneUsable(usize, #[source] Unusable),
@@ -88,6 +88,15 @@ pub(super) fn instances(body: &[u8], zone_key: &str) -> Result<Vec<Instance>, Re
         }
         None => Ok(found),
     }
+}
+
+/// Returns the names of a response of `/v1/catalog/services`, without Consul itself.
+///
+/// # Errors
+/// The body is not a map.
+pub(super) fn names(body: &[u8]) -> Result<BTreeSet<String>, ReadError> {
+    let services: BTreeMap<String, Value> = serde_json::from_slice(body)?;
+    Ok(services.into_keys().filter(|name| name != "consul").collect())
 }
 
 /// Returns the instance of an entry; `None` if it is critical.

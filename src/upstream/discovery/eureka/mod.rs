@@ -20,6 +20,7 @@ use self::read::{Applications, ReadError};
 use self::table::Table;
 use crate::upstream::discovery::Registry;
 use crate::upstream::discovery::client::{Call, ClientError, HttpClient};
+use crate::upstream::discovery::names::NamesSink;
 use crate::upstream::discovery::service::Sink;
 use crate::upstream::discovery::status::RegistryStatus;
 use crate::upstream::discovery::task::{Watch, retry_after};
@@ -45,6 +46,7 @@ struct Shared {
     fetched: Cell<Option<Instant>>,
     table: RefCell<Table>,
     users: RefCell<Vec<(u64, String, Sink)>>,
+    name_users: RefCell<Vec<(u64, NamesSink)>>,
     last_user: Cell<u64>,
     status: Arc<RegistryStatus>,
 }
@@ -76,6 +78,7 @@ impl EurekaRegistry {
             fetched: Cell::new(None),
             table: RefCell::default(),
             users: RefCell::default(),
+            name_users: RefCell::default(),
             last_user: Cell::new(0),
             status: Arc::new(RegistryStatus::new("eureka", servers.join(","))),
         });
@@ -94,9 +97,18 @@ impl Registry for EurekaRegistry {
         if shared.fetched.get().is_some() {
             sink.publish(shared.table.borrow().instances(name, shared.settings.only_up));
         }
-        let number = shared.last_user.get() + 1;
-        shared.last_user.set(number);
+        let number = shared.next_user();
         shared.users.borrow_mut().push((number, name.to_owned(), sink));
+        Box::new(User { shared: Rc::downgrade(shared), number })
+    }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        let shared = &self.shared;
+        if shared.fetched.get().is_some() {
+            sink.publish(shared.table.borrow().names());
+        }
+        let number = shared.next_user();
+        shared.name_users.borrow_mut().push((number, sink));
         Box::new(User { shared: Rc::downgrade(shared), number })
     }
 }
@@ -116,6 +128,11 @@ async fn fetch_repeatedly(shared: Rc<Shared>) {
 }
 
 impl Shared {
+    fn next_user(&self) -> u64 {
+        self.last_user.set(self.last_user.get() + 1);
+        self.last_user.get()
+    }
+
     /// Fetches from the current server, or from the next one that answers. Returns false if none does.
     async fn fetch_from_any(&self) -> bool {
         for _ in 0..self.clients.len() {
@@ -165,6 +182,9 @@ impl Shared {
     }
 
     fn publish(&self, has_changed: bool) {
+        for (_, sink) in self.name_users.borrow().iter() {
+            sink.publish(self.table.borrow().names());
+        }
         // A follower may not come back here, but the list of users must not be borrowed while it runs.
         let users = self.users.borrow().clone();
         for (_, name, sink) in users {
@@ -181,6 +201,7 @@ impl Drop for User {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.users.borrow_mut().retain(|(number, ..)| *number != self.number);
+            shared.name_users.borrow_mut().retain(|(number, _)| *number != self.number);
         }
     }
 }

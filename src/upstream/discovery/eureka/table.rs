@@ -74,6 +74,12 @@ impl Table {
         })
     }
 
+    /// Returns the names of the applications that have an instance with the status `UP`.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let up = self.entries.values().filter(|entry| entry.status == "UP" && entry.instance.is_ok());
+        up.map(|entry| entry.application.clone()).collect()
+    }
+
     /// Returns the usable instances of the service `name`.
     pub(super) fn instances(&self, name: &str, only_up: bool) -> Vec<Instance> {
         let keys = self.by_name.get(&name.to_uppercase()).into_iter().flatten();

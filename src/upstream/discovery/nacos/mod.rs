@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use self::read::ReadError;
 use crate::upstream::discovery::client::{Call, ClientError, HttpClient, Reply};
+use crate::upstream::discovery::names::NamesSink;
 use crate::upstream::discovery::service::Sink;
 use crate::upstream::discovery::status::RegistryStatus;
 use crate::upstream::discovery::task::{Watch, retry_after};
@@ -29,6 +30,10 @@ use tollgate_config::Nacos;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Names of services in one response.
+const PAGE: usize = 500;
+/// Most responses with names of services.
+const MAX_PAGES: usize = 20;
 /// Most requests at a time.
 const MAX_REQUESTS: usize = 16;
 
@@ -106,6 +111,10 @@ impl Registry for NacosRegistry {
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
         Box::new(Watch::start(follow(Rc::clone(&self.0), name.to_owned(), sink)))
     }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        Box::new(Watch::start(follow_names(Rc::clone(&self.0), sink)))
+    }
 }
 
 async fn follow(nacos: Rc<Shared>, name: String, sink: Sink) {
@@ -129,7 +138,69 @@ async fn follow(nacos: Rc<Shared>, name: String, sink: Sink) {
     }
 }
 
+/// Publishes the names of all services at the interval of lookups.
+async fn follow_names(nacos: Rc<Shared>, sink: NamesSink) {
+    let mut failures = 0;
+    loop {
+        let pause = match nacos.names().await {
+            Ok(names) => {
+                nacos.status.succeed();
+                sink.publish(names);
+                failures = 0;
+                nacos.settings.interval
+            }
+            Err(error) => {
+                nacos.status.fail("services", &error);
+                failures += 1;
+                retry_after(failures - 1).min(nacos.settings.interval)
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
 impl Shared {
+    /// Returns the names of all services of the group.
+    async fn names(&self) -> Result<Vec<String>, LookupError> {
+        let client = &self.clients[self.current.get()];
+        let mut names = Vec::new();
+        for page in 1..=MAX_PAGES {
+            let reply = self.names_of(client, page).await?;
+            let (count, mut found) = read::names(&reply.ok()?)?;
+            let is_last = found.is_empty();
+            names.append(&mut found);
+            if is_last || names.len() >= count {
+                break;
+            }
+        }
+        Ok(names)
+    }
+
+    async fn names_of(&self, client: &HttpClient, page: usize) -> Result<Reply, LookupError> {
+        let Nacos { namespace, group, .. } = &self.settings;
+        let token = self.token(client).await?;
+        let token = token.as_ref().map_or("", |token| token.text.0.as_str());
+        let (page, size) = (page.to_string(), PAGE.to_string());
+        let parameters = |group_key| {
+            form(&[
+                ("pageNo", page.as_str()),
+                ("pageSize", size.as_str()),
+                (group_key, group.as_str()),
+                ("namespaceId", namespace.as_str()),
+                ("accessToken", token),
+            ])
+        };
+        if self.version.get() != Version::V1 {
+            let target = format!("/v3/admin/ns/service/list?{}", parameters("groupNameParam"));
+            let reply = client.send(&Call::get(&target, TIMEOUT)).await?;
+            if reply.status != StatusCode::NOT_FOUND {
+                return Ok(reply);
+            }
+        }
+        let target = format!("/v1/ns/service/list?{}", parameters("groupName"));
+        Ok(client.send(&Call::get(&target, TIMEOUT)).await?)
+    }
+
     async fn look_up(&self, name: &str) -> Result<Vec<Instance>, LookupError> {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await.ok();

@@ -87,6 +87,21 @@ pub(super) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
     }
 }
 
+/// Returns the number of services, and the names of one page of them.
+///
+/// # Errors
+/// The body has no list of names.
+pub(super) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
+    let root: Value = serde_json::from_slice(body)?;
+    let data = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
+    let list =
+        [data.get("doms"), data.get("services"), data.get("pageItems")].into_iter().flatten().find_map(Value::as_array);
+    let name = |item: &Value| item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned);
+    let names: Vec<String> = list.ok_or(ReadError::Shape)?.iter().filter_map(name).collect();
+    let count = ["count", "totalCount"].iter().find_map(|key| data.get(key)?.as_u64());
+    Ok((count.and_then(|count| usize::try_from(count).ok()).unwrap_or(names.len()), names))
+}
+
 /// Returns the instance of an entry; `None` if it shall get no requests.
 fn instance(host: Host) -> Result<Option<Instance>, Unusable> {
     if !host.healthy || !host.enabled || host.weight <= 0.0 {

@@ -144,6 +144,9 @@ fn answer(shared: &Shared<Naming>, request: &Request) -> Response {
             _ => Response::json(&json!({"accessToken": token, "tokenTtl": 18_000, "globalAdmin": true})),
         };
     }
+    if path == if is_v3 { "/nacos/v3/admin/ns/service/list" } else { "/nacos/v1/ns/service/list" } {
+        return names(shared, request, is_v3);
+    }
     let base = if is_v3 { "/nacos/v3/client/ns/instance" } else { "/nacos/v1/ns/instance" };
     let Some(rest) = path.strip_prefix(base) else { return Response::text(404, "No endpoint") };
     if login.is_some() && request.parameter("accessToken") != Some(&token) {
@@ -166,6 +169,23 @@ fn answer(shared: &Shared<Naming>, request: &Request) -> Response {
         }
         _ => Response::text(404, "No endpoint"),
     }
+}
+
+/// Answers with one page of the names of services.
+fn names(shared: &Shared<Naming>, request: &Request, is_v3: bool) -> Response {
+    let number = |name: &str| request.parameter(name).and_then(|text| text.parse().ok()).unwrap_or(1_usize);
+    let mut names: Vec<String> = shared.lock().state.instances.iter().map(|one| one.service.clone()).collect();
+    names.sort();
+    names.dedup();
+    let (count, size) = (names.len(), number("pageSize"));
+    let page: Vec<_> = names.into_iter().skip((number("pageNo") - 1) * size).take(size).collect();
+    Response::json(&if is_v3 {
+        let items: Vec<_> =
+            page.iter().map(|name| json!({"name": name, "groupName": "DEFAULT_GROUP", "ipCount": 1})).collect();
+        json!({"code": 0, "message": "success", "data": {"totalCount": count, "pageNumber": 1, "pagesAvailable": 1, "pageItems": items}})
+    } else {
+        json!({"count": count, "doms": page})
+    })
 }
 
 fn list(shared: &Shared<Naming>, request: &Request, is_v3: bool) -> Response {

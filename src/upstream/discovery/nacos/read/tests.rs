@@ -72,6 +72,6 @@ proptest! {
         for instance in read(&body).unwrap_or_default() {
             prop_assert!(instance.address.port > 0 && instance.weight > 0);
         }
-        let _ = token(body.to_string().as_bytes());
+        let _ = (token(body.to_string().as_bytes()), names(body.to_string().as_bytes()));
     }
 }

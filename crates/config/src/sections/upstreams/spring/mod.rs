@@ -20,7 +20,7 @@ use crate::sections::upstreams::discovered::Discovered;
 use crate::sections::upstreams::ejection;
 use crate::sections::upstreams::spring::instances::instance;
 use crate::sections::upstreams::{EndpointSource, Upstream};
-use crate::yaml::NodeKind;
+use crate::yaml::{Node, NodeKind};
 
 /// Requests without a healthy endpoint.
 #[derive(Debug, Default, Deserialize)]
@@ -64,7 +64,7 @@ pub(crate) struct RawSpringHealth {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDiscovery {
-    /// Routes from a registry: not supported.
+    /// Routes from a registry, read by [`crate::locator`].
     #[cfg_attr(test, schemars(skip))]
     locator: Option<NodeRef>,
     /// Spring Cloud Commons' switch.
@@ -102,15 +102,27 @@ pub(crate) struct RawInstance {
     service_id: Option<NodeRef>,
 }
 
-/// Reports `discovery.locator` unless it is disabled.
-pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
+impl RawDiscovery {
+    /// Returns true if registries add routes.
+    pub(crate) fn has_locator(&self, nodes: &Nodes<'_>) -> bool {
+        let node = self.locator.and_then(|node| nodes.get(node));
+        let enabled = node.and_then(|node| node.step("enabled"));
+        enabled.and_then(Node::scalar).is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+}
+
+/// Reports `discovery.locator` without a registry, or if it is disabled.
+pub(crate) fn locator(discovery: &RawDiscovery, has_registry: bool, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
     let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
     let NodeKind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
+    if has_registry && enabled.is_some() {
+        return;
+    }
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
-            .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
-            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
+            .error(enabled.span, "`discovery.locator` needs a registry, which the file does not name")
+            .help("add `eureka.client.service-url`, `spring.cloud.consul.host` or `spring.cloud.nacos.discovery.server-addr`"),
         None => diagnostics.note(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }

@@ -1,0 +1,77 @@
+//! Names of the services that registries know, for `discovery.locator`.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+/// Most names of one registry.
+const MAX_NAMES: usize = 10_000;
+
+/// Names of the services that registries know.
+#[derive(Debug)]
+pub(super) struct Names {
+    lists: RefCell<Vec<Option<BTreeSet<String>>>>,
+    changed: Notify,
+}
+
+/// Receiver of the names that one registry knows.
+#[derive(Clone, Debug)]
+pub(super) struct NamesSink {
+    names: Rc<Names>,
+    registry: usize,
+}
+
+/// Watches of the names of services. They end when this is dropped.
+pub struct NamesSubscription {
+    pub(super) names: Rc<Names>,
+    pub(super) _watches: Vec<Box<dyn Any>>,
+}
+
+impl Names {
+    pub(super) fn new(registries: usize) -> Rc<Self> {
+        Rc::new(Self { lists: RefCell::new(vec![None; registries]), changed: Notify::new() })
+    }
+}
+
+impl NamesSink {
+    /// Creates the receiver of the registry at `registry`.
+    pub(super) fn new(names: &Rc<Names>, registry: usize) -> Self {
+        Self { names: Rc::clone(names), registry }
+    }
+
+    /// Publishes all names that the registry knows.
+    pub(super) fn publish(&self, names: impl IntoIterator<Item = String>) {
+        let names = names.into_iter().take(MAX_NAMES).collect();
+        let mut lists = self.names.lists.borrow_mut();
+        if lists[self.registry].as_ref() != Some(&names) {
+            lists[self.registry] = Some(names);
+            self.names.changed.notify_one();
+        }
+    }
+}
+
+impl NamesSubscription {
+    /// Waits until the names have changed.
+    pub async fn changed(&self) {
+        self.names.changed.notified().await;
+    }
+
+    /// Returns all names; `None` before a registry has answered.
+    #[must_use]
+    pub fn all(&self) -> Option<BTreeSet<String>> {
+        let lists = self.names.lists.borrow();
+        let mut answers = lists.iter().flatten().peekable();
+        answers.peek()?;
+        Some(answers.flatten().cloned().collect())
+    }
+}
+
+impl fmt::Debug for NamesSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamesSubscription").field("names", &self.names).finish_non_exhaustive()
+    }
+}

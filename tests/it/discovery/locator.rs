@@ -1,0 +1,78 @@
+//! `discovery.locator`: routes of the services that the registries know.
+
+use tollgate_test_support::registry::{ConsulServer, EurekaServer, NacosServer};
+
+use super::*;
+use crate::support::load::{Load, statuses};
+
+fn status(gateway: &Gateway, path: &str) -> u16 {
+    gateway.get(path).status
+}
+
+#[test]
+fn routes_come_and_go_with_the_services() {
+    let (a, b) = (named("a"), named("b"));
+    let eureka = EurekaServer::start();
+    eureka.register("orders", "a", a.address, Value::Null);
+    let gateway = Gateway::start(&format!(
+        "eureka.client: {{service-url: {{defaultZone: '{}'}}, registry-fetch-interval-seconds: 1}}\nspring.cloud.gateway:\n  \
+         default-filters: ['AddRequestHeader=X-Default,1']\n  discovery.locator: {{enabled: true, lower-case-service-id: true}}\n  \
+         routes: ['own=lb://orders,Path=/own/**']\n",
+        eureka.url()
+    ));
+    assert_eq!(gateway.get("/orders/items/1").text(), "a", "known from the start");
+    let request = a.requests().pop().unwrap();
+    assert_eq!((request.target(), request.header("x-default")), ("/items/1", Some("1")), "the name is removed");
+    assert_eq!(status(&gateway, "/users/x"), 404);
+    let load = Load::start(&[gateway.address], 2, &["/own/x"]);
+    eureka.register("users", "b", b.address, Value::Null);
+    eureka.register("a/../b", "evil", b.address, Value::Null);
+    eventually("the new route is there", || gateway.get("/users/x").text() == "b");
+    assert_eq!(gateway.get("/users").text(), "b");
+    load.more(10);
+    eureka.cancel("users", "b");
+    eventually("the route is gone", || status(&gateway, "/users/x") == 404);
+    load.more(10);
+    let exchanges = load.stop();
+    assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "other routes are untouched");
+    let ids = gateway.admin("/api/routes").text();
+    assert!(ids.contains("ReactiveCompositeDiscoveryClient_orders") && !ids.contains("users"), "{ids}");
+    eureka.fault(Some(Fault::Away));
+    gateway.logged("registry request failed");
+    assert_eq!(gateway.get("/orders/x").text(), "a", "an outage keeps routes");
+}
+
+#[test]
+fn plain_expressions_make_other_routes() {
+    let a = named("a");
+    let consul = ConsulServer::start();
+    consul.register("orders", "a", a.address, Value::Null);
+    let gateway = Gateway::start(&format!(
+        "spring.cloud.consul: {{host: 127.0.0.1, port: {}}}\nspring.cloud.gateway.discovery.locator:\n  enabled: true\n  \
+         url-expression: \"'lb://' + serviceId\"\n  predicates:\n  - {{name: Path, args: {{pattern: \"'/api/'+serviceId+'/**'\"}}}}\n  \
+         filters:\n  - {{name: StripPrefix, args: {{parts: 2}}}}\n",
+        consul.address.port()
+    ));
+    assert_eq!(gateway.get("/api/orders/x").text(), "a");
+    assert_eq!(a.requests().pop().unwrap().target(), "/x");
+    consul.register("users", "u", a.address, Value::Null);
+    eventually("the new route is there", || status(&gateway, "/api/users/x") == 200);
+    consul.deregister("u");
+    eventually("the route is gone", || status(&gateway, "/api/users/x") == 404);
+}
+
+#[test]
+fn services_of_nacos_get_routes() {
+    for nacos in [NacosServer::start(), NacosServer::start_v3()] {
+        let a = named("a");
+        nacos.register(("", "DEFAULT_GROUP", "orders"), a.address, Value::Null);
+        let gateway = Gateway::start(&format!(
+            "spring.cloud.nacos.discovery: {{server-addr: '{}', poll-interval: 100ms}}\n\
+             spring.cloud.gateway.discovery.locator.enabled: true\n",
+            nacos.address
+        ));
+        assert_eq!(gateway.get("/orders/x").text(), "a");
+        nacos.deregister(a.address);
+        eventually("the route is gone", || status(&gateway, "/orders/x") == 404);
+    }
+}
