@@ -9,6 +9,7 @@ mod api;
 mod body;
 mod breakers;
 mod config_state;
+mod expires_in;
 mod guard;
 mod health;
 mod limits;
@@ -47,8 +48,6 @@ pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 
 /// Timeout for a request head, and for an idle connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for the body of a request.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a request head in bytes.

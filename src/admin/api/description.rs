@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::admin::api::Operation;
-use crate::admin::body::ExpiresIn;
+use crate::admin::expires_in::ExpiresIn;
 
 /// Description of one endpoint.
 #[derive(Debug)]
