@@ -6,42 +6,15 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::admin::BODY_TIMEOUT;
 use crate::admin::reply::problem;
 
+/// Timeout for the body of a request.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest body in bytes.
 const MAX_BYTES: usize = 4096;
-
-/// Shortest and longest time of a temporary change.
-const TIMES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
-
-/// Time after which a change ends by itself, with a unit: `90s`, `15m`, `2h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ExpiresIn(pub(super) Duration);
-
-impl ExpiresIn {
-    /// Returns the JSON Schema.
-    pub(super) fn schema() -> Value {
-        json!({"type": "string", "description": "Time with a unit, 1s to 30d", "examples": ["15m"]})
-    }
-}
-
-impl<'de> Deserialize<'de> for ExpiresIn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time = humantime::parse_duration(&text).ok().filter(|time| TIMES.contains(time));
-        time.map(Self).ok_or_else(|| {
-            D::Error::custom(format!(
-                "`expires-in` must be a time of 1s to 30d with a unit, such as `15m`; got `{text}`"
-            ))
-        })
-    }
-}
 
 /// Error of a body.
 #[derive(Debug, Error)]
@@ -71,20 +44,4 @@ pub(super) async fn read<T: DeserializeOwned>(body: Incoming, expected: &'static
     let body = body.map_err(|_| BodyError::Slow)?;
     let body = body.map_err(|error| invalid(error.to_string()))?.to_bytes();
     serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_needs_a_unit_and_has_bounds() {
-        let parse = |text: &str| serde_json::from_value::<ExpiresIn>(json!(text)).ok().map(|ExpiresIn(time)| time);
-        assert_eq!(parse("15m"), Some(Duration::from_secs(900)));
-        assert_eq!(parse("30d"), Some(Duration::from_secs(30 * 24 * 60 * 60)));
-        for text in ["", "0s", "999ms", "60", "31d", "soon", "-1s", "99999999999999999999y"] {
-            assert_eq!(parse(text), None, "{text}");
-        }
-        assert!(serde_json::from_value::<ExpiresIn>(json!(60)).is_err());
-    }
 }

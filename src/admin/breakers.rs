@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState};
 
-use crate::admin::body::{self, ExpiresIn};
+use crate::admin::body;
+use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
 

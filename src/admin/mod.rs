@@ -12,6 +12,7 @@ mod config_state;
 mod connection;
 mod dashboard;
 mod events;
+mod expires_in;
 mod explain;
 mod guard;
 mod health;
@@ -44,9 +45,6 @@ use self::events::AdminBody;
 use self::peer::Peer;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
-
-/// Timeout for the body of a request.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Checks a request, and does the work of its endpoint.
 async fn respond(

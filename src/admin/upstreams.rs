@@ -12,7 +12,8 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::admin::body::{self, ExpiresIn};
+use crate::admin::body;
+use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::upstream::balance::{DrainError, Upstream};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::admin::api::Operation;
-use crate::admin::body::ExpiresIn;
+use crate::admin::expires_in::ExpiresIn;
 
 /// Description of one endpoint.
 #[derive(Debug)]

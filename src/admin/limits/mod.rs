@@ -18,7 +18,7 @@ use self::batch::Batch;
 pub(super) use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
-use crate::admin::BODY_TIMEOUT;
+use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
 use crate::telemetry::key_display;
