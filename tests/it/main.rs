@@ -60,6 +60,7 @@ mod repeated_keys;
 mod reroutes;
 mod resilience;
 mod response_cache;
+mod secrets;
 mod shares;
 mod simulate;
 mod soak;

@@ -1,6 +1,7 @@
 //! Predicates and filters with values masked that may be secrets, for listings over the network.
 
 use crate::de::canonical;
+use crate::diagnostics::is_secret_name;
 use crate::spec::definition::{Arg, Spec};
 
 /// Text in place of a masked value.
@@ -41,7 +42,7 @@ impl Spec {
     pub(crate) fn masked_text(&self) -> String {
         let secrets: Vec<Secret> = self.args.iter().enumerate().map(|(at, arg)| self.secret(at, arg)).collect();
         if secrets.iter().all(|secret| *secret == Secret::Nothing) {
-            return self.text.clone();
+            return mask_urls(&self.text);
         }
         let shown: Vec<String> = self.args.iter().zip(secrets).map(|(arg, secret)| masked(arg, secret)).collect();
         match self.args.iter().any(|arg| arg.name.is_some()) {
@@ -89,9 +90,43 @@ impl Spec {
     }
 }
 
+/// Masks the user information of URLs, and the values of their parameters that may be secrets.
+fn mask_urls(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + "://".len());
+        shown.push_str(before);
+        let end = after.find([' ', ',', '}', ']']).unwrap_or(after.len());
+        let (url, following) = after.split_at(end);
+        let host = url.find(['/', '?', '#']).unwrap_or(url.len());
+        let (authority, target) = url.split_at(host);
+        match authority.rsplit_once('@') {
+            Some((_, host)) => shown.push_str(&format!("{MASK}@{host}")),
+            None => shown.push_str(authority),
+        }
+        match target.split_once('?') {
+            Some((path, query)) => {
+                let parameters: Vec<String> = query.split('&').map(mask_parameter).collect();
+                shown.push_str(&format!("{path}?{}", parameters.join("&")));
+            }
+            None => shown.push_str(target),
+        }
+        rest = following;
+    }
+    shown + rest
+}
+
+fn mask_parameter(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+        _ => parameter.to_owned(),
+    }
+}
+
 fn masked(arg: &Arg, secret: Secret) -> String {
     let value = match (secret, arg.value.split_once(':')) {
-        (Secret::Nothing | Secret::Key, _) => arg.value.clone(),
+        (Secret::Nothing | Secret::Key, _) => mask_urls(&arg.value),
         (Secret::AfterColon, Some((name, _))) => format!("{name}:{MASK}"),
         _ => MASK.to_owned(),
     };
@@ -122,6 +157,7 @@ mod tests {
                   - {name: SetRequestHeader, args: {value: s3cret, name: X-Key}}
                   - AddRequestHeadersIfNotPresent=X-Key:s3cret,X-Other:s3cret
                   - StripPrefix=1
+                  - RedirectTo=302, https://user:s3cret@example.com/a?b=c&token=s3cret
                   - name: RequestRateLimiter
                     args:
                       key-resolver: 'header:x-key'
@@ -134,15 +170,16 @@ mod tests {
         let definition = &config.routes[0].definition;
         assert_eq!(definition.masked_predicates, ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
         assert_eq!(
-            definition.masked_filters[..4],
+            definition.masked_filters[..5],
             [
                 "AddRequestHeader=Authorization, ****",
                 "SetRequestHeader{value=****, name=X-Key}",
                 "AddRequestHeadersIfNotPresent=X-Key:****, X-Other:****",
                 "StripPrefix=1",
+                "RedirectTo=302, https://****@example.com/a?b=c&token=****",
             ]
         );
-        let limiter = &definition.masked_filters[4];
+        let limiter = &definition.masked_filters[5];
         assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
         assert!(!limiter.contains("s3cret") && limiter.contains("replenish-rate=1"), "{limiter}");
         assert!(definition.filters.iter().any(|filter| filter.contains("s3cret")), "`explain` shows them");

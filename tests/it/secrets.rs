@@ -1,0 +1,126 @@
+//! Secrets of a configuration: no page of the admin port, no line of a log and no message of `check` shows one.
+
+use std::process::Command;
+
+use crate::support::client::Connection;
+use crate::support::eventually;
+use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::redis::Redis;
+
+/// Part of every secret below.
+const SECRET: &str = "s3cret";
+
+const MANAGEMENT: &str = "
+log: {level: debug}
+management:
+  tokens: [{name: ops, role: write, token: s3cret-token-0123456789}]
+  hash-secret: s3cret-hash-0123456789
+  hash-keys: true
+  endpoint: {gateway: {access: unrestricted}}
+  endpoints: {web: {exposure: {include: '*'}}}
+  otlp: {tracing: {endpoint: 'http://127.0.0.1:9/v1/traces', headers: {Authorization: Bearer s3cret-otlp, X-A: s3cret-a}}}
+httpclient: {proxy: {host: 127.0.0.1, port: 9, username: gate, password: s3cret-proxy, non-proxy-hosts-pattern: '127.*'}}
+";
+
+const ROUTES: &str = "
+routes:
+  - id: a
+    uri: 'echo:'
+    predicates: [Path=/a, 'Header=X-Key, s3cret.*', {any: ['Query=k, s3cret', 'Cookie=c, s3cret']}]
+    metadata: {token: s3cret-metadata, owner: s3cret-owner}
+    filters:
+      - AddRequestHeader=Authorization, Bearer s3cret-authorization
+      - AddRequestHeadersIfNotPresent=Authorization:Bearer s3cret-b,X-B:s3cret-c
+      - {name: SetRequestHeader, args: {name: X-Api-Key, value: s3cret-d}}
+      - AddResponseHeader=Set-Cookie, sid=s3cret-e
+      - AddRequestParameter=key, s3cret-f
+      - RewriteRequestParameter=key, s3cret-g
+      - RewriteResponseHeader=X-R, s3cret-h, s3cret-i
+      - name: RequestRateLimiter
+        args:
+          key-resolver: 'header:x-key'
+          replenish-rate: 1
+          burst-capacity: 2
+          exempt: [s3cret-exempt]
+          block: [s3cret-block]
+          plan-resolver: {table: {s3cret-plan: gold}}
+          plans: {gold: {replenish-rate: 5}}
+  - {id: b, uri: 'echo:', predicates: [Path=/b], filters: ['RedirectTo=302, https://gate:s3cret-j@example.com/?a=b&token=s3cret-k']}
+";
+
+/// The same secrets, each on a line with an error.
+const BROKEN: [&str; 13] = [
+    "redis: {url: 'redis://gate:s3cret@127.0.0.1:1/x y'}",
+    "redis: {host: a, password: s3cret, prot: 1}",
+    "management: {tokens: [{name: a, role: x, token: s3cret}]}",
+    "management: {hash-secret: s3cret}",
+    "management: {otlp: {tracing: {endpoint: 'http://gate:s3cret@a/', headers: {Bad Name: s3cret}}}}",
+    "httpclient: {proxy: {host: a, port: x, username: gate, password: s3cret}}",
+    "server: {ssl: {key-store: a.jks, key-store-password: s3cret, key-password: s3cret}}",
+    "routes: [{id: a, uri: 'http://gate:s3cret@a', predicates: [Path=/a]}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeader=Authorization Bearer s3cret']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeader=Author ization, Bearer s3cret']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: AddRequestHeader, args: {nam: Authorization, value: s3cret}}]}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeadersIfNotPresent=X-Key:s3cret,X Y:1']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a, 'Header=X-Key, s3cret(']}]",
+];
+
+fn check(file: &std::path::Path) -> (Option<i32>, String) {
+    let output = Command::new(TOLLGATE).arg("check").arg(file).output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).unwrap())
+}
+
+#[test]
+fn no_page_and_no_log_shows_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let access_log = folder.path().join("access.log");
+    let redis = Redis::start();
+    let url = redis.url().replace("redis://", "redis://default:s3cret-url@");
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{url}', timeout: 1s}}\naccess-log: {{output: '{}', format: json}}\n{MANAGEMENT}{ROUTES}",
+        access_log.display()
+    ));
+    for key in ["s3cret-x", "s3cret-exempt", "s3cret-block", "s3cret-plan"] {
+        let headers = [("x-key", key), ("cookie", "c=s3cret"), ("authorization", "Bearer s3cret-client")];
+        gateway.connect().request("GET", "/a", &headers, b"");
+    }
+    eventually("requests are logged", || {
+        std::fs::read_to_string(&access_log).is_ok_and(|log| log.lines().count() == 4)
+    });
+    let document = gateway.admin("/openapi.json").json();
+    let mut pages = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let answers = &methods["get"]["responses"]["200"]["content"];
+        if answers.is_null() || !answers["text/event-stream"].is_null() {
+            continue;
+        }
+        let path = path
+            .replace("{route}", "a")
+            .replace("{id}", "a")
+            .replace("{key}", "s3cret-x")
+            .replace("{", "")
+            .replace("}", "");
+        let text = gateway.admin(&path).text();
+        assert!(!text.contains(SECRET), "{path}: {text}");
+        pages += 1;
+    }
+    assert!(pages >= 25, "{pages}");
+    let change = |method: &str, path: &str, body: &[u8]| {
+        let answer = Connection::open(gateway.admin).request(method, path, &[], body);
+        assert!(!answer.text().contains(SECRET), "{method} {path}: {}", answer.text());
+        answer.status
+    };
+    change("POST", "/api/limits/a", b"{\"keys\": [{\"key\": \"s3cret-x\"}]}");
+    change("DELETE", "/api/limits/a/s3cret-x", b"");
+    assert_eq!(change("POST", "/api/reload", b""), 200);
+    for line in BROKEN {
+        std::fs::write(gateway.config(), format!("{line}\n")).unwrap();
+        assert_eq!(change("POST", "/api/reload", b""), 422, "{line}");
+        let (code, printed) = check(gateway.config());
+        assert!(code == Some(1) && !printed.contains(SECRET), "{line}: {printed}");
+    }
+    assert!(!gateway.log().contains(SECRET), "{}", gateway.log());
+    let log = std::fs::read_to_string(&access_log).unwrap();
+    assert!(!log.contains(SECRET), "{log}");
+}
