@@ -29,7 +29,7 @@ const BODY_BYTES: usize = 2 * 1024 * 1024;
 
 /// Number of bytes that may arrive before the expected response head, or before the next part of the body.
 #[derive(Clone, Debug)]
-pub struct HeadLimit {
+pub(super) struct HeadLimit {
     reads: Reads,
     max: usize,
 }
@@ -51,18 +51,18 @@ struct NoProgress;
 
 impl HeadLimit {
     /// Returns when and how much is read.
-    pub fn read_ahead(&self) -> &ReadAhead {
+    pub(super) fn read_ahead(&self) -> &ReadAhead {
         &self.reads.ahead
     }
 
     /// Applies the limit: a response head is expected. Interim ones before it go to `relay`.
-    pub(in crate::upstream) fn expect_head(&self, relay: Option<InterimRelay>) {
+    pub(super) fn expect_head(&self, relay: Option<InterimRelay>) {
         self.reads.left.store(self.max, Relaxed);
         self.reads.interim.expect(relay);
     }
 
     /// Notes the response head. If `is_tunnel`, bytes without a limit follow it, otherwise a body.
-    pub(in crate::upstream) fn head_received(&self, is_tunnel: bool) {
+    pub(super) fn head_received(&self, is_tunnel: bool) {
         self.reads.interim.end();
         if is_tunnel {
             self.reads.left.store(usize::MAX, Relaxed);
@@ -72,7 +72,7 @@ impl HeadLimit {
     }
 
     /// Applies the limit of a body: the head, or a part of the body, has arrived.
-    pub fn expect_body(&self) {
+    pub(super) fn expect_body(&self) {
         self.reads.left.store(BODY_BYTES, Relaxed);
     }
 }
