@@ -139,6 +139,8 @@ impl RouteBuilder<'_> {
             self.note(route, None, format!("the limiter is not simulated: {text}"));
             return;
         }
+        // Responses are not read.
+        limiter.settings.headers.include = false;
         let mut default_field = None;
         for (limit, name) in limits_mut(limiter).zip(&names) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
