@@ -29,7 +29,6 @@ mod top;
 mod upstreams;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::admin_client::{AdminClient, encoded};
+use crate::cli::admin_connection::TlsFiles;
 use crate::cli::load::{self, Profiles};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};

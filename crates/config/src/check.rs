@@ -9,6 +9,7 @@ use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
 use crate::model::{Config, Cors, Filter, Forwarding, Route};
 use crate::raw::RawConfig;
+use crate::predicates::context::PredicateSections;
 use crate::routes::check::RouteSections;
 use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
@@ -147,11 +148,14 @@ fn routes(
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,
-        base_path: raw.base_path.as_ref(),
-        predicate: &raw.predicate,
-        api_version: raw.api_version.as_ref(),
-        trusts_proxies: raw.trusted_proxies.is_some(),
-        ignores_trailing_slash,
+        predicates: PredicateSections {
+            base_path: raw.base_path.as_ref(),
+            predicate: &raw.predicate,
+            api_version: raw.api_version.as_ref(),
+            trusts_proxies: raw.trusted_proxies.is_some(),
+            ignores_trailing_slash,
+            switches,
+        },
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
         has_locator: raw.discovery.has_locator(nodes),
         upstreams,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::raw::{RawApiVersion, RawVersionUse};
-use crate::routes::check::RouteSections;
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
 use crate::spec::PredicateSpec;
 use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
@@ -28,10 +27,23 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) versions: Arc<ApiVersions>,
 }
 
+/// Sections that all predicates of one file share.
+#[derive(Clone, Copy)]
+pub(crate) struct PredicateSections<'s> {
+    pub(crate) base_path: Option<&'s Spanned<String>>,
+    pub(crate) predicate: &'s RawPredicateSettings,
+    pub(crate) api_version: Option<&'s Spanned<RawApiVersion>>,
+    /// True if there are `trusted-proxies`.
+    pub(crate) trusts_proxies: bool,
+    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
+    pub(crate) ignores_trailing_slash: bool,
+    pub(crate) switches: &'s Switches,
+}
+
 impl<'s> PredicateContext<'s> {
     /// Checks `base-path`, `predicate` and `api-version`.
-    pub(crate) fn check(sections: &RouteSections<'s>, diagnostics: &mut Diagnostics) -> Self {
-        let &RouteSections { base_path, predicate, api_version, .. } = sections;
+    pub(crate) fn check(sections: PredicateSections<'s>, diagnostics: &mut Diagnostics) -> Self {
+        let PredicateSections { base_path, predicate, api_version, .. } = sections;
         let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
-use crate::predicates::context::PredicateContext;
-use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
+use crate::predicates::context::{PredicateContext, PredicateSections};
 use crate::predicates::weights::Groups;
 use crate::routes::list::filter_list;
 use crate::routes::model::Route;
@@ -20,13 +19,7 @@ use crate::yaml::{Node, NodeKind, Span};
 pub(crate) struct RouteSections<'r> {
     pub(crate) routes: &'r [NodeRef],
     pub(crate) default_filters: &'r [NodeRef],
-    pub(crate) base_path: Option<&'r Spanned<String>>,
-    pub(crate) predicate: &'r RawPredicateSettings,
-    pub(crate) api_version: Option<&'r Spanned<RawApiVersion>>,
-    /// True if there are `trusted-proxies`.
-    pub(crate) trusts_proxies: bool,
-    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
-    pub(crate) ignores_trailing_slash: bool,
+    pub(crate) predicates: PredicateSections<'r>,
     /// `fail-on-route-definition-error`.
     pub(crate) fails_on_errors: bool,
     /// True if registries add routes.
@@ -44,7 +37,7 @@ pub(crate) fn check(
 ) -> Vec<Route> {
     let &RouteSections { nodes, switches, upstreams, .. } = sections;
     let defaults = filter_list(sections.default_filters, nodes, filters, switches, diagnostics);
-    let predicates = PredicateContext::check(sections, diagnostics);
+    let predicates = PredicateContext::check(sections.predicates, diagnostics);
     let context =
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);
