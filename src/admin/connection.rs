@@ -12,47 +12,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
-use tokio::time::Instant;
 
+use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::peer::Peer;
 use crate::admin::respond;
 use crate::admin::state::AdminState;
 
 /// Timeout for a TLS handshake, for a request head, and for an idle connection.
 pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a request head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-
-/// Time at which a connection is closed, whatever it does.
-#[derive(Clone, Debug)]
-pub(super) struct Deadline(Rc<watch::Sender<Instant>>);
-
-impl Deadline {
-    /// Creates a deadline for the first request of a connection.
-    pub(super) fn new() -> Self {
-        Self(Rc::new(watch::Sender::new(Instant::now() + REQUEST_TIMEOUT)))
-    }
-
-    /// Moves the deadline to `timeout` from now.
-    pub(super) fn set(&self, timeout: Duration) {
-        self.0.send_replace(Instant::now() + timeout);
-    }
-
-    /// Returns after the deadline.
-    async fn passed(&self) {
-        let mut changes = self.0.subscribe();
-        loop {
-            let deadline = *changes.borrow_and_update();
-            tokio::select! {
-                () = tokio::time::sleep_until(deadline) => return,
-                _ = changes.changed() => {}
-            }
-        }
-    }
-}
 
 /// Serves one connection of `peer`.
 pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, state: Arc<AdminState>) {
@@ -99,6 +68,7 @@ mod tests {
     use http_body_util::Full;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::task::LocalSet;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::admin::ConfigState;

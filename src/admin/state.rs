@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::config_state::ConfigState;
-use crate::admin::events::Hub;
+use crate::admin::events::hub::Hub;
 use crate::http::connection_stats::ConnectionStats;
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
@@ -53,7 +53,7 @@ pub struct AdminState {
     /// Counters of spans; `None` if traces are off.
     pub(super) spans: Option<Arc<SpanStats>>,
     /// Viewers of the dashboard.
-    pub(super) events: Hub,
+    pub(super) events: Arc<Hub>,
     reload_requests: mpsc::Sender<oneshot::Sender<ReloadResult>>,
 }
 
@@ -105,7 +105,7 @@ impl AdminState {
             top,
             log,
             spans,
-            events: Hub::default(),
+            events: Arc::default(),
         };
         (Arc::new(state), reload_requests)
     }

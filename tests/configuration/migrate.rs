@@ -2,7 +2,8 @@ use std::path::{Path, PathBuf};
 
 use http::Request;
 
-use tollgate::explain::{DryRunRequest, Explanation, explain};
+use tollgate::explain::model::Explanation;
+use tollgate::explain::{DryRunRequest, explain};
 use tollgate_config::{Config, Migrated, Severity, TrustedProxies, migrate, parse};
 
 fn env(name: &str) -> Option<String> {
@@ -40,7 +41,7 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
     let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
-    let mut explanation = explain(config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 });
+    let mut explanation = explain(config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 }).unwrap();
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::admin::events::rates::Current;
-use crate::admin::events::snapshot::{MAX_ROUTES, rounded};
+use crate::admin::events::rates::{Current, MAX_ROUTES, rounded};
 
 /// Number of points of a line.
 const POINTS: usize = 120;

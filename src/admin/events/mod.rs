@@ -4,6 +4,7 @@
 //! the latest snapshot only; a viewer that reads nothing for [`VIEWER_TIMEOUT`] is disconnected.
 
 mod history;
+pub(super) mod hub;
 mod rates;
 mod snapshot;
 mod stream;
@@ -16,16 +17,15 @@ use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::history::History;
+use self::hub::{MAX_VIEWERS, Seat, Shared};
 use self::rates::Rates;
 pub(super) use self::stream::EventStream;
-use crate::admin::connection::Deadline;
+use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
@@ -39,24 +39,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const VIEWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which snapshots are made without a viewer: a page that is loaded again finds its history.
 const LINGER: Duration = Duration::from_secs(60);
-/// Maximum number of viewers, of 128 connections.
-const MAX_VIEWERS: usize = 32;
-
-/// Viewers, and the snapshots that they share.
-#[derive(Debug, Default)]
-pub(super) struct Hub(Mutex<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    viewers: usize,
-    /// Latest snapshot; `None` while no task makes snapshots.
-    snapshots: Option<watch::Receiver<Bytes>>,
-    history: History,
-}
-
-/// Place of one viewer. It is free again when this value is dropped.
-#[derive(Debug)]
-struct Seat(Arc<AdminState>);
 
 /// Refusal of a viewer.
 #[derive(Debug, Error)]
@@ -72,7 +54,7 @@ enum ViewerError {
 /// Returns the stream of snapshots. A page of another origin is refused: it could not read the events, but could take
 /// all places.
 pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: Deadline) -> Response<AdminBody> {
-    let seat = match check_change(headers).map_err(ViewerError::from).and_then(|()| Seat::take(state)) {
+    let seat = match check_change(headers).map_err(ViewerError::from).and_then(|()| take_seat(state)) {
         Ok(seat) => seat,
         Err(error) => return refusal(&error).map(Either::Left),
     };
@@ -96,7 +78,7 @@ fn refusal(error: &ViewerError) -> Response<Full<Bytes>> {
 
 /// Returns the snapshots from now on, and the history before. Starts the task if it does not run.
 fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
-    let mut shared = state.events.0.lock();
+    let mut shared = state.events.lock();
     let history = shared.history.describe();
     if let Some(snapshots) = &shared.snapshots {
         return (snapshots.clone(), history);
@@ -121,7 +103,7 @@ async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
         let is_draining = state.draining.load(Relaxed);
         let is_replaced = !state.address.is_loopback() && !Arc::ptr_eq(&config, &state.config.load());
         let snapshot = event("snapshot", &snapshot::take(&state, &mut rates).await);
-        let mut shared = state.events.0.lock();
+        let mut shared = state.events.lock();
         if shared.viewers > 0 {
             watched = Instant::now();
         }
@@ -145,31 +127,10 @@ fn event(name: &str, data: &Value) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-impl Hub {
-    /// Number of viewers.
-    #[cfg(test)]
-    pub(super) fn viewers(&self) -> usize {
-        self.0.lock().viewers
+/// Takes a place for a viewer.
+fn take_seat(state: &AdminState) -> Result<Seat, ViewerError> {
+    if state.draining.load(Relaxed) {
+        return Err(ViewerError::Draining);
     }
-}
-
-impl Seat {
-    fn take(state: &Arc<AdminState>) -> Result<Self, ViewerError> {
-        if state.draining.load(Relaxed) {
-            return Err(ViewerError::Draining);
-        }
-        let mut shared = state.events.0.lock();
-        if shared.viewers == MAX_VIEWERS {
-            return Err(ViewerError::Full);
-        }
-        shared.viewers += 1;
-        drop(shared);
-        Ok(Self(Arc::clone(state)))
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.events.0.lock().viewers -= 1;
-    }
+    Seat::take(&state.events).ok_or(ViewerError::Full)
 }

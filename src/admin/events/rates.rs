@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::telemetry::metrics::LatencyHistogram;
 use crate::telemetry::totals::{RouteTotals, Totals};
 
+/// Maximum number of routes in a snapshot: the first ones of the configuration.
+pub(super) const MAX_ROUTES: usize = 200;
 /// Samples that are kept: latencies are those of the last ten seconds.
 const SAMPLES: usize = 11;
 
@@ -102,6 +105,21 @@ fn sum(totals: &Totals) -> RouteTotals {
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds
+}
+
+/// Returns a number with three significant digits, in few characters: JSON of a page is read every second.
+pub(super) fn rounded(number: f64) -> Value {
+    let digits = if number >= 100.0 {
+        0
+    } else if number >= 10.0 {
+        1
+    } else {
+        2
+    };
+    let scale = 10_f64.powi(digits);
+    let rounded = (number * scale).round() / scale;
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+    if rounded.fract() == 0.0 && rounded.abs() < 9e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
 #[cfg(test)]

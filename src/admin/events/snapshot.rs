@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tollgate_limiter::store::redis::BreakerState;
 
-use crate::admin::events::rates::{Current, Rates, RouteRates};
+use crate::admin::events::rates::{Current, MAX_ROUTES, Rates, RouteRates, rounded};
 use crate::admin::state::AdminState;
 use crate::admin::{breakers, config_state, health, top, upstreams};
 use crate::state::stores::SharedStores;
@@ -15,8 +15,6 @@ use crate::telemetry::key_display;
 use crate::telemetry::top_keys::{CountedVerdict, Query, Top};
 use tollgate_config::Config;
 
-/// Maximum number of routes in a snapshot: the first ones of the configuration.
-pub(super) const MAX_ROUTES: usize = 200;
 /// Maximum number of upstreams, and of circuit breakers.
 const MAX_UPSTREAMS: usize = 100;
 /// Maximum number of rules with their top keys, for each verdict.
@@ -52,21 +50,6 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Value {
         "reloads": state.reloads.load(Relaxed),
         "top": describe_top(&tops),
     })
-}
-
-/// Returns a number with three significant digits, in few characters: JSON of a page is read every second.
-pub(super) fn rounded(number: f64) -> Value {
-    let digits = if number >= 100.0 {
-        0
-    } else if number >= 10.0 {
-        1
-    } else {
-        2
-    };
-    let scale = 10_f64.powi(digits);
-    let rounded = (number * scale).round() / scale;
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-    if rounded.fract() == 0.0 && rounded.abs() < 9e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
 fn milliseconds(time: SystemTime) -> u64 {

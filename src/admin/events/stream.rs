@@ -9,8 +9,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::sync::watch;
 
-use crate::admin::connection::Deadline;
-use crate::admin::events::{Seat, VIEWER_TIMEOUT};
+use crate::admin::deadline::Deadline;
+use crate::admin::events::VIEWER_TIMEOUT;
+use crate::admin::events::hub::Seat;
 
 /// Snapshots for one viewer. It buffers nothing: a snapshot is taken when the connection has room for it.
 pub(in crate::admin) struct EventStream {
