@@ -85,7 +85,7 @@ impl Replay {
 
     /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
     pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
-        self.advance(times.now, times.horizon, finished);
+        self.advance(times.now, finished);
         self.totals.requests += 1;
         let Some(mut head) =
             head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
@@ -129,7 +129,7 @@ impl Replay {
         });
         let mut further = times.decided.clone();
         further.reverse();
-        self.context.clock.set(times.now, further, times.horizon);
+        self.context.clock.set(times.now, further, self.horizon(times.horizon));
         let request = Request::from_parts(head, Body::default());
         let mut facts = Some(Box::default());
         // The limiters decide in this call or in a poll.
@@ -146,12 +146,17 @@ impl Replay {
         self.poll(request, finished);
     }
 
-    /// Continues the requests whose next decision is due at `now`. The next request has the time `horizon`.
-    pub fn advance(&mut self, now: LogTime, horizon: LogTime, finished: &mut Finished) {
+    /// Returns the time of the next decision of another request, if the next request has the time `next`.
+    fn horizon(&self, next: LogTime) -> LogTime {
+        self.waiting.peek().map_or(next, |waiting| waiting.0.at.min(next))
+    }
+
+    /// Continues the requests whose next decision is due before a request at `now`.
+    pub fn advance(&mut self, now: LogTime, finished: &mut Finished) {
         while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at <= now) {
             let Some(Waiting(request, further)) = self.waiting.pop() else { return };
             let at = request.at;
-            self.context.clock.set(at, further, horizon.max(at));
+            self.context.clock.set(at, further, self.horizon(now).max(at));
             self.poll(request, finished);
         }
     }

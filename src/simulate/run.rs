@@ -51,7 +51,7 @@ pub fn simulate(
         }
     }
     for (replay, finished) in replays.iter_mut().zip(&mut finished) {
-        replay.advance(LogTime::MAX, LogTime::MAX, finished);
+        replay.advance(LogTime::MAX, finished);
     }
     compare(&mut finished, &mut unmatched, &mut comparison);
     Report {

@@ -53,7 +53,7 @@ routes:
   predicates: [Path=/free]
 ";
 
-/// Sends requests that the limits allow and deny to two workers, and returns the log.
+/// Sends requests to two workers, and returns the log.
 fn recorded_traffic(folder: &Path, requests: usize) -> std::path::PathBuf {
     let log = folder.join("access.log");
     let gateway = Gateway::start(&format!(
@@ -83,8 +83,7 @@ fn recorded_traffic(folder: &Path, requests: usize) -> std::path::PathBuf {
     let lines = || std::fs::read_to_string(&log).unwrap_or_default().lines().count();
     eventually("the lines are written", || lines() >= requests);
     drop(gateway);
-    let config = folder.join("tollgate.yaml");
-    std::fs::write(config, ROUTES).unwrap();
+    std::fs::write(folder.join("tollgate.yaml"), ROUTES).unwrap();
     log
 }
 
@@ -253,12 +252,38 @@ fn requests_that_the_gateway_answers_before_its_limiters_are_not_counted() {
 }
 
 #[test]
+fn decisions_of_concurrent_requests_are_replayed_in_the_order_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let [config, log] = ["a.yaml", "a.log"].map(|name| folder.path().join(name));
+    let limiter = |arguments: &str| {
+        format!("{{name: RequestRateLimiter, args: {{algorithm: fixed-window, window: 1h, {arguments}}}}}")
+    };
+    let (first, second) = (limiter("key-resolver: 'query:k', limit: 9"), limiter("key-resolver: path, limit: 1"));
+    let route = format!("{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{first}, {second}]}}");
+    std::fs::write(&config, format!("routes: [{route}]")).unwrap();
+    let line = |key: &str, verdict: &str, decided: [u64; 2], order: [u64; 2]| {
+        let [decided_us, order] = [decided.map(|us| 1_795_341_600_000_000 + us), order].map(|list| format!("{list:?}"));
+        format!(
+            "{{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/a?k={key}\",\"route\":\"a\",\"verdict\":\"{verdict}\",\
+             \"decided_us\":{decided_us},\"decided_order\":{order}}}\n"
+        )
+    };
+    // The second decisions of `x` and `y` lie between the first ones of `y` and `z`, those of `y` after those of `x`.
+    for (x, y) in [([1, 10], [2, 12]), ([1, 10], [2, 10])] {
+        let y = line("y", "denied", y, [0, (x[1] == y[1]).into()]);
+        let lines = y + &line("z", "denied", [15, 16], [0, 0]) + &line("x", "allowed", x, [0, 0]);
+        std::fs::write(&log, &lines).unwrap();
+        let report = simulate_json(&[text(&config), text(&log)]);
+        assert_eq!(report["configurations"][0]["reproduced"].to_string(), r#"{"same":3,"different":0}"#, "{lines}");
+    }
+}
+
+#[test]
 fn mistakes_have_clear_messages() {
     let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("a.yaml"), LIMITED).unwrap();
-    std::fs::write(path("a.log"), "{\"ts\":1,\"uri\":\"/\"}\n").unwrap();
-    let [config, log, none] = ["a.yaml", "a.log", "none"].map(path);
+    let [config, log, none] = ["a.yaml", "a.log", "none"].map(|name| folder.path().join(name));
+    std::fs::write(&config, LIMITED).unwrap();
+    std::fs::write(&log, "{\"ts\":1,\"uri\":\"/\"}\n").unwrap();
     for (arguments, message) in [
         (&[text(&config), text(&none)][..], "cannot read "),
         (&[text(&config), text(&log), "--map", "colour=x"], "unknown part `colour` in --map"),
