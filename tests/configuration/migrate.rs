@@ -54,7 +54,10 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
         route.predicates.clear();
         // One that has no effect may have been left out.
         route.filters.retain(|trace| !trace.counted.is_empty());
-        route.filters.iter_mut().for_each(|met| met.filter.clear());
+        for trace in &mut route.filters {
+            trace.filter.clear();
+            trace.arguments.clear();
+        }
     }
     explanation
 }

@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn a_correction_shortens_a_window_that_is_too_long_like_a_decision() {
+    fn a_correction_leaves_a_window_that_is_too_long_to_the_next_decision() {
         let mut state = None;
         decide(&rule(1, 86_400, Align::First), &mut state, 1_000 * SECOND, 1);
         let minute = rule(1, 60, Align::First);
-        state = minute.settle(state.as_ref(), Moment::at(1_001 * SECOND), 0, 0).or(state);
-        assert_eq!(decide(&minute, &mut state, 1_002 * SECOND, 1).outcome, denied(59 * SECOND));
+        assert_eq!(minute.settle(state.as_ref(), Moment::at(1_001 * SECOND), 0, 0), None);
+        assert_eq!(decide(&minute, &mut state, 1_002 * SECOND, 1).outcome, denied(60 * SECOND));
     }
 
     #[test]

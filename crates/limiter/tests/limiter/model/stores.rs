@@ -87,7 +87,7 @@ impl Stores {
         }
         let redis = answer(self.redis.decide_staged(enforced, observed).ok_or("redis took two calls")?).await;
         let memory = answer(memory).await;
-        let from_redis = |verdict: &Verdict| Verdict { source: Source::Redis, ..verdict.clone() };
+        let from_redis = |verdict: &Verdict| Verdict { source: Source::Redis, order: 0, ..verdict.clone() };
         let expected = StagedVerdict {
             enforced: from_redis(&memory.enforced),
             observed: memory.observed.as_ref().map(from_redis),
