@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -89,7 +89,8 @@ async fn response_head(
         if let Poll::Ready(response) = sending.as_mut().poll(cx) {
             return Poll::Ready(response.map_err(ExchangeError::from));
         }
-        poll_timeout(deadline, timeout, upload, cx).map(|()| Err(ExchangeError::timeout()))
+        ready!(poll_timeout(deadline, timeout, upload, cx));
+        Poll::Ready(Err(ExchangeError::timeout()))
     })
     .await
 }

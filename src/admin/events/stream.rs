@@ -22,11 +22,14 @@ pub(in crate::admin) struct EventStream {
 
 type Snapshots = watch::Receiver<Bytes>;
 
+/// Next snapshot, with the receiver of those after it; `None` at the end.
+type NextSnapshot = Pin<Box<dyn Future<Output = Option<(Bytes, Snapshots)>>>>;
+
 enum Next {
     /// This event comes first.
     First(Bytes, Snapshots),
-    /// The next snapshot; `None` at the end.
-    Snapshot(Pin<Box<dyn Future<Output = Option<(Bytes, Snapshots)>>>>),
+    /// A snapshot that has been asked for.
+    Snapshot(NextSnapshot),
     Ended,
 }
 

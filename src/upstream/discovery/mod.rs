@@ -5,7 +5,7 @@
 //! Registry (Consul, …) ── Sink ─▸ Service ── Follower ─▸ Upstream ─▸ Snapshot ─▸ Balancer
 //! ```
 //!
-//! A [`Registry`] watches services, each in its own way, and publishes complete lists through a [`Sink`]. If a file has
+//! A `Registry` watches services, each in its own way, and publishes complete lists through a `Sink`. If a file has
 //! several registries, the first one that knows instances of a name decides. A registry that fails publishes nothing:
 //! the last list stays in use, and [`RegistryStatus`] shows its age.
 

@@ -114,8 +114,8 @@ struct Template {
     prefix: String,
     uri: Expression,
     /// Name and arguments of predicates.
-    predicates: Vec<(String, Vec<(String, Expression)>)>,
-    filters: Vec<(String, Vec<(String, Expression)>)>,
+    predicates: Vec<LocatedEntry>,
+    filters: Vec<LocatedEntry>,
 }
 
 impl Template {
@@ -196,8 +196,11 @@ fn below(node: &Node, at: NodeRef) -> Option<&Node> {
     }
 }
 
+/// Predicate or filter of a located route: its name, and its arguments by name.
+type LocatedEntry = (String, Vec<(String, Expression)>);
+
 /// Reads predicates or filters: `{name: Path, args: {pattern: "'/'+serviceId"}}` or `Path='/'+serviceId`.
-fn entries(list: &Node, diagnostics: &mut Diagnostics) -> Option<Vec<(String, Vec<(String, Expression)>)>> {
+fn entries(list: &Node, diagnostics: &mut Diagnostics) -> Option<Vec<LocatedEntry>> {
     let NodeKind::Seq(items) = &list.kind else {
         diagnostics.error(list.span, format!("expected a list, found {}", list.describe()));
         return None;
