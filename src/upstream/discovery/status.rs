@@ -8,6 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::http::error_chain::error_chain;
+
 /// Least time between two log lines about failures of one registry: each of a thousand services may fail.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -85,7 +87,7 @@ impl RegistryStatus {
     /// Counts a request that failed, and logs it unless another failure was logged shortly before.
     pub(super) fn fail(&self, request: &str, error: &(dyn Error + 'static)) {
         self.failed.fetch_add(1, Relaxed);
-        let text = chain(error);
+        let text: String = error_chain(error).chars().take(MAX_ERROR).collect();
         let mut state = self.state.lock();
         let is_quiet = state.logged.is_some_and(|at| at.elapsed() < LOG_EVERY);
         let now = Instant::now();
@@ -97,10 +99,4 @@ impl RegistryStatus {
             tracing::error!(registry = self.kind, server = %self.server, request, error = text, ?age, "registry request failed; known endpoints are kept");
         }
     }
-}
-
-/// Returns an error and its sources on one line, at most [`MAX_ERROR`] characters.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let parts: Vec<_> = std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
-    parts.join(": ").chars().take(MAX_ERROR).collect()
 }

@@ -123,10 +123,7 @@ fn report_applications_own(whole: &mut Node, sections: &[&str], diagnostics: &mu
     diagnostics
         .note(
             node.span.key(),
-            format!(
-                "at the top level of an application.yml {} belongs to the application and is skipped",
-                names.join(", ")
-            ),
+            format!("sections at the top level that are the application's own are skipped: {}", names.join(", ")),
         )
         .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
 }

@@ -114,7 +114,7 @@ fn sections_of_an_application_are_not_taken_for_ours() {
     assert_eq!(loaded.config.routes.len(), 1);
     assert!(loaded.config.redis.is_none());
     let notes = loaded.notes.to_string();
-    assert!(notes.contains("`jwt`, `cors`, `routes`, `memory`, `enabled`, `forwarded`, `redis`, `log`, `access-log`, `trusted-proxies` belongs to the application"), "{notes}");
+    assert!(notes.contains("application's own are skipped: `jwt`, `cors`, `routes`, `memory`, `enabled`, `forwarded`, `redis`, `log`, `access-log`, `trusted-proxies`"), "{notes}");
     assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Note), "{notes}");
 }
 
