@@ -12,6 +12,7 @@ use crate::admin::connection::{self, HEADER_TIMEOUT};
 use crate::admin::peer::Peer;
 use crate::admin::state::AdminState;
 use crate::http::certificate::CertificateNames;
+use crate::http::executor::spawn_boxed;
 use crate::server::stream::ClientStream;
 
 /// Maximum number of connections of the port, and of the socket. Further clients wait in the accept queue.
@@ -44,7 +45,7 @@ where
             continue;
         };
         let serving = serve(accepted, Arc::clone(state));
-        tokio::task::spawn_local(async move {
+        spawn_boxed(async move {
             serving.await;
             drop(permit);
         });

@@ -19,6 +19,7 @@ use crate::app::process::Process;
 use crate::app::reload::{Source, with_services};
 use crate::app::worker::Worker;
 use crate::http::connection_stats::ConnectionStats;
+use crate::http::executor::spawn_boxed;
 use crate::server::gate::Gate;
 use crate::server::listener;
 #[cfg(feature = "jwt")]
@@ -140,11 +141,11 @@ impl Process {
             &admin.connections,
         )?;
         drop(starting);
-        tokio::task::spawn_local(sweep(Arc::clone(&stores)));
+        spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver);
         announce(address, admin_address, &config);
-        tokio::task::spawn_local(report_ready(started, Arc::clone(&admin)));
+        spawn_boxed(report_ready(started, Arc::clone(&admin)));
         Ok(Self {
             config: config_sender,
             drain: drain_sender,
@@ -197,7 +198,7 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
     let listener = listener::bind(address, 1).map_err(failed)?.remove(0);
     let bound = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    tokio::task::spawn_local(admin::serve::port(listener, Arc::clone(state)));
+    spawn_boxed(admin::serve::port(listener, Arc::clone(state)));
     Ok(Some(bound))
 }
 
@@ -206,7 +207,7 @@ fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Result<Option
     let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
     let (listener, file) = socket::bind(settings).map_err(failed)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
-    tokio::task::spawn_local(admin::serve::socket(listener, Arc::clone(state)));
+    spawn_boxed(admin::serve::socket(listener, Arc::clone(state)));
     Ok(Some(file))
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::LocalSet;
 
 use crate::gateway::{Gateway, WorkerState};
+use crate::http::executor::spawn_boxed;
 use crate::server::accept;
 use crate::server::activity::ClientTimeouts;
 use crate::server::connection::{ConnectionLimits, ExemptClients};
@@ -83,8 +84,8 @@ impl Worker {
         state.wait_connected().await;
         drop(self.starting);
         let limits = Rc::new(RefCell::new(connection_limits(&config)));
-        spawn_local(maintain(Rc::clone(&state)));
-        spawn_local(top_keys::answer(self.top_queries));
+        spawn_boxed(maintain(Rc::clone(&state)));
+        spawn_boxed(top_keys::answer(self.top_queries));
         let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
         let stop = drain_requested(self.drain, reloads);
         let connections = self.gate.connections(self.number);

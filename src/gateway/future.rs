@@ -11,6 +11,7 @@ use tollgate_filters::context::{Degraded, LocalReply, Tunnel};
 use crate::gateway::panics::panic_failure;
 use crate::gateway::respond::render;
 use crate::http::body::Body;
+use crate::http::executor::spawn_boxed;
 use crate::http::facts;
 use crate::http::failure::Failure;
 use crate::http::service::ResponseFuture;
@@ -94,7 +95,7 @@ fn hold_until_closed(tunnel: &Tunnel, mut record: Box<Record>) -> Option<Box<Rec
     record.tunnel_opened();
     let (open, closed) = tokio::sync::oneshot::channel::<Infallible>();
     tunnel.hold(open);
-    tokio::task::spawn_local(async move {
+    spawn_boxed(async move {
         let _ = closed.await;
         drop(record);
     });

@@ -1,6 +1,15 @@
-//! Executor for hyper on a single-threaded runtime.
+//! Tasks on a single-threaded runtime.
 
 use std::future::Future;
+use std::pin::Pin;
+
+use tokio::task::{JoinHandle, spawn_local};
+
+/// Spawns `future` on the current thread. It is boxed, so that the runtime's code for tasks is compiled once for all.
+pub fn spawn_boxed(future: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+    let boxed: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
+    spawn_local(boxed)
+}
 
 /// Executor that spawns the tasks of an HTTP/2 connection on the current thread.
 #[derive(Clone, Copy, Debug)]
@@ -8,6 +17,6 @@ pub struct LocalExecutor;
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
+        spawn_boxed(future);
     }
 }

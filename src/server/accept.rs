@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
+use crate::http::executor::spawn_boxed;
 use crate::http::handler::Handler;
 use crate::server::connection::{ConnectionLimits, serve};
 use crate::server::drain::{Connections, DrainStage};
@@ -48,7 +49,7 @@ pub async fn run<H: Handler>(
             return refused.borrow_mut().add(peer.ip());
         };
         let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
-        tokio::task::spawn_local(serve(stream, peer, limits, connections, permit, handler));
+        spawn_boxed(serve(stream, peer, limits, connections, permit, handler));
     };
     let waiting = Cell::new(None);
     let accepting = accept_all(&listener, &gate, &waiting, &start);

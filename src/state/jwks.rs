@@ -12,11 +12,12 @@ use http::header::ACCEPT;
 use http::{Request, Uri};
 use thiserror::Error;
 use tokio::sync::{Notify, oneshot};
-use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
 use crate::http::error_chain::error_chain;
+use crate::http::executor::spawn_boxed;
 use crate::http::small_client::{Bounds, CallError, call, system_tls};
 use tollgate_config::{Jwt, KeySource};
 
@@ -72,7 +73,7 @@ impl JwksRefresher {
         }
         let is_empty = jwt.verifier.keys().is_empty();
         let (attempted, first) = oneshot::channel();
-        let task = spawn_local(refresh(jwt.clone(), attempted));
+        let task = spawn_boxed(refresh(jwt.clone(), attempted));
         self.running = Some((jwt.clone(), task));
         if is_empty {
             let _ = timeout(FIRST_ATTEMPT_TIMEOUT, first).await;

@@ -8,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use tollgate_filters::context::Tunnel;
 
 use crate::http::body::Body;
+use crate::http::executor::spawn_boxed;
 use crate::http::upgrade::Upgrade;
 use crate::upstream::lease::ConnectionLease;
 
@@ -22,7 +23,7 @@ pub(super) fn tunnel(
     let upstream = hyper::upgrade::on(&mut response);
     let open = requested.host.open_tunnel();
     let (tunnel, end) = Tunnel::open();
-    tokio::task::spawn_local(async move {
+    spawn_boxed(async move {
         // The lease holds the upstream's connection until the end.
         let _held = (open, end, lease);
         let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };

@@ -29,6 +29,7 @@ use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
+use crate::http::executor::spawn_boxed;
 
 /// Body of a response: complete, or a stream of events.
 pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;
@@ -85,7 +86,7 @@ fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
     }
     let (sender, snapshots) = watch::channel(Bytes::new());
     shared.snapshots = Some(snapshots.clone());
-    tokio::task::spawn_local(publish(Arc::clone(state), sender));
+    spawn_boxed(publish(Arc::clone(state), sender));
     (snapshots, history)
 }
 

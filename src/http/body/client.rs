@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
+use crate::http::executor::spawn_boxed;
 
 /// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
 /// response before the socket closes. Past this limit the connection is closed.
@@ -125,7 +126,7 @@ impl Drop for ClientBody {
             && !incoming.is_end_stream()
         {
             let busy = self.busy.take();
-            tokio::task::spawn_local(async move {
+            spawn_boxed(async move {
                 let _ = tokio::time::timeout(DRAIN_TIME, drain(incoming)).await;
                 drop(busy);
             });

@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use crate::http::executor::spawn_boxed;
 use crate::state::stores::SharedStores;
 use tollgate_config::Config;
 
@@ -30,7 +31,7 @@ pub struct RedisMonitor {
 impl RedisMonitor {
     /// Starts the tasks for the Redis of `stores`. Must be called within the process's `LocalSet`.
     pub fn start(stores: &Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) -> Self {
-        tokio::task::spawn_local(poll_servers(Arc::clone(stores)));
+        spawn_boxed(poll_servers(Arc::clone(stores)));
         let (stop, stopped) = oneshot::channel();
         Self { stop, heartbeat: tokio::task::spawn_local(gateway_count::beat(Arc::clone(stores), config, stopped)) }
     }

@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Version, header};
 use self::combined::LogTime;
 use self::json::IsoDate;
 use crate::http::body::UploadProgress;
+use crate::http::executor::spawn_boxed;
 use crate::http::facts::RequestFacts;
 use crate::telemetry::log_writer::LogWriter;
 use tollgate_config::AccessLogFormat;
@@ -140,7 +141,7 @@ impl AccessLog {
         } else if buffer.lines == 1
             && let Some(this) = self.this.upgrade()
         {
-            tokio::task::spawn_local(async move {
+            spawn_boxed(async move {
                 tokio::time::sleep(CHUNK_AGE).await;
                 this.flush();
             });

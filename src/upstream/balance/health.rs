@@ -9,11 +9,11 @@ use std::time::Duration;
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use thiserror::Error;
-use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::http::body::Body;
 use crate::http::error_chain::error_chain;
+use crate::http::executor::spawn_boxed;
 use crate::upstream::balance::endpoint::{Endpoint, endpoint_origin};
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::task::AbortOnDrop;
@@ -55,7 +55,7 @@ pub(super) async fn run(upstream: Arc<Upstream>, check: Arc<HealthCheck>, connec
         for endpoint in endpoints {
             if !running.iter().any(|(known, _)| Arc::ptr_eq(&endpoint, known)) {
                 let probe = Probe::new(endpoint.address(), Arc::clone(&check), &connections);
-                let task = spawn_local(check_endpoint(Arc::clone(&upstream), Arc::clone(&endpoint), probe));
+                let task = spawn_boxed(check_endpoint(Arc::clone(&upstream), Arc::clone(&endpoint), probe));
                 running.push((endpoint, AbortOnDrop::from(task)));
             }
         }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::task::spawn_local;
 use tokio::time::{sleep_until, timeout};
 
+use crate::http::executor::spawn_boxed;
 use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::follower::UpstreamFollower;
@@ -168,7 +168,7 @@ fn start(
             upstream.set_source(None);
             let (attempted, first) = oneshot::channel();
             first_lookup = Some(first);
-            tasks.push(spawn_local(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+            tasks.push(spawn_boxed(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
         }
         EndpointSource::Registries(query) => {
             let follower = UpstreamFollower::new(Arc::clone(upstream), query);
@@ -179,14 +179,14 @@ fn start(
     }
     match &config.health {
         Some(check) => {
-            tasks.push(spawn_local(health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone())));
+            tasks.push(spawn_boxed(health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone())));
         }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }
     if config.ejection.is_none() {
         upstream.clear_ejections();
     }
-    tasks.push(spawn_local(end_expired(Arc::clone(upstream))));
+    tasks.push(spawn_boxed(end_expired(Arc::clone(upstream))));
     let tasks = tasks.into_iter().map(AbortOnDrop::from).collect();
     (Tasks { _tasks: tasks, _subscriptions: subscriptions }, first_lookup)
 }

@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_local;
 use tokio::time::Instant;
 
+use crate::http::executor::spawn_boxed;
 use crate::upstream::tls::{TlsConnectors, TlsError};
 use tollgate_config::{RegistryServer, Scheme, Tls};
 
@@ -219,13 +219,13 @@ impl HttpClient {
         Ok(match self.server.scheme {
             Scheme::Http => {
                 let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-                spawn_local(async move { drop(connection.await) });
+                spawn_boxed(async move { drop(connection.await) });
                 sender
             }
             Scheme::Https => {
                 let stream = TlsConnectors::new(&self.tls, &self.server.host)?.connect(stream, false).await?;
                 let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-                spawn_local(async move { drop(connection.await) });
+                spawn_boxed(async move { drop(connection.await) });
                 sender
             }
         })

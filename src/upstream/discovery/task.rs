@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::JoinHandle;
+
+use crate::http::executor::spawn_boxed;
 
 /// Pause after the first failure. It doubles with each further one …
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -16,7 +18,7 @@ pub(super) struct Watch(JoinHandle<()>);
 impl Watch {
     /// Starts the task.
     pub(super) fn start(task: impl Future<Output = ()> + 'static) -> Self {
-        Self(spawn_local(task))
+        Self(spawn_boxed(task))
     }
 }
 

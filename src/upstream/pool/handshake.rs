@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::http::error_chain::error_chain;
-use crate::http::executor::LocalExecutor;
+use crate::http::executor::{LocalExecutor, spawn_boxed};
 use crate::http::read_ahead;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::connection::Http1Sender;
@@ -97,7 +97,7 @@ where
         .await
         .map_err(ConnectError::Handshake)?;
     let read_ahead = head_limit.read_ahead().clone();
-    let task = tokio::task::spawn_local(async move {
+    let task = spawn_boxed(async move {
         let mut connection = pin!(connection.with_upgrades());
         let mut is_cut = false;
         // Requests on the connection get its errors. Unexpected bytes on an idle connection close it.
@@ -147,7 +147,7 @@ where
         connection.and_then(|connection| Some(connection.as_ref()?.current_max_send_streams())).unwrap_or(0)
     };
     let streams = Streams::new(Box::new(max_open), watched, permit);
-    tokio::task::spawn_local(drive(connection, Rc::clone(&streams), origin.clone()));
+    spawn_boxed(drive(connection, Rc::clone(&streams), origin.clone()));
     Ok(NewConnection::Http2(sender, streams))
 }
 

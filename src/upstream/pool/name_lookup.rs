@@ -9,7 +9,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use tokio::sync::watch;
-use tokio::task::spawn_local;
+
+use crate::http::executor::spawn_boxed;
 
 /// Result of a lookup; `None` while it is running.
 type LookupResult = Option<Result<Vec<SocketAddr>, (io::ErrorKind, String)>>;
@@ -37,7 +38,7 @@ impl NameLookup {
         let mut result = self.running(host).unwrap_or_else(|| {
             let (sender, result) = watch::channel(None);
             let running = look_up();
-            spawn_local(async move {
+            spawn_boxed(async move {
                 let found = running.await.map_err(|error| (error.kind(), error.to_string()));
                 sender.send_replace(Some(found));
             });
