@@ -1,5 +1,6 @@
 //! Memory held for responses that clients do not read, measured as the growth of the gateway's resident memory.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -9,6 +10,7 @@ use crate::http2::raw::{END_STREAM, ORDINARY, Raw, SETTINGS, WINDOW_UPDATE};
 use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
+use crate::support::raw_http2::{ACK, HEADERS, PING, RawHttp2};
 use crate::support::upstream::{Upstream, read_request, write_until_stalled};
 use crate::tls::{Tls, open, yaml};
 
@@ -134,4 +136,102 @@ fn a_hundred_unread_responses_over_tls_take_twelve_mib() {
     let mut start = [0; 15];
     clients[99].read_exact(&mut start).unwrap();
     assert_eq!(&start, b"HTTP/1.1 200 OK");
+}
+
+/// Response bodies of an HTTP/2 upstream, as far as the gateway's windows allow.
+struct Bodies<'c, 'u> {
+    connection: &'c mut RawHttp2<'u>,
+    window: usize,
+    /// Window and rest of each stream.
+    streams: HashMap<u32, (usize, usize)>,
+}
+
+impl Bodies<'_, '_> {
+    /// Sends what the windows allow. Returns the number of bytes.
+    fn send(&mut self) -> usize {
+        let mut sent = 0;
+        for (stream, (window, rest)) in &mut self.streams {
+            loop {
+                let size = (*window).min(*rest).min(self.window).min(16_384);
+                if size == 0 {
+                    break;
+                }
+                (*window, *rest, self.window, sent) = (*window - size, *rest - size, self.window - size, sent + size);
+                self.connection.data(*stream, u8::from(*rest == 0), &[0; 16_384][..size]);
+            }
+        }
+        self.connection.flush();
+        sent
+    }
+}
+
+/// Starts an HTTP/2 upstream whose responses have `length` bytes. Once `requests` have arrived, the channel gets the
+/// number of WINDOW_UPDATE frames and of unsent bytes each time the gateway has read everything and opens no window.
+fn http2_upstream(length: usize, requests: usize) -> (Upstream, Receiver<(usize, usize)>) {
+    let (stalled, stalling) = channel();
+    let upstream = RawHttp2::upstream(move |connection| {
+        let mut bodies = Bodies { connection, window: 65_535, streams: HashMap::new() };
+        let (mut initial, mut updates, mut in_flight) = (65_535, 0, false);
+        while let Some(frame) = bodies.connection.next() {
+            let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap()) as usize;
+            match frame.kind {
+                SETTINGS if frame.flags & ACK == 0 => {
+                    let of_window = frame.payload.chunks_exact(6).find(|setting| setting[..2] == [0, 4]);
+                    initial = of_window.map_or(initial, |setting| number(&setting[2..]));
+                }
+                WINDOW_UPDATE => {
+                    updates += 1;
+                    match bodies.streams.get_mut(&frame.stream) {
+                        Some((window, _)) => *window += number(&frame.payload),
+                        None if frame.stream == 0 => bodies.window += number(&frame.payload),
+                        None => {}
+                    }
+                }
+                HEADERS => {
+                    bodies.connection.head(frame.stream, 0);
+                    bodies.streams.insert(frame.stream, (initial, length));
+                }
+                PING if frame.flags & ACK != 0 => in_flight = false,
+                _ => continue,
+            }
+            let sent = bodies.send();
+            if bodies.streams.len() >= requests && !in_flight {
+                if sent == 0 && frame.kind == PING {
+                    let unsent = bodies.streams.values().map(|(_, rest)| rest).sum();
+                    stalled.send((updates, unsent)).unwrap();
+                } else {
+                    // Its acknowledgement follows the reading of all that was sent.
+                    bodies.connection.frame(PING, 0, 0, &[0; 8]);
+                    in_flight = bodies.connection.flush();
+                }
+            }
+        }
+    });
+    (upstream, stalling)
+}
+
+#[test]
+fn a_hundred_unread_streams_of_an_http2_upstream_take_ten_mib() {
+    let (upstream, stalling) = http2_upstream(MIB, 100);
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let before = gateway.resident();
+    let _client = stream_requests(&gateway, 100);
+    stalling.recv_timeout(PATIENCE).unwrap();
+    assert_grown(&gateway, before, 10 * MIB);
+}
+
+#[test]
+fn a_read_response_of_an_http2_upstream_takes_few_window_updates() {
+    let (upstream, stalling) = http2_upstream(4 * MIB, 1);
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    assert_eq!(gateway.get("/x").body.len(), 4 * MIB);
+    let (updates, _) = stalling.iter().find(|(_, unsent)| *unsent == 0).unwrap();
+    println!("{updates} WINDOW_UPDATE frames for 4 MiB");
+    assert!(updates <= 4 * MIB / (16 * 1024), "{updates}");
 }

@@ -28,7 +28,7 @@ use crate::upstream::pool::watch::{FrameWatch, watch};
 use crate::upstream::tls::TlsConnectors;
 
 /// Flow-control window of a stream: bytes that are buffered for a client that does not read.
-const STREAM_WINDOW: u32 = 128 * 1024;
+const STREAM_WINDOW: u32 = 64 * 1024;
 /// Flow-control window of all streams of a connection together, large enough that a few slow clients do not stop the
 /// others.
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;

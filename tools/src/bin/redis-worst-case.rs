@@ -3,15 +3,24 @@
 //! `cargo run --release -p tollgate-tools --bin redis-worst-case [-- CALLS]`
 //!
 //! Starts a redis-server and prepares the state under which a script has most to do, for the rules that it allows at their
-//! extremes. Exits with a failure if the median of a row exceeds [`BOUND`].
+//! extremes. The last rows are calls that decide for several callers, as a gateway sends them. Exits with a failure if the
+//! median of a row exceeds [`BOUND`].
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroUsize;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Connection, Value};
+use tokio::task::JoinSet;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, SlidingWindowLog, TokenBucket};
+use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore, key_names};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 /// Longest time for which one call may occupy Redis.
 const BOUND: Duration = Duration::from_millis(5);
@@ -25,7 +34,7 @@ const MOST: &str = "9007199254740991";
 /// Entries of a log with the largest limit that keeps every microsecond.
 const ENTRIES: u64 = 1_000;
 
-struct Server(Child, Connection);
+struct Server(Child, Connection, u16);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -38,7 +47,7 @@ fn start() -> Server {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let process = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(["--slowlog-log-slower-than", "0", "--slowlog-max-len", "16"])
+        .args(["--slowlog-log-slower-than", "0", "--slowlog-max-len", "512"])
         .stdout(Stdio::null())
         .spawn()
         .expect("redis-server is installed");
@@ -46,7 +55,7 @@ fn start() -> Server {
         std::thread::sleep(Duration::from_millis(10));
     }
     let connection = redis::Client::open(format!("redis://127.0.0.1:{port}")).unwrap().get_connection().unwrap();
-    Server(process, connection)
+    Server(process, connection, port)
 }
 
 /// Row of the table: a call, and the state before it.
@@ -143,14 +152,91 @@ fn measure(redis: &mut Connection, case: &Case, calls: usize) -> Vec<u64> {
             redis::cmd("SLOWLOG").arg("RESET").exec(redis).unwrap();
             let mut call = redis::cmd("EVALSHA");
             let _: Value = call.arg(&loaded).arg(case.keys.len()).arg(&case.keys).arg(&case.args).query(redis).unwrap();
-            let log: Vec<Vec<Value>> = redis::cmd("SLOWLOG").arg("GET").query(redis).unwrap();
-            let evaluated = |entry: &&Vec<Value>| {
-                let words: Vec<String> = redis::from_redis_value(entry[3].clone()).unwrap();
-                words[0] == "EVALSHA"
-            };
-            redis::from_redis_value(log.iter().find(evaluated).expect("the call is logged")[2].clone()).unwrap()
+            longest_call(redis)
         })
         .collect();
+    times.sort_unstable();
+    times
+}
+
+/// Returns the time of the longest `EVALSHA` in the slow log, in microseconds.
+fn longest_call(redis: &mut Connection) -> u64 {
+    let log: Vec<Vec<Value>> = redis::cmd("SLOWLOG").arg("GET").arg(-1).query(redis).unwrap();
+    let evaluated = |entry: &&Vec<Value>| {
+        let words: Vec<String> = redis::from_redis_value(entry[3].clone()).unwrap();
+        words[0] == "EVALSHA"
+    };
+    let times = log.iter().filter(evaluated).map(|entry| redis::from_redis_value(entry[2].clone()).unwrap());
+    times.max().expect("the calls are logged")
+}
+
+/// Requests that a gateway decides at the same moment, each under its own key.
+struct Crowd {
+    name: &'static str,
+    rule: Rule,
+    /// Number of such rules of each request.
+    rules: usize,
+    requests: usize,
+    cost: u64,
+}
+
+impl Crowd {
+    fn checks<'a>(&'a self, scopes: &'a [String], id: &'a str) -> Vec<Check<'a>> {
+        let key = |scope: &'a String| BucketKey { scope, id: id.as_bytes() };
+        scopes.iter().map(|scope| Check { key: key(scope), rule: &self.rule, cost: self.cost }).collect()
+    }
+}
+
+fn crowds() -> Vec<Crowd> {
+    let gcra = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
+    let log = Rule::SlidingWindowLog(SlidingWindowLog::new(ENTRIES, Duration::from_secs(3_600)).unwrap());
+    let token_bucket = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+    let crowd = |name, rule: &Rule, rules, requests, cost| Crowd { name, rule: rule.clone(), rules, requests, cost };
+    vec![
+        crowd("64 requests, token-bucket", &token_bucket, 1, 64, 1),
+        crowd("64 requests, gcra", &gcra, 1, 64, 1),
+        crowd("64 requests, six gcra in one string", &gcra, 6, 64, 1),
+        crowd("64 requests, sliding-window-log, denied with a search", &log, 1, 64, 800),
+        crowd("8 requests, six sliding-window-log, denied with a search", &log, 6, 8, 800),
+    ]
+}
+
+/// Returns the times of the longest call of each of `rounds` crowds in microseconds, in order.
+async fn measure_crowd(server: &mut Server, crowd: &Crowd, rounds: usize) -> Vec<u64> {
+    let url = format!("redis://127.0.0.1:{}", server.2);
+    let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(url) };
+    let client = RedisClient::start(&settings).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
+    let clock = Arc::new(ManualClock::default());
+    clock.set((START + 60) * 1_000_000);
+    let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN));
+    let store = RedisStore::new(client, local, OnStoreFailure::Deny).with_clock(clock).denial_cache(false);
+    let scopes: Vec<String> = (0..crowd.rules).map(|at| format!("r#rule{at}")).collect();
+    let ids: Vec<String> = (0..crowd.requests).map(|at| format!("client-{at}")).collect();
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        redis::cmd("FLUSHALL").exec(&mut server.1).unwrap();
+        if let Rule::SlidingWindowLog(_) = crowd.rule {
+            for name in ids.iter().flat_map(|id| key_names(&crowd.checks(&scopes, id), false, false)) {
+                let mut add = redis::cmd("ZADD");
+                add.arg(name);
+                (0..ENTRIES).for_each(|n| {
+                    add.arg(START * 1_000_000 + n * 1_000).arg(format!("{n}:1"));
+                });
+                add.exec(&mut server.1).unwrap();
+            }
+        }
+        redis::cmd("SLOWLOG").arg("RESET").exec(&mut server.1).unwrap();
+        let mut decisions = JoinSet::new();
+        for id in &ids {
+            match store.decide(&crowd.checks(&scopes, id)) {
+                Decision::Pending(verdict) => decisions.spawn(verdict),
+                Decision::Ready(verdict) => panic!("redis did not decide: {verdict:?}"),
+            };
+        }
+        decisions.join_all().await;
+        times.push(longest_call(&mut server.1));
+    }
     times.sort_unstable();
     times
 }
@@ -160,11 +246,17 @@ fn main() -> ExitCode {
     let mut server = start();
     let mut within = true;
     println!("| longest call | us, median | us, most |\n|---|---|---|");
-    for case in cases() {
-        let times = measure(&mut server.1, &case, calls);
+    let mut report = |name: &str, times: &[u64]| {
         let median = times[times.len() / 2];
         within &= Duration::from_micros(median) <= BOUND;
-        println!("| {} | {median} | {} |", case.name, times[times.len() - 1]);
+        println!("| {name} | {median} | {} |", times[times.len() - 1]);
+    };
+    for case in cases() {
+        report(case.name, &measure(&mut server.1, &case, calls));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for crowd in crowds() {
+        report(crowd.name, &runtime.block_on(measure_crowd(&mut server, &crowd, calls)));
     }
     if within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
