@@ -1,7 +1,7 @@
 --[[
 Reads, sets or removes temporary overrides of limits, which all gateways share.
 
-Source: a hash with a version, so that a poll without a change costs one HGET.
+Source: a hash with a version, so that a poll without a change costs one HMGET.
 
 KEYS[1]  hash: target -> end, unix time in ms, a colon, and the override; v -> version
 ARGV[1]  read, set or remove

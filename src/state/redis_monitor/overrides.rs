@@ -43,7 +43,7 @@ fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
         tracing::warn!(
             kind = kind.as_str(),
             "cannot read overrides in redis, the known ones stay in use until they end: allow the redis user EVALSHA, \
-             TIME, HGET, HGETALL, HSET, HDEL and PEXPIRE on `tollgate.overrides`"
+             TIME, HMGET, HGET, HGETALL, HSET, HDEL and PEXPIRE on `tollgate.overrides`"
         );
     }
     *logged = error;

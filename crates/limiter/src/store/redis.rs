@@ -34,7 +34,7 @@
 //! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
-//! | [`OverrideTable`] | `TIME HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
+//! | [`OverrideTable`] | `TIME HMGET HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
 //! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for buckets of two strings | |

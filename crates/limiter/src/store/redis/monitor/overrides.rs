@@ -16,6 +16,9 @@ use crate::store::redis::stats::Operation;
 /// Hash of overrides: one key, so one slot of a cluster.
 const KEY: &str = "tollgate.overrides";
 
+/// Field of the version.
+const VERSION: &str = "v";
+
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../../../../lua/overrides.lua")));
 
 /// Override that gateways share.
@@ -40,15 +43,16 @@ impl OverrideTable {
     /// Most overrides at a time.
     pub const MOST: u32 = 256;
 
-    /// Returns the overrides if they have changed since the last call that returned some.
+    /// Returns the overrides if they have changed since the last call; the first time if there are any. Without a change
+    /// this is one `HMGET`, which needs no script.
     ///
     /// # Errors
     /// Redis did not reply.
     pub async fn read(&mut self, client: &RedisClient) -> Result<Option<Vec<SharedOverride>>, StoreError> {
-        let (version, overrides) = call(client, &["read", &self.version], overrides).await?;
-        if version == self.version && !version.is_empty() {
+        if stored_version(client).await? == self.version {
             return Ok(None);
         }
+        let (version, overrides) = call(client, &["read", ""], overrides).await?;
         self.version = version;
         Ok(Some(overrides))
     }
@@ -71,6 +75,14 @@ impl OverrideTable {
     }
 }
 
+/// Returns the version of the overrides; empty without any.
+async fn stored_version(client: &RedisClient) -> Result<String, StoreError> {
+    let request = client.request(Operation::Overrides, || HashSlot::of(KEY.as_bytes()))?;
+    let mut cmd = redis::cmd("HMGET");
+    cmd.arg(KEY).arg(VERSION);
+    request.run_plain(&cmd, version).await
+}
+
 async fn call<T>(
     client: &RedisClient,
     arguments: &[&str],
@@ -90,6 +102,18 @@ fn is_done(reply: &Value) -> Option<bool> {
     match reply {
         Value::Array(items) => match items.first() {
             Some(Value::Int(done)) => Some(*done == 1),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Decodes the version.
+fn version(reply: &Value) -> Option<String> {
+    match reply {
+        Value::Array(items) => match items.as_slice() {
+            [Value::Nil] => Some(String::new()),
+            [version] => text(version),
             _ => None,
         },
         _ => None,
@@ -137,6 +161,10 @@ mod tests {
         let one = SharedOverride { target: "a".into(), text: "x:y".into(), expires_in: Duration::from_millis(500) };
         assert_eq!(reply(&["7", "1000", "a", "1500:x:y", "b", "1000:over", "c", "?"]), Some(("7".into(), vec![one])));
         assert_eq!(reply(&["", "1000"]), Some((String::new(), Vec::new())));
+        let version = |items: &[Value]| super::version(&Value::Array(items.into()));
+        assert_eq!(version(&[Value::Nil]), Some(String::new()));
+        assert_eq!(version(&[Value::BulkString(b"7".into())]), Some("7".into()));
+        assert_eq!([version(&[]), version(&[Value::Int(7)]), super::version(&Value::Nil)], [None, None, None]);
         assert_eq!([reply(&["7"]), reply(&["7", "x"]), overrides(&Value::Nil)], [None, None, None]);
         assert_eq!([is_done(&Value::Array(vec![Value::Int(1)])), is_done(&Value::Nil)], [Some(true), None]);
     }
