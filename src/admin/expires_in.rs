@@ -25,9 +25,7 @@ impl<'de> Deserialize<'de> for ExpiresIn {
         let text = String::deserialize(deserializer)?;
         let time = humantime::parse_duration(&text).ok().filter(|time| TIMES.contains(time));
         time.map(Self).ok_or_else(|| {
-            D::Error::custom(format!(
-                "`expires-in` must be a time of 1s to 30d with a unit, such as `15m`; got `{text}`"
-            ))
+            D::Error::custom(format!("expected a time of 1s to 30d with a unit, such as `15m`, got `{text}`"))
         })
     }
 }

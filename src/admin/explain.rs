@@ -12,12 +12,13 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::redis::RedisPlans;
 
-use crate::admin::limits::BucketStore;
+use crate::admin::limits::{BucketStore, Probe};
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
 use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
+use crate::state::overrides::Law;
 use crate::telemetry::key_display;
 use tollgate_config::{Config, Filter, Route, Target};
 
@@ -77,13 +78,21 @@ fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
 /// Reads the state of a key; `None` for keys of other filters than rate limiters.
 async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Option<LiveLimit> {
     let bucket = counted.bucket.as_ref()?;
-    let capacity = bucket.rule.capacity();
     let key = BucketKey { scope: &counted.scope, id: &bucket.key_id };
+    let law = state.stores.overrides().law(key, &bucket.rule);
+    let rule = if let Some((Law::Rule(rule), _)) = &law { rule } else { &bucket.rule };
+    let capacity = rule.capacity();
     let read = match BucketStore::at(bucket.store, bucket.is_locked, config, state) {
-        Ok(store) => store.probe(key, &bucket.rule, counted.cost).await,
+        Ok(store) => store.probe(key, rule, counted.cost).await,
         Err(error) => Err(error),
     };
     let ms = |duration: Duration| u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+    let read = read.map(|probe| match &law {
+        Some((Law::Unlimited, _)) => Probe { is_exceeded: false, retry_after: None, ..probe },
+        Some((Law::Blocked, left)) => Probe { is_exceeded: true, retry_after: Some(*left), ..probe },
+        Some((Law::Rule(_), _)) | None => probe,
+    });
+    let overridden = law.as_ref().map(|(law, _)| law.as_str().to_owned());
     Some(match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),
@@ -91,9 +100,10 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
             is_exceeded: probe.is_exceeded,
             retry_after_ms: probe.retry_after.map(ms),
             reset_after_ms: Some(ms(probe.reset_after)),
+            overridden,
             problem: None,
         },
-        Err(error) => LiveLimit { capacity, problem: Some(error.to_string()), ..LiveLimit::default() },
+        Err(error) => LiveLimit { capacity, overridden, problem: Some(error.to_string()), ..LiveLimit::default() },
     })
 }
 

@@ -72,7 +72,7 @@ async fn respond(
             return events::respond(request.headers(), state, deadline);
         }
         Found::Endpoint(endpoint, values) => {
-            let response = run(endpoint.operation, &values, request, needs_identity, state).await;
+            let response = run(endpoint.operation, &values, request, needs_identity, &caller, state).await;
             if endpoint.access == Access::Write {
                 log_change(endpoint, peer, &caller, &response);
             }
@@ -94,6 +94,7 @@ async fn run(
     values: &[String],
     request: Request<Incoming>,
     needs_identity: bool,
+    caller: &Caller,
     state: &AdminState,
 ) -> Response<Full<Bytes>> {
     let config = state.config.load_full();
@@ -122,6 +123,10 @@ async fn run(
         | Operation::ManyLimits
         | Operation::SetLimit
         | Operation::ResetLimit => limits::respond(request, state).await,
+        Operation::Overrides => limits::overrides::list(state),
+        Operation::Override | Operation::OverrideAll | Operation::EndOverride | Operation::EndOverrideAll => {
+            limits::overrides::respond(request, &caller.to_string(), state).await
+        }
         Operation::Config => config_state::show(state),
         Operation::Reload => config_state::reload(state).await,
         Operation::Upstreams => upstreams::list(state),

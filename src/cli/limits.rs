@@ -1,11 +1,14 @@
 //! `tollgate limits`: reads, sets, grants and resets the budget of a key in a running gateway.
 
+mod overrides;
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use self::overrides::Override;
 use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, printable, table};
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +40,13 @@ pub(super) enum Command {
     },
     /// Reset the budget of a key
     Reset(Key),
+    /// Override the limit of a key for a while
+    Override(Override),
+    /// List the overrides
+    Overrides {
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 /// Key of a route.
@@ -66,12 +76,21 @@ pub(super) struct Selection {
 /// Prints the budget afterwards. The exit code is 0, or 1 if the gateway does not answer or refuses.
 pub(super) fn run(command: &Command) -> ExitCode {
     let result = match command {
+        Command::Override(it) => return finish(it.call().map(|list| overrides::render(&list))),
+        Command::Overrides { target } => {
+            let answer = AdminClient::new(target).call("GET", "/api/overrides", "");
+            return finish(answer.map(|answer| overrides::render(&answer)));
+        }
         Command::Get(key) => key.call("GET"),
         Command::Reset(key) => key.call("DELETE"),
         Command::Set { route, key, remaining, selection } => selection.put(route, key, "remaining", json!(remaining)),
         Command::Grant { route, key, tokens, selection } => selection.put(route, key, "grant", json!(tokens)),
     };
-    match result.map(|answer| io::stdout().lock().write_all(render(&answer).as_bytes())) {
+    finish(result.map(|answer| render(&answer)))
+}
+
+fn finish(result: Result<String, CallError>) -> ExitCode {
+    match result.map(|text| io::stdout().lock().write_all(text.as_bytes())) {
         Ok(written) => ExitCode::from(u8::from(written.is_err())),
         Err(error) => {
             eprintln!("tollgate: {error}");

@@ -156,6 +156,9 @@ pub struct LiveLimit {
     pub retry_after_ms: Option<u64>,
     /// Time until all tokens are back, in milliseconds.
     pub reset_after_ms: Option<u64>,
+    /// Temporary override of the rule: `numbers`, `unlimited` or `block`.
+    #[serde(default, rename = "override", skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<String>,
     /// Reason if the state cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

@@ -116,6 +116,10 @@ impl LiveLimit {
             (Some(remaining), _) => format!("{remaining} of {}", self.capacity),
             (None, problem) => problem.clone().unwrap_or_default(),
         };
+        let left = match &self.overridden {
+            Some(overridden) => format!("{left} (override: {overridden})"),
+            None => left,
+        };
         let retry_after = match (self.is_exceeded, self.retry_after_ms) {
             (false, _) => String::new(),
             (true, Some(ms)) => format!("{}.{:03} s", ms / 1000, ms % 1000),

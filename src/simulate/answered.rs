@@ -7,7 +7,6 @@ use http::request::Parts;
 use http::{Method, Request};
 use tollgate_filters::cors::{Policy, Verdict};
 
-use crate::simulate::input::Logged;
 use crate::simulate::knowledge::Known;
 use crate::simulate::routes::LogRoute;
 use tollgate_config::Config;
@@ -68,16 +67,16 @@ impl Answered {
         })
     }
 
-    /// Returns the way of a request of `route` to its limiters.
-    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, logged: &Logged, route: &LogRoute) -> Way {
-        let reason = logged.reason.as_deref().unwrap_or_default();
-        if route.checks_size && SIZE_REASONS.contains(&reason) {
+    /// Returns the way of a request of `route` to its limiters. `reason` is that of the log.
+    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, reason: &[u8], route: &LogRoute) -> Way {
+        let is_one_of = |reasons: &[&str]| reasons.iter().any(|known| known.as_bytes() == reason);
+        if route.checks_size && is_one_of(&SIZE_REASONS) {
             return Way::Answered;
         }
         let Some((_, policy)) = self.policies.iter().find(|(path, _)| path.matches(view)) else { return Way::Free };
         let may_be_preflight = head.method == Method::OPTIONS && !self.has_requested_method;
         match (self.has_reasons, self.has_origin) {
-            (true, _) if CORS_REASONS.contains(&reason) => Way::Answered,
+            (true, _) if is_one_of(&CORS_REASONS) => Way::Answered,
             (true, false) => Way::Free,
             (_, true) if may_be_preflight && head.headers.contains_key(ORIGIN) => Way::Unknown,
             (_, true) => match policy.evaluate(&Request::from_parts(head.clone(), ()), "http") {

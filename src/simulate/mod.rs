@@ -9,6 +9,7 @@ mod context;
 pub mod html;
 pub mod input;
 mod knowledge;
+mod logged_request;
 pub mod replay;
 pub mod report;
 mod routes;

@@ -5,19 +5,18 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use http::header::{CONTENT_LENGTH, HOST};
-use http::request::Parts;
-use http::{HeaderValue, Request};
+use http::Request;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
-use crate::http::facts;
+use crate::http::facts::{self, RequestFacts};
 use crate::simulate::answered::{Answered, Way};
 use crate::simulate::context::LogContext;
 use crate::simulate::input::{Entry, LogTime, LoggedVerdict};
 use crate::simulate::knowledge::Known;
+use crate::simulate::logged_request::{add_logged_keys, head};
 use crate::simulate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
 use crate::simulate::routes::{LogRoute, RouteBuilder};
 use crate::simulate::statistics::Counts;
@@ -41,6 +40,8 @@ pub struct Replay {
     totals: Outcome,
     reproduced: Reproduced,
     waiting: BinaryHeap<Waiting>,
+    /// Facts of a finished request, emptied for the next one.
+    spare_facts: Option<Box<RequestFacts>>,
 }
 
 /// Numbers of finished requests, with true if limiters refused them.
@@ -80,6 +81,7 @@ impl Replay {
             totals: Outcome { file: file.to_owned(), ..Outcome::default() },
             reproduced: Reproduced::default(),
             waiting: BinaryHeap::new(),
+            spare_facts: None,
         }
     }
 
@@ -95,7 +97,7 @@ impl Replay {
         };
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
-        let index = match find(&self.table, &view, entry.logged.route.as_deref()) {
+        let index = match find(&self.table, &view, entry.route()) {
             Found::Route(index) => index,
             Found::None => {
                 self.totals.unrouted += 1;
@@ -106,8 +108,8 @@ impl Replay {
                 return finished.push((number, false));
             }
         };
-        let Some((predicates, route)) = self.table.iter().nth(index) else { return };
-        match self.answered.way(&head, &view, &entry.logged, route) {
+        let Some((predicates, route)) = self.table.get(index) else { return };
+        match self.answered.way(&head, &view, entry.reason(), route) {
             Way::Free => {}
             way => {
                 let count =
@@ -115,6 +117,11 @@ impl Replay {
                 *count += 1;
                 return finished.push((number, false));
             }
+        }
+        if !route.is_limited {
+            self.count_route(index, false);
+            self.reproduced.different += u64::from(entry.verdict.is_some());
+            return finished.push((number, false));
         }
         let mut variables = Vec::new();
         if route.needs_variables {
@@ -131,7 +138,7 @@ impl Replay {
         further.reverse();
         self.context.clock.set(times.now, further, self.horizon(times.horizon));
         let request = Request::from_parts(head, Body::default());
-        let mut facts = Some(Box::default());
+        let mut facts = Some(self.spare_facts.take().unwrap_or_default());
         // The limiters decide in this call or in a poll.
         let response = facts::collect(&mut facts, || route.service.respond(request));
         let request = RunningRequest {
@@ -139,7 +146,7 @@ impl Replay {
             number,
             second_us: times.now.us,
             route: index,
-            logged: entry.logged.verdict,
+            logged: entry.verdict,
             response,
             facts,
         };
@@ -180,21 +187,28 @@ impl Replay {
 
     /// Counts the verdicts on a request. Returns true if limiters refused it.
     fn count(&mut self, request: RunningRequest) -> bool {
-        let Some((_, route)) = self.table.iter().nth(request.route) else { return false };
-        let limiter = request.facts.map(|facts| facts.limiter).unwrap_or_default();
-        self.counts.add(&route.id, &limiter, request.second_us);
+        let Some((_, route)) = self.table.get(request.route) else { return false };
+        let mut facts = request.facts.unwrap_or_default();
+        let limiter = &facts.limiter;
+        self.counts.add(&route.id, limiter, request.second_us);
         let verdict = limiter.verdict();
         let is_refused = matches!(verdict, Some(VerdictKind::Denied | VerdictKind::Blocked));
-        if let Some(counts) = self.routes.get_mut(request.route) {
-            counts.0 += 1;
-            counts.1 += u64::from(is_refused);
-        }
+        self.count_route(request.route, is_refused);
         self.totals.denied += u64::from(is_refused);
+        facts.clear();
+        self.spare_facts = Some(facts);
         if let Some(logged) = request.logged {
             let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
             *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
         }
         is_refused
+    }
+
+    fn count_route(&mut self, index: usize, is_refused: bool) {
+        if let Some((requests, denied)) = self.routes.get_mut(index) {
+            *requests += 1;
+            *denied += u64::from(is_refused);
+        }
     }
 
     /// Returns the result.
@@ -244,7 +258,7 @@ enum Found {
 }
 
 /// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
-fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&str>) -> Found {
+fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> Found {
     let first = match table.find(view) {
         Ok(Some(found)) => found,
         Ok(None) => return Found::None,
@@ -255,37 +269,11 @@ fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&st
     }
     let Some(logged) = logged else { return Found::Undetermined };
     for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
-        if (!route.is_uncertain || *route.id == *logged) && predicates.iter().all(|predicate| predicate.matches(view)) {
+        if (!route.is_uncertain || route.id.as_bytes() == logged)
+            && predicates.iter().all(|predicate| predicate.matches(view))
+        {
             return Found::Route(index);
         }
     }
     Found::None
-}
-
-/// Builds the head of a request; `None` if its target is malformed.
-fn head(entry: &Entry) -> Option<Parts> {
-    let mut request = Request::builder().method(entry.method.clone()).uri(entry.target.as_str()).body(()).ok()?;
-    let headers = request.headers_mut();
-    let host = entry.host.as_deref().and_then(|host| HeaderValue::from_str(host).ok());
-    headers.insert(HOST, host.unwrap_or(HeaderValue::from_static("localhost")));
-    for (name, value) in &entry.headers {
-        headers.append(name.clone(), value.clone());
-    }
-    if let Some(bytes @ 1..) = entry.received_bytes {
-        headers.insert(CONTENT_LENGTH, bytes.into());
-    }
-    Some(request.into_parts().0)
-}
-
-/// Adds the keys that the log has for rules of the route.
-fn add_logged_keys(head: &mut Parts, entry: &Entry, route: &LogRoute) {
-    if entry.logged.route.as_deref() != Some(&*route.id) {
-        return;
-    }
-    for (rule, field) in &route.logged_keys {
-        let key = entry.logged.keys.iter().find(|(logged, _)| logged == rule);
-        if let Some(value) = key.and_then(|(_, key)| HeaderValue::from_str(key).ok()) {
-            head.headers.insert(field.clone(), value);
-        }
-    }
 }

@@ -22,6 +22,8 @@ pub(super) struct LogRoute {
     pub(super) id: Arc<str>,
     pub(super) service: SharedService,
     pub(super) needs_variables: bool,
+    /// True if the route has a limiter. Requests of other routes are counted without their layers.
+    pub(super) is_limited: bool,
     /// True if a predicate reads a part of the request that the log lacks. Only the route in the log decides then.
     pub(super) is_uncertain: bool,
     /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
@@ -104,7 +106,8 @@ impl RouteBuilder<'_> {
         let is_uncertain = !lacking.is_empty();
         let id = Arc::clone(&route.id);
         let checks_size = !sizes.is_empty();
-        (predicates, LogRoute { id, service, needs_variables, is_uncertain, checks_size, logged_keys })
+        let is_limited = route.filters.iter().any(is_limiter);
+        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, logged_keys })
     }
 
     /// Leaves out a filter, and notes it if it decides which requests reach a limiter.

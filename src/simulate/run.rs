@@ -111,6 +111,6 @@ fn scaled(entry: &Entry, next: Option<LogTime>, start_us: u64, rate: f64) -> Rep
     ReplayTimes {
         horizon: next.map_or(LogTime::MAX, scale),
         now: scale(entry.at()),
-        decided: entry.decided.iter().copied().map(scale).filter(|_| entry.decided.len() > 1).collect(),
+        decided: entry.decided.iter().copied().map(scale).collect(),
     }
 }

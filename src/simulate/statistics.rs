@@ -107,7 +107,7 @@ pub(super) struct Counts {
     pub(super) rules: Vec<(RuleName, RuleCounts)>,
     positions: HashMap<RuleName, usize>,
     /// Positions by the addresses of the names, which are hashed faster than texts. The names keep the addresses in use.
-    known: HashMap<(usize, usize), (usize, RuleName)>,
+    known: HashMap<(usize, usize), (usize, RuleName), foldhash::fast::RandomState>,
 }
 
 impl Counts {

@@ -43,6 +43,7 @@ fn every_endpoint_is_described_and_answers_as_described() {
             .replace("{name}", "shop");
         let body: &[u8] = match operation["operationId"].as_str().unwrap() {
             "setLimit" => b"{\"grant\": 1}",
+            "setOverride" | "setRuleOverride" => b"{\"burst-capacity\": 9, \"expires-in\": \"1m\"}",
             "drainEndpoint" => b"{\"expires-in\": \"1m\", \"allow-last\": true}",
             "forceBreaker" => b"{\"state\": \"open\", \"expires-in\": \"1m\"}",
             _ if (method, &*path) == ("POST", "/api/limits/orders") => b"{\"keys\": [{\"key\": \"x\"}]}",

@@ -49,7 +49,7 @@ routes:
 ";
 
 /// The same secrets, each on a line with an error.
-const BROKEN: [&str; 13] = [
+const BROKEN: [&str; 17] = [
     "redis: {url: 'redis://gate:s3cret@127.0.0.1:1/x y'}",
     "redis: {host: a, password: s3cret, prot: 1}",
     "management: {tokens: [{name: a, role: x, token: s3cret}]}",
@@ -63,6 +63,10 @@ const BROKEN: [&str; 13] = [
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: AddRequestHeader, args: {nam: Authorization, value: s3cret}}]}]",
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeadersIfNotPresent=X-Key:s3cret,X Y:1']}]",
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a, 'Header=X-Key, s3cret(']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: x, exempt: [s3cret], block: 's3cret'}}]}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, plan-resolver: {table: {s3cret: none}}, plans: {gold: {replenish-rate: 5}}}}]}]",
+    "routes:\n- id: a\n  uri: 'echo:'\n  filters:\n  - name: RequestRateLimiter\n    args:\n      exempt:\n      - {s3cret: 1}\n      - s3cret",
+    "routes:\n- id: a\n  uri: 'echo:'\n  filters:\n  - name: AddRequestHeader\n    args:\n      name: X-Token\n      value: [s3cret]\n",
 ];
 
 fn check(file: &std::path::Path) -> (Option<i32>, String) {
@@ -113,6 +117,10 @@ fn no_page_and_no_log_shows_a_secret() {
     };
     change("POST", "/api/limits/a", b"{\"keys\": [{\"key\": \"s3cret-x\"}]}");
     change("DELETE", "/api/limits/a/s3cret-x", b"");
+    let block = b"{\"block\": true, \"plan\": \"\", \"expires-in\": \"1h\"}";
+    assert_eq!(change("PUT", "/api/overrides/a/s3cret-x", block), 200);
+    change("GET", "/api/overrides", b"");
+    assert_eq!(change("DELETE", "/api/overrides/a/s3cret-x?plan=", b""), 200);
     assert_eq!(change("POST", "/api/reload", b""), 200);
     for line in BROKEN {
         std::fs::write(gateway.config(), format!("{line}\n")).unwrap();

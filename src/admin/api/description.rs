@@ -103,6 +103,13 @@ impl Operation {
                 ..limit("setLimit", "Sets the budget of a key, or adds to it")
             }
             .or(&[(408, "The body did not arrive in time")]),
+            Self::Overrides => {
+                list("listOverrides", "Temporary overrides of limits", &["route", "rule", "override", "expires-in-ms"])
+            }
+            Self::Override => set_override("setOverride", "Overrides the limit of a key for a while"),
+            Self::OverrideAll => set_override("setRuleOverride", "Overrides the limit of every key of a rule for a while"),
+            Self::EndOverride => end_override("endOverride", "Ends the override of a key"),
+            Self::EndOverrideAll => end_override("endRuleOverride", "Ends the override of every key of a rule"),
             Self::Top => object(
                 "top",
                 "Keys with the most requests of a verdict, for each rule",
@@ -235,4 +242,34 @@ fn selected(description: Description) -> Description {
             LOCKED,
             NO_REDIS,
         ])
+}
+
+fn set_override(id: &'static str, summary: &'static str) -> Description {
+    let (count, time) = (|| json!({"type": "integer", "minimum": 0}), ExpiresIn::schema);
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "rule": text_schema(),
+            "plan": text_schema(),
+            "expires-in": time(),
+            "unlimited": {"type": "boolean"},
+            "block": {"type": "boolean"},
+            "replenish-rate": count(),
+            "burst-capacity": count(),
+            "rate": count(),
+            "period": {"type": "string"},
+            "max-wait": {"type": "string"},
+            "max-queue": count(),
+            "limit": count(),
+            "allowance": count(),
+        },
+        "required": ["expires-in"],
+        "additionalProperties": false,
+    });
+    let description = object(id, summary, &["route", "rule", "override", "expires-in-ms"]).sends(schema);
+    selected(description).or(&[(409, "Too many overrides, or plans that share buckets under equal rules")])
+}
+
+fn end_override(id: &'static str, summary: &'static str) -> Description {
+    selected(object(id, summary, &["route", "rule"])).or(&[(404, "Unknown route, rule, plan or override")])
 }

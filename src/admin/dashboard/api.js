@@ -45,14 +45,6 @@ export async function call(method, path, body) {
   return (await send(method, path, { body })).json();
 }
 
-let described = null;
-
-/// True if the gateway has an endpoint of this path.
-export async function offers(path) {
-  described ??= await call("GET", "/openapi.json");
-  return path in described.paths;
-}
-
 let asking = null;
 
 /// Asks for a token. Returns false if the dialog was cancelled. Calls that need a token at the same time share one dialog.

@@ -1,6 +1,6 @@
 // Key: what a key has left under each rule; grants, sets and resets its budget.
 
-import { call, fail, offers, Problem } from "./api.js";
+import { call, fail, Problem } from "./api.js";
 import { announce, duration, el, field, heading, keyed, number, text } from "./dom.js";
 import { overrideForm, overrideList } from "./override.js";
 
@@ -18,7 +18,6 @@ export function keyPage(state) {
   const result = el("section", { hidden: true }, title, refusal, cards);
   const overrides = overrideList(() => state.snapshot?.top.hashed);
   const node = el("div", {}, heading("Key"), form, failure, result, overrides.node);
-  let hasOverrides = false;
   /// Every rule, as `/api/limits` lists them.
   let known = [];
   /// The key that is shown.
@@ -26,7 +25,6 @@ export function keyPage(state) {
   let isReading = false;
 
   async function load() {
-    hasOverrides = await offers("/api/overrides");
     known = await call("GET", "/api/limits");
     const before = opened?.route ?? routes.value;
     const ids = [...new Set(known.map((rule) => rule.route))];
@@ -60,7 +58,7 @@ export function keyPage(state) {
 
   /// Reads what the key has left.
   async function read() {
-    if (hasOverrides) overrides.read();
+    overrides.read();
     if (!opened || isReading) return;
     const asked = opened;
     isReading = true;
@@ -103,7 +101,7 @@ export function keyPage(state) {
         button("Grant", (grant) => change({ grant }, `Granted ${grant} under ${first.rule}.`)),
         button("Set remaining", (remaining) => change({ remaining }, `Set ${remaining} remaining under ${first.rule}.`)),
         el("button", { type: "button", onclick: () => act(`Reset ${first.rule}.`, () => call("DELETE", path(opened.route, opened.key, first.rule, first.plan ?? ""))) }, "Reset")),
-      hasOverrides ? overrideForm(first, () => opened.key, read) : null);
+      overrideForm(first, () => opened.key, read));
     card.tollgate = (limit) => {
       text(left, number(limit.remaining));
       left.classList.toggle("bad", limit.remaining === 0);

@@ -75,7 +75,7 @@ export function overrideList(isHashed) {
       const found = await call("GET", "/api/overrides");
       node.hidden = found.length === 0;
       keyed(list.body, found, (each) => JSON.stringify([each.route, each.rule, each.plan ?? null, each.key ?? null]), create, (line, each) => {
-        text(line.children[3], words(each.override));
+        text(line.children[3], `${words(each.override)}${each["in-effect"] ? "" : " (no such rule)"}`);
         text(line.children[4], each.by);
         text(line.children[5], duration(each["expires-in-ms"]));
       });

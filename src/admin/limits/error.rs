@@ -2,6 +2,9 @@
 
 use http::StatusCode;
 use thiserror::Error;
+use tollgate_limiter::store::redis::StoreError;
+
+use crate::state::overrides::OverrideError;
 
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
@@ -27,6 +30,22 @@ pub(in crate::admin) enum LimitsError {
          without \"grant\" the key is read: {0}"
     )]
     BadBatch(String),
+    #[error(
+        "the body must have \"expires-in\" and the numbers that change, \"unlimited\": true or \"block\": true, optionally \
+         with \"rule\" and \"plan\": {0}; nothing was changed"
+    )]
+    BadOverride(String),
+    #[error("there is no such override")]
+    NoOverride,
+    #[error(
+        "another plan has an equal rule with the same buckets, so an override of every key would concern both: override \
+         single keys, or give the rules buckets of their own"
+    )]
+    AmbiguousOverride,
+    #[error("{0}; nothing was changed")]
+    Override(OverrideError),
+    #[error("Redis did not reply in time: list the overrides to see if this one was changed")]
+    OverrideTimeout,
     #[error("limits under `atomicity: lock` cannot be read or changed here: use Redis commands")]
     Locked,
     #[error("Redis is unreachable")]
@@ -40,17 +59,28 @@ pub(in crate::admin) enum LimitsError {
 impl LimitsError {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } => StatusCode::NOT_FOUND,
+            Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
+            Self::AmbiguousOverride | Self::Override(OverrideError::TooMany) => StatusCode::CONFLICT,
             Self::BadPath
             | Self::BadBody(_)
             | Self::BadBatch(_)
             | Self::BadQuery(_)
+            | Self::BadOverride(_)
             | Self::SeveralRules(_)
             | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,
-            Self::Locked => StatusCode::NOT_IMPLEMENTED,
-            Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Locked | Self::Override(OverrideError::Redis(StoreError::NoScripts)) => StatusCode::NOT_IMPLEMENTED,
+            Self::Unreachable | Self::Override(_) | Self::OverrideTimeout => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+}
+
+impl From<OverrideError> for LimitsError {
+    fn from(error: OverrideError) -> Self {
+        match error {
+            OverrideError::Redis(StoreError::Timeout) => Self::OverrideTimeout,
+            error => Self::Override(error),
         }
     }
 }

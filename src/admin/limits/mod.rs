@@ -3,6 +3,7 @@
 mod batch;
 mod bucket_store;
 mod error;
+pub(super) mod overrides;
 mod selection;
 
 use bytes::Bytes;
@@ -15,12 +16,13 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::batch::Batch;
-pub(super) use self::bucket_store::BucketStore;
+pub(super) use self::bucket_store::{BucketStore, Probe};
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
+use crate::state::overrides::Law;
 use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
@@ -137,7 +139,11 @@ async fn apply(
     for selected in rules {
         let store = BucketStore::of(selected.limiter, config, state)?;
         let key = BucketKey { scope: &selected.named.scope, id: key };
-        let rule = &selected.named.limit.rule;
+        let law = state.stores.overrides().law(key, &selected.named.limit.rule);
+        let rule = match &law {
+            Some((Law::Rule(rule), _)) => rule,
+            _ => &selected.named.limit.rule,
+        };
         match action {
             Action::Read => {}
             Action::Reset => store.forget(key, rule).await?,
@@ -146,6 +152,10 @@ async fn apply(
         }
         let (remaining, reset_after) = store.read(key, rule).await?;
         let mut limit = describe(route, selected);
+        limit["capacity"] = json!(rule.capacity());
+        if let Some((law, left)) = &law {
+            limit["override"] = overrides::in_effect(law, *left);
+        }
         limit["store"] = json!(store.name());
         limit["remaining"] = json!(remaining);
         limit["reset-after-ms"] = json!(u64::try_from(reset_after.as_millis()).unwrap_or(u64::MAX));

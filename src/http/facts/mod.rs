@@ -23,6 +23,15 @@ pub struct RequestFacts {
     pub limiter: LimiterFacts,
 }
 
+impl RequestFacts {
+    /// Removes the facts, and keeps the memory for those of another request.
+    pub fn clear(&mut self) {
+        self.upstream = UpstreamFacts::default();
+        self.limiter.decisions.clear();
+        self.limiter.verdicts.clear();
+    }
+}
+
 /// Attempts to forward a request.
 #[derive(Debug, Default)]
 pub struct UpstreamFacts {

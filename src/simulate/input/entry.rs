@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 
 /// Time of an arrival or of a decision.
@@ -18,42 +19,39 @@ impl LogTime {
     pub const MAX: Self = Self { us: u64::MAX, order: u64::MAX };
 }
 
-/// One request of a log.
+/// Place of a text in the buffer of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// One request of a log. Its texts share one buffer, so that reading a line takes few allocations.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Arrival in microseconds since 1970.
     pub time_us: u64,
-    /// Times of the store's decisions, in their order; empty if the log has none.
+    /// Time of the first decision of the store; `None` if the log has none.
+    pub first_decided: Option<LogTime>,
+    /// Times of all decisions in their order, if there are several.
     pub decided: Vec<LogTime>,
     /// Client address.
     pub client: Option<IpAddr>,
     /// Method.
     pub method: Method,
-    /// Path and query.
-    pub target: String,
-    /// Requested host.
-    pub host: Option<String>,
     /// Status of the response.
     pub status: Option<u16>,
     /// Bytes of the request body.
     pub received_bytes: Option<u64>,
-    /// Header fields of the request that the log has.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Work of the gateway that wrote the log.
-    pub logged: Logged,
-}
-
-/// Work of the gateway that wrote a line.
-#[derive(Clone, Debug, Default)]
-pub struct Logged {
-    /// Id of the route.
-    pub route: Option<String>,
-    /// Verdict of the limiters.
+    /// Verdict of the limiters of the gateway that wrote the line.
     pub verdict: Option<LoggedVerdict>,
-    /// Reason of a response that the gateway made.
-    pub reason: Option<String>,
-    /// Keys by rule.
-    pub keys: Vec<(String, String)>,
+    pub(super) text: Bytes,
+    pub(super) target: Span,
+    pub(super) host: Option<Span>,
+    pub(super) headers: Vec<(HeaderName, Span)>,
+    pub(super) route: Option<Span>,
+    pub(super) reason: Option<Span>,
+    pub(super) keys: Vec<(Span, Span)>,
 }
 
 /// Verdict in a log.
@@ -69,6 +67,63 @@ impl Entry {
     /// Returns the time at which the request is replayed.
     #[must_use]
     pub fn at(&self) -> LogTime {
-        self.decided.first().copied().unwrap_or(LogTime { us: self.time_us, order: 0 })
+        self.first_decided.unwrap_or(LogTime { us: self.time_us, order: 0 })
+    }
+
+    /// Moves the request to the time `us`, without times of decisions.
+    pub fn move_to(&mut self, us: u64) {
+        self.time_us = us;
+        self.first_decided = None;
+        self.decided.clear();
+    }
+
+    /// Path and query.
+    #[must_use]
+    pub fn target(&self) -> Bytes {
+        self.slice(self.target)
+    }
+
+    /// Requested host; `None` if it cannot be a field value.
+    #[must_use]
+    pub fn host(&self) -> Option<HeaderValue> {
+        self.value(self.host?)
+    }
+
+    /// Header fields of the request that the log has.
+    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        self.headers.iter().filter_map(|(name, value)| Some((name.clone(), self.value(*value)?)))
+    }
+
+    /// Id of the route that the gateway chose.
+    #[must_use]
+    pub fn route(&self) -> Option<&[u8]> {
+        self.route.map(|span| self.bytes(span))
+    }
+
+    /// Reason of a response that the gateway made; empty without one.
+    #[must_use]
+    pub fn reason(&self) -> &[u8] {
+        self.reason.map(|span| self.bytes(span)).unwrap_or_default()
+    }
+
+    /// Key that the gateway counted under `rule`.
+    #[must_use]
+    pub fn key_of(&self, rule: &str) -> Option<HeaderValue> {
+        let (_, key) = self.keys.iter().find(|(name, _)| self.bytes(*name) == rule.as_bytes())?;
+        self.value(*key)
+    }
+
+    fn bytes(&self, span: Span) -> &[u8] {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+
+    fn slice(&self, span: Span) -> Bytes {
+        self.text.slice_ref(self.bytes(span))
+    }
+
+    /// Returns a text as a field value, without a copy.
+    fn value(&self, span: Span) -> Option<HeaderValue> {
+        // Requests with other bytes cannot be told from a log.
+        self.bytes(span).is_ascii().then(|| HeaderValue::from_maybe_shared(self.slice(span)).ok())?
     }
 }

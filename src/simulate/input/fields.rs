@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use http::{HeaderValue, Method};
+use bytes::BytesMut;
+use http::Method;
 
-use super::entry::{Entry, LogTime, Logged, LoggedVerdict};
+use super::entry::{Entry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
 use super::time;
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
 const MAX_TIME_US: u64 = 1 << 53;
+
+/// Size of the buffers that the texts of many entries share.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Value of a JSON field.
 #[derive(Debug, PartialEq)]
@@ -18,79 +22,103 @@ pub(super) enum Value<'a> {
     Text(Cow<'a, str>),
     Number(f64),
     Whole(u64),
-    List(Vec<u64>),
+    List(Cow<'a, [u64]>),
     Pairs(Vec<(String, String)>),
     Other,
 }
 
-/// Entry under construction.
+/// Entry under construction. Each line begins with [`clear`](Self::clear).
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    time_us: Option<u64>,
+    /// Texts of this line; those of earlier ones were split off.
+    text: BytesMut,
+    parts: Parts,
     decided_us: Vec<u64>,
     decided_order: Vec<u64>,
+    headers: Vec<(http::HeaderName, Span)>,
+    keys: Vec<(Span, Span)>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    time_us: Option<u64>,
     client: Option<IpAddr>,
     method: Option<Method>,
-    target: Option<String>,
-    query: Option<String>,
-    host: Option<String>,
+    target: Option<Span>,
+    query: Option<Span>,
+    host: Option<Span>,
     status: Option<u16>,
     received_bytes: Option<u64>,
-    headers: Vec<(http::HeaderName, HeaderValue)>,
-    route: Option<String>,
+    route: Option<Span>,
     verdict: Option<LoggedVerdict>,
-    reason: Option<String>,
-    rule: Option<String>,
-    key: Option<String>,
-    keys: Vec<(String, String)>,
+    reason: Option<Span>,
+    rule: Option<Span>,
+    key: Option<Span>,
 }
 
 impl Fields {
+    /// Begins a line.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.parts = Parts::default();
+        self.decided_us.clear();
+        self.decided_order.clear();
+        self.headers.clear();
+        self.keys.clear();
+    }
+
     /// Sets a part.
     ///
     /// # Errors
     /// The value does not fit.
     pub(super) fn set(&mut self, slot: &Slot, value: Value<'_>) -> Result<(), &'static str> {
         match slot {
-            Slot::Time => self.time_us = Some(microseconds(&value).ok_or("the time is not readable")?),
+            Slot::Time => self.parts.time_us = Some(microseconds(&value).ok_or("the time is not readable")?),
             Slot::Decided => {
                 if let Value::List(times) = value
                     && times.is_sorted()
                     && times.last().is_some_and(|time| *time < MAX_TIME_US)
                 {
-                    self.decided_us = times;
+                    self.decided_us.clear();
+                    self.decided_us.extend_from_slice(&times);
                 }
             }
             Slot::DecidedOrder => {
                 if let Value::List(order) = value {
-                    self.decided_order = order;
+                    self.decided_order.clear();
+                    self.decided_order.extend_from_slice(&order);
                 }
             }
-            Slot::Client => self.client = text(&value).and_then(|text| address(&text)),
+            Slot::Client => self.parts.client = text(&value).and_then(|text| address(&text)),
             Slot::Method => {
                 let method = text(&value).and_then(|text| Method::from_bytes(text.as_bytes()).ok());
-                self.method = Some(method.ok_or("the method is not a token")?);
+                self.parts.method = Some(method.ok_or("the method is not a token")?);
             }
-            Slot::Target => self.target = text(&value).map(Cow::into_owned),
-            Slot::Query => self.query = text(&value).map(Cow::into_owned),
+            Slot::Target => self.parts.target = self.copy(&value),
+            Slot::Query => self.parts.query = self.copy(&value),
             Slot::Request => self.request_line(&text(&value).ok_or("the request line is not text")?)?,
-            Slot::Host => self.host = text(&value).map(Cow::into_owned).filter(|host| !host.is_empty() && host != "-"),
-            Slot::Status => self.status = whole(&value).and_then(|status| u16::try_from(status).ok()),
-            Slot::ReceivedBytes => self.received_bytes = whole(&value),
-            Slot::Route => self.route = text(&value).map(Cow::into_owned),
-            Slot::Verdict => self.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
-            Slot::Reason => self.reason = text(&value).map(Cow::into_owned),
-            Slot::Rule => self.rule = text(&value).map(Cow::into_owned),
-            Slot::Key => self.key = text(&value).map(Cow::into_owned),
+            Slot::Host => {
+                let is_known = text(&value).is_some_and(|host| !host.is_empty() && host != "-");
+                self.parts.host = if is_known { self.copy(&value) } else { None };
+            }
+            Slot::Status => self.parts.status = whole(&value).and_then(|status| u16::try_from(status).ok()),
+            Slot::ReceivedBytes => self.parts.received_bytes = whole(&value),
+            Slot::Route => self.parts.route = self.copy(&value),
+            Slot::Verdict => self.parts.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
+            Slot::Reason => self.parts.reason = self.copy(&value),
+            Slot::Rule => self.parts.rule = self.copy(&value),
+            Slot::Key => self.parts.key = self.copy(&value),
             Slot::Keys => {
                 if let Value::Pairs(pairs) = value {
-                    self.keys = pairs;
+                    self.clear_keys();
+                    pairs.iter().for_each(|(rule, key)| self.add_key(rule, key));
                 }
             }
             Slot::Header(name) => {
-                let value = text(&value).filter(|value| value != "-");
-                if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
-                    self.headers.push((name.clone(), value));
+                if text(&value).is_some_and(|value| value != "-")
+                    && let Some(span) = self.copy(&value)
+                {
+                    self.headers.push((name.clone(), span));
                 }
             }
         }
@@ -106,42 +134,90 @@ impl Fields {
         let (Some(method), Some(target)) = (parts.next(), parts.next()) else {
             return Err("no readable request line");
         };
-        self.method = Some(Method::from_bytes(method.as_bytes()).map_err(|_| "no readable request line")?);
-        self.target = Some(target.to_owned());
+        self.parts.method = Some(Method::from_bytes(method.as_bytes()).map_err(|_| "no readable request line")?);
+        self.parts.target = Some(self.append(target));
         Ok(())
+    }
+
+    /// Removes the keys of rules.
+    pub(super) fn clear_keys(&mut self) {
+        self.keys.clear();
+    }
+
+    /// Adds the key that was counted under `rule`.
+    pub(super) fn add_key(&mut self, rule: &str, key: &str) {
+        let pair = (self.append(rule), self.append(key));
+        self.keys.push(pair);
     }
 
     /// Returns the entry.
     ///
     /// # Errors
     /// The line lacks a time or a target.
-    pub(super) fn finish(self) -> Result<Box<Entry>, &'static str> {
-        let mut target = self.target.ok_or("no path")?;
-        if let Some(query) = self.query.filter(|query| !query.is_empty() && !target.contains('?')) {
-            target.push('?');
-            target.push_str(query.trim_start_matches('?'));
+    pub(super) fn finish(&mut self) -> Result<Box<Entry>, &'static str> {
+        let parts = std::mem::take(&mut self.parts);
+        let mut target = parts.target.ok_or("no path")?;
+        let time_us = parts.time_us.ok_or("no time")?;
+        if let Some(query) = parts.query.filter(|query| query.start < query.end) {
+            target = self.with_query(target, query);
         }
-        let order = self.decided_order.into_iter().chain(std::iter::repeat(0));
-        let decided = self.decided_us.into_iter().zip(order).map(|(us, order)| LogTime { us, order }).collect();
-        let mut keys = self.keys;
-        if let (Some(rule), Some(key), true) = (self.rule, self.key, keys.is_empty()) {
-            keys.push((rule, key));
+        let order = self.decided_order.iter().copied().chain(std::iter::repeat(0));
+        let mut decided = self.decided_us.iter().copied().zip(order).map(|(us, order)| LogTime { us, order });
+        let first_decided = decided.clone().next();
+        let decided = if self.decided_us.len() > 1 { decided.by_ref().collect() } else { Vec::new() };
+        if let (Some(rule), Some(key), true) = (parts.rule, parts.key, self.keys.is_empty()) {
+            self.keys.push((rule, key));
         }
         Ok(Box::new(Entry {
-            time_us: self.time_us.ok_or("no time")?,
+            time_us,
+            first_decided,
             decided,
-            client: self.client,
-            method: self.method.unwrap_or(Method::GET),
+            client: parts.client,
+            method: parts.method.unwrap_or(Method::GET),
+            status: parts.status,
+            received_bytes: parts.received_bytes,
+            verdict: parts.verdict,
+            text: self.text.split().freeze(),
             target,
-            host: self.host,
-            status: self.status,
-            received_bytes: self.received_bytes,
-            headers: self.headers,
-            logged: Logged { route: self.route, verdict: self.verdict, reason: self.reason, keys },
+            host: parts.host,
+            headers: self.headers.as_slice().into(),
+            route: parts.route,
+            reason: parts.reason,
+            keys: self.keys.as_slice().into(),
         }))
     }
-}
 
+    /// Returns `target` with `query`, unless it has one.
+    fn with_query(&mut self, target: Span, query: Span) -> Span {
+        let text = |span: Span| self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+        if text(target).contains(&b'?') {
+            return target;
+        }
+        let query = text(query);
+        let start = query.iter().position(|byte| *byte != b'?').unwrap_or(query.len());
+        let whole = [text(target), b"?", &query[start..]].concat();
+        self.append_bytes(&whole)
+    }
+
+    /// Copies a text or a number.
+    fn copy(&mut self, value: &Value<'_>) -> Option<Span> {
+        Some(self.append(&text(value)?))
+    }
+
+    fn append(&mut self, text: &str) -> Span {
+        self.append_bytes(text.as_bytes())
+    }
+
+    /// Appends to the texts of the line, which are shorter than 4 GB as lines are.
+    fn append_bytes(&mut self, text: &[u8]) -> Span {
+        if self.text.capacity() - self.text.len() < text.len() {
+            self.text.reserve(text.len().max(BUFFER_BYTES));
+        }
+        let start = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+        self.text.extend_from_slice(text);
+        Span { start, end: u32::try_from(self.text.len()).unwrap_or(u32::MAX) }
+    }
+}
 fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
     match value {
         Value::Text(text) => Some(Cow::Borrowed(text)),

@@ -9,24 +9,42 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::entry::Entry;
 use super::fields::{Fields, Value};
 use super::map::{Map, Slot};
+use super::usual;
 
 /// Parses a line.
 ///
 /// # Errors
 /// The line is no JSON object, or lacks a necessary field.
-pub(super) fn parse(line: &[u8], map: &Map) -> Result<Box<Entry>, String> {
-    let mut fields = Fields::default();
-    let mut problem = None;
+pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<Entry>, String> {
     // One check of the line costs less than one of each text in it.
     let text = std::str::from_utf8(line).map_err(|_| "no JSON object: the text is not UTF-8")?;
+    fields.clear();
+    match usual::parse(text, map, fields) {
+        Some(outcome) => {
+            outcome?;
+            finish(fields, map)
+        }
+        None => parse_any(text, map, fields),
+    }
+}
+
+/// Parses a line of any form.
+pub(super) fn parse_any(text: &str, map: &Map, fields: &mut Fields) -> Result<Box<Entry>, String> {
+    fields.clear();
+    let mut problem = None;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let object = Object { map, prefix: "", fields: &mut fields, problem: &mut problem };
+    let object = Object { map, prefix: "", fields, problem: &mut problem };
     object.deserialize(&mut deserializer).map_err(|error| format!("no JSON object: {error}"))?;
     deserializer.end().map_err(|_| "text behind the JSON object".to_owned())?;
     match problem {
         Some(problem) => Err(problem.to_owned()),
-        None => fields.finish().map_err(|missing| missing_field(missing, map)),
+        None => finish(fields, map),
     }
+}
+
+/// Returns the entry of the fields of a line.
+pub(super) fn finish(fields: &mut Fields, map: &Map) -> Result<Box<Entry>, String> {
+    fields.finish().map_err(|missing| missing_field(missing, map))
 }
 
 /// Names the field that a line lacks.
@@ -146,7 +164,7 @@ impl<'de> Visitor<'de> for Any {
                 list.push(number);
             }
         }
-        Ok(Value::List(list))
+        Ok(Value::List(list.into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
@@ -171,21 +189,22 @@ mod tests {
         let line = br#"{"time":"2026-11-22T10:00:00.000007Z","client":"192.0.2.1","host":"a","method":"POST",
             "target":"/a?b","status":429,"route":"r","verdict":"denied","rule":"x","key":"k\u0001","remaining":0,
             "decided_us":[1795341600000042],"more":{"a":[1,{}]},"user_agent":"u"}"#;
-        let entry = parse(line, &Map::default()).unwrap();
+        let entry = parse(line, &Map::default(), &mut Fields::default()).unwrap();
         assert_eq!((entry.time_us, entry.at().us), (1_795_341_600_000_007, 1_795_341_600_000_042));
-        assert_eq!((entry.method.as_str(), entry.target.as_str()), ("POST", "/a?b"));
-        assert_eq!(entry.logged.verdict, Some(LoggedVerdict::Refused));
-        assert_eq!(entry.logged.keys, [("x".to_owned(), "k\u{1}".to_owned())]);
-        assert_eq!(entry.headers[0].1, "u");
+        assert_eq!((entry.method.as_str(), &entry.target()[..]), ("POST", &b"/a?b"[..]));
+        assert_eq!(entry.verdict, Some(LoggedVerdict::Refused));
+        // No field value has such a key.
+        assert_eq!((entry.keys.len(), entry.key_of("x"), entry.key_of("y")), (1, None, None));
+        assert_eq!(entry.headers().next().unwrap().1, "u");
     }
 
     #[test]
     fn other_lines_are_read_through_a_map() {
         let map = Map::parse("time=ts,ip=http.remote,path=http.uri,query=http.q,header.x-key=key").unwrap();
         let line = br#"{"ts":1795341600.5,"http":{"remote":"192.0.2.1:55","uri":"/a","q":"b=c"},"key":7}"#;
-        let entry = parse(line, &map).unwrap();
-        assert_eq!((entry.time_us, entry.target.as_str()), (1_795_341_600_500_000, "/a?b=c"));
-        assert_eq!((entry.client, &entry.headers[0].1), ("192.0.2.1".parse().ok(), &"7".parse().unwrap()));
+        let entry = parse(line, &map, &mut Fields::default()).unwrap();
+        assert_eq!((entry.time_us, &entry.target()[..]), (1_795_341_600_500_000, &b"/a?b=c"[..]));
+        assert_eq!((entry.client, entry.headers().next().unwrap().1), ("192.0.2.1".parse().ok(), "7".parse().unwrap()));
     }
 
     #[test]
@@ -201,7 +220,7 @@ mod tests {
             (br#"{"ts":9999999999999999,"uri":"/"}"#, "the time is not readable"),
             (b"{\"ts\":1,\"uri\":\"\xff\"}", "no JSON object"),
         ] {
-            let error = parse(line, &map).unwrap_err();
+            let error = parse(line, &map, &mut Fields::default()).unwrap_err();
             assert!(error.starts_with(problem), "{error}");
         }
     }

@@ -49,7 +49,12 @@ pub enum Slot {
 pub struct Map {
     pub(super) fields: Vec<(String, Slot)>,
     is_own: bool,
+    /// Positions of the fields by length and ends of their names.
+    buckets: [Vec<u8>; BUCKETS],
 }
+
+/// Number of the buckets.
+const BUCKETS: usize = 64;
 
 /// Error in `--map`.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -60,10 +65,16 @@ pub enum MapError {
     /// Unknown part of a request.
     #[error("unknown part `{0}` in --map; known: {known}, header.NAME", known = NAMES.map(|(name, _)| name).join(", "))]
     Part(String),
+    /// There are too many items.
+    #[error("--map has more than {MAX_FIELDS} items")]
+    TooMany,
     /// A necessary part is missing.
     #[error("--map needs {0}")]
     Missing(&'static str),
 }
+
+/// Largest number of items.
+const MAX_FIELDS: usize = 255;
 
 /// Parts by their names in `--map`, with aliases.
 const NAMES: [(&str, Slot); 10] = [
@@ -101,7 +112,7 @@ impl Default for Map {
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
-        Self { fields: own.map(|(name, slot)| (name.to_owned(), slot)).into(), is_own: true }
+        Self::new(own.map(|(name, slot)| (name.to_owned(), slot)).into(), true)
     }
 }
 
@@ -127,7 +138,24 @@ impl Map {
         if !has(&Slot::Target) && !has(&Slot::Request) {
             return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
         }
-        Ok(Self { fields, is_own: false })
+        if fields.len() > MAX_FIELDS {
+            return Err(MapError::TooMany);
+        }
+        Ok(Self::new(fields, false))
+    }
+
+    fn new(fields: Vec<(String, Slot)>, is_own: bool) -> Self {
+        let mut buckets = [const { Vec::new() }; BUCKETS];
+        for (position, (name, _)) in (0..).zip(&fields) {
+            buckets[bucket(name)].push(position);
+        }
+        Self { fields, is_own, buckets }
+    }
+
+    /// Returns the slot of the field `name` of a flat object.
+    pub(super) fn find_flat(&self, name: &str) -> Option<&Slot> {
+        let fields = self.buckets[bucket(name)].iter().filter_map(|position| self.fields.get(usize::from(*position)));
+        fields.into_iter().find(|(field, _)| *field == name).map(|(_, slot)| slot)
     }
 
     /// Returns the position and the slot of the field `name` of the object with the path `prefix`. The search starts at
@@ -158,6 +186,12 @@ impl Map {
     pub fn has(&self, slot: &Slot) -> bool {
         self.fields.iter().any(|(_, known)| known == slot)
     }
+}
+
+fn bucket(name: &str) -> usize {
+    let end = |byte: Option<&u8>| usize::from(byte.copied().unwrap_or_default());
+    let (first, last) = (end(name.as_bytes().first()), end(name.as_bytes().last()));
+    (name.len() * 7 + first * 3 + last) % BUCKETS
 }
 
 fn slot(part: &str) -> Result<Slot, MapError> {

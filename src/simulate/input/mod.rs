@@ -8,8 +8,9 @@ mod map;
 mod order;
 mod source;
 mod time;
+mod usual;
 
-pub use self::entry::{Entry, LogTime, Logged, LoggedVerdict};
+pub use self::entry::{Entry, LogTime, LoggedVerdict};
 pub use self::map::{Map, MapError, Slot};
 pub use self::order::Ordered;
 pub use self::source::{BrokenLine, InputStats, Inputs, OpenError};

@@ -45,8 +45,7 @@ impl Ordered {
             #[expect(clippy::cast_precision_loss, reason = "shown in seconds")]
             let secs = late_us as f64 / 1e6;
             stats.out_of_order_secs = stats.out_of_order_secs.max(secs);
-            entry.time_us = self.latest.us;
-            entry.decided.clear();
+            entry.move_to(self.latest.us);
         }
         self.latest = entry.at().max(self.latest);
         Some(entry)
@@ -115,7 +114,7 @@ mod tests {
         ];
         std::fs::write(&path, lines.concat()).unwrap();
         let mut ordered = Ordered::new(Inputs::open(&[path], Map::default()).unwrap());
-        let targets: Vec<_> = std::iter::from_fn(|| ordered.next_entry()).map(|entry| entry.target).collect();
+        let targets: Vec<_> = std::iter::from_fn(|| ordered.next_entry()).map(|entry| entry.target()).collect();
         assert_eq!(targets, ["/1", "/2", "/3", "/4"]);
         assert_eq!(ordered.inputs.stats.out_of_order, 0);
     }

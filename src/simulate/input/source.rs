@@ -11,6 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::entry::Entry;
+use super::fields::Fields;
 use super::map::Map;
 use super::{combined, json};
 
@@ -82,6 +83,8 @@ struct Source {
     failed: Option<io::Error>,
     /// Latest line.
     buffer: Vec<u8>,
+    /// Fields of the latest line.
+    fields: Fields,
 }
 
 /// Reader that counts its bytes.
@@ -167,7 +170,8 @@ impl Source {
             Err(error) => (None, Some(error)),
         };
         let is_json = start.map(|byte| byte == b'{');
-        Ok(Self { name, reader, line: 0, next: None, has_ended: false, is_json, failed, buffer: Vec::new() })
+        let (buffer, fields) = (Vec::new(), Fields::default());
+        Ok(Self { name, reader, line: 0, next: None, has_ended: false, is_json, failed, buffer, fields })
     }
 
     /// Reads up to the next usable line.
@@ -194,8 +198,8 @@ impl Source {
                     self.line += 1;
                     continue;
                 }
-                Ok(LineEnd::File | LineEnd::Line) if line[0] == b'{' => json::parse(line, map),
-                Ok(LineEnd::File | LineEnd::Line) => combined::parse(line),
+                Ok(LineEnd::File | LineEnd::Line) if line[0] == b'{' => json::parse(line, map, &mut self.fields),
+                Ok(LineEnd::File | LineEnd::Line) => combined::parse(line, &mut self.fields),
             };
             self.line += 1;
             stats.lines += 1;
@@ -224,29 +228,16 @@ enum LineEnd {
 
 /// Reads one line into `buffer`. Of a line that is too long, the rest is skipped.
 fn read_line(reader: &mut dyn BufRead, buffer: &mut Vec<u8>) -> io::Result<LineEnd> {
-    let mut is_too_long = false;
-    loop {
-        let available = match reader.fill_buf() {
-            Ok(available) => available,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if available.is_empty() {
-            return Ok(if is_too_long { LineEnd::TooLong } else { LineEnd::File });
-        }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let length = end.unwrap_or(available.len());
-        is_too_long |= buffer.len() + length > MAX_LINE_BYTES;
-        if is_too_long {
-            buffer.clear();
-        } else {
-            buffer.extend_from_slice(&available[..length]);
-        }
-        reader.consume(length + usize::from(end.is_some()));
-        if end.is_some() {
-            return Ok(if is_too_long { LineEnd::TooLong } else { LineEnd::Line });
-        }
+    (&mut *reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', buffer)?;
+    if buffer.pop_if(|byte| *byte == b'\n').is_some() {
+        return Ok(LineEnd::Line);
     }
+    if buffer.len() <= MAX_LINE_BYTES {
+        return Ok(LineEnd::File);
+    }
+    buffer.clear();
+    reader.skip_until(b'\n')?;
+    Ok(LineEnd::TooLong)
 }
 
 #[cfg(test)]
@@ -271,7 +262,7 @@ mod tests {
         gzip.write_all([line(2, "/2"), line(3, "/3")].concat().as_bytes()).unwrap();
         gzip.finish().unwrap();
         let mut inputs = Inputs::open(&[plain, packed], Map::default()).unwrap();
-        let targets: Vec<_> = std::iter::from_fn(|| inputs.next_entry()).map(|entry| entry.target).collect();
+        let targets: Vec<_> = std::iter::from_fn(|| inputs.next_entry()).map(|entry| entry.target()).collect();
         assert_eq!(targets, ["/1", "/2", "/3", "/4"]);
         assert_eq!((inputs.stats.lines, inputs.stats.broken), (7, 3));
         let places: Vec<_> = inputs.stats.first_broken.iter().map(|broken| broken.line).collect();

@@ -3,16 +3,14 @@
 /// Parses a time as text: RFC 3339, the format of Apache and nginx (`22/Nov/2026:10:00:00 +0000`), or a number.
 /// Returns microseconds since 1970.
 pub(super) fn parse(text: &str) -> Option<u64> {
-    if let Some(time) = common(text) {
+    if let Some(time) = rfc3339_utc(text).or_else(|| common(text)) {
         return Some(time);
     }
     if let Ok(number) = text.parse::<f64>() {
         return from_number(number);
     }
-    rfc3339_utc(text).or_else(|| {
-        let time: jiff::Timestamp = text.parse().ok()?;
-        u64::try_from(time.as_microsecond()).ok()
-    })
+    let time: jiff::Timestamp = text.parse().ok()?;
+    u64::try_from(time.as_microsecond()).ok()
 }
 
 /// Reads a number as seconds, milliseconds, microseconds or nanoseconds since 1970, by its size.

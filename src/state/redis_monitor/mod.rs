@@ -1,8 +1,10 @@
-//! Tasks that watch Redis from the process's own thread: server statistics (`INFO`) and the number of live gateways.
+//! Tasks that watch Redis from the process's own thread: server statistics (`INFO`), the number of live gateways, and
+//! temporary overrides.
 //!
-//! Both use a worker's connections within the deadline of a decision. They are not counted as decisions.
+//! They use a worker's connections within the deadline of a decision. They are not counted as decisions.
 
 mod gateway_count;
+mod overrides;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +34,7 @@ impl RedisMonitor {
     /// Starts the tasks for the Redis of `stores`. Must be called within the process's `LocalSet`.
     pub fn start(stores: &Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) -> Self {
         spawn_boxed(poll_servers(Arc::clone(stores)));
+        spawn_boxed(overrides::follow(Arc::clone(stores), config.clone()));
         let (stop, stopped) = oneshot::channel();
         Self { stop, heartbeat: tokio::task::spawn_local(gateway_count::beat(Arc::clone(stores), config, stopped)) }
     }

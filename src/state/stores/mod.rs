@@ -1,5 +1,6 @@
 //! Stores of buckets, concurrency slots and usage counts: [`SharedStores`] for the process, [`Stores`] for one worker.
 
+mod overriding;
 mod shared;
 
 use std::cell::RefCell;
@@ -137,8 +138,12 @@ impl Stores {
         }
     }
 
-    /// Returns the store of the buckets of `limiter`.
+    /// Returns the store of the buckets of `limiter`, under temporary overrides.
     pub fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+        self.shared.overrides().over(self.bucket_store(limiter))
+    }
+
+    fn bucket_store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         match (limiter.store, &*self.redis.borrow()) {
             (Some(StoreKind::Memory), _) | (_, None) => self.shared.memory().clone(),
             (_, Some((redis, client))) => match &limiter.atomicity {

@@ -10,6 +10,7 @@ use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisCli
 
 use crate::state::circuit_breakers::CircuitBreakers;
 use crate::state::clock::StoreClock;
+use crate::state::overrides::Overrides;
 use crate::state::redis_servers::RedisServers;
 use crate::state::response_caches::ResponseCaches;
 use tollgate_config::{Config, Route};
@@ -31,6 +32,7 @@ pub struct SharedStores {
     servers: RedisServers,
     gateways: GatewayCount,
     caches: ResponseCaches,
+    overrides: Arc<Overrides>,
 }
 
 impl SharedStores {
@@ -52,15 +54,17 @@ impl SharedStores {
             servers: RedisServers::default(),
             gateways: GatewayCount::default(),
             caches: ResponseCaches::default(),
+            overrides: Arc::default(),
         });
         stores.declare_limiters(config);
         stores
     }
 
-    /// Gives each limiter of `config` its share of the keys in memory.
+    /// Gives each limiter of `config` its share of the keys in memory, and applies overrides to its rules.
     pub fn declare_limiters(&self, config: &Config) {
         let rules = config.routes.iter().flat_map(Route::rate_limiters).flat_map(|limiter| limiter.all());
         self.memory.declare(rules.map(|rule| rule.scope));
+        self.overrides.configure(config);
     }
 
     /// Buckets in memory.
@@ -140,6 +144,12 @@ impl SharedStores {
     #[must_use]
     pub fn circuit_breakers(&self) -> &CircuitBreakers {
         &self.circuit_breakers
+    }
+
+    /// Temporary overrides of limits.
+    #[must_use]
+    pub fn overrides(&self) -> &Arc<Overrides> {
+        &self.overrides
     }
 
     /// Number of live gateways, if a limiter asks for it (`gateways: auto`).

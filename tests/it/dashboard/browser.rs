@@ -67,7 +67,7 @@ fn a_request_is_explained_with_the_state_of_its_keys() {
 }
 
 #[test]
-fn a_key_gets_a_temporary_override_if_the_gateway_has_overrides() {
+fn a_key_gets_a_temporary_override() {
     run("override.mjs", &Gateway::start(ROUTES), &[]);
 }
 

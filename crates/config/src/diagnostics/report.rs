@@ -60,9 +60,10 @@ impl Report {
     pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
         for problem in &mut list {
             let file = text.files.get(problem.file).map(|(_, file)| &file.text);
-            let line = problem.line.checked_sub(1).and_then(|above| file?.lines().nth(above));
-            problem.message = mask_message(&problem.message, line);
-            problem.help = problem.help.take().map(|help| mask_message(&help, line));
+            let lines: Vec<&str> = file.map(|text| text.lines().collect()).unwrap_or_default();
+            let line = problem.line.checked_sub(1);
+            problem.message = mask_message(&problem.message, &lines, line);
+            problem.help = problem.help.take().map(|help| mask_message(&help, &lines, line));
         }
         Self { text, list }
     }
@@ -150,7 +151,7 @@ impl Report {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
-        if let Some(line) = problem.line.checked_sub(1).and_then(|above| lines.get(above)) {
+        if let Some((above, line)) = problem.line.checked_sub(1).and_then(|above| Some((above, lines.get(above)?))) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             // Tabs stay tabs, so that the caret is in the right column.
@@ -159,7 +160,7 @@ impl Report {
                 .take(problem.column.saturating_sub(1))
                 .map(|c| if c == '\t' { '\t' } else { ' ' })
                 .collect();
-            writeln!(out, "  {number} | {}", mask_line(line))?;
+            writeln!(out, "  {number} | {}", mask_line(lines, above))?;
             writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
         }
         if let Some(help) = &problem.help {

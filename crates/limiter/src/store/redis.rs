@@ -18,7 +18,7 @@
 //! | `hot_keys` | denial cache, coalescing, leases |
 //! | `store` | [`RedisStore`], prepaid quotas, plans |
 //! | `lock` | [`LockedStore`] |
-//! | `monitor` | heartbeats and `INFO` |
+//! | `monitor` | heartbeats, overrides and `INFO` |
 //!
 //! # Permissions (ACL)
 //!
@@ -34,6 +34,7 @@
 //! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
+//! | [`OverrideTable`] | `TIME HMGET HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
 //! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for buckets of two strings | |
@@ -70,7 +71,7 @@ pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::lock::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
-pub use self::monitor::{Heartbeat, ServerInfo};
+pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};

@@ -7,7 +7,8 @@ use redis::Connection;
 use tollgate_limiter::rule::{Align, FixedWindow, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket};
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::{
-    Breakers, GatewayCount, Gateways, Heartbeat, Operation, RedisClient, RedisSettings, RedisStats, StoreError,
+    Breakers, GatewayCount, Gateways, Heartbeat, Operation, OverrideTable, RedisClient, RedisSettings, RedisStats,
+    StoreError,
 };
 use tollgate_limiter::verdict::Source;
 
@@ -77,6 +78,72 @@ async fn running_gateways_are_counted() {
     assert_eq!(seen(&counts), [2, 2, 3]);
     let left_ms: i64 = redis::cmd("PTTL").arg("tollgate.gateways").query(&mut server.connection()).unwrap();
     assert!((1..=6_001).contains(&left_ms), "{left_ms}");
+}
+
+#[tokio::test]
+async fn the_overrides_of_gateways_are_shared_until_they_end() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let hour = Duration::from_secs(3_600);
+    let (mut one, mut other) = (OverrideTable::default(), OverrideTable::default());
+    assert_eq!(one.read(&client).await, Ok(None));
+    assert_eq!(OverrideTable::set(&client, "[\"a\"]", "x:y", hour).await, Ok(true));
+    for table in [&mut one, &mut other] {
+        let [it] = <[_; 1]>::try_from(table.read(&client).await.unwrap().unwrap()).unwrap();
+        assert_eq!((&*it.target, &*it.text), ("[\"a\"]", "x:y"));
+        assert!(it.expires_in <= hour && it.expires_in > hour - Duration::from_secs(60), "{it:?}");
+        assert_eq!(table.read(&client).await, Ok(None), "nothing has changed");
+    }
+    let left_ms: i64 = redis::cmd("PTTL").arg("tollgate.overrides").query(&mut server.connection()).unwrap();
+    assert!((3_500_000..=3_601_001).contains(&left_ms), "{left_ms}");
+    // Those that have ended are not shown, and the next change deletes them.
+    assert_eq!(OverrideTable::set(&client, "b", "z", Duration::from_millis(1)).await, Ok(true));
+    eventually("it ends", async || OverrideTable::default().read(&client).await.unwrap().unwrap().len() == 1).await;
+    assert_eq!(OverrideTable::remove(&client, "b").await, Ok(false));
+    assert_eq!(OverrideTable::remove(&client, "[\"a\"]").await, Ok(true));
+    assert_eq!(one.read(&client).await, Ok(Some(Vec::new())));
+    let fields: Vec<String> = redis::cmd("HKEYS").arg("tollgate.overrides").query(&mut server.connection()).unwrap();
+    assert_eq!(fields, ["v"]);
+    // Data that was lost is read again, although its version returns to the start.
+    redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+    assert_eq!(one.read(&client).await, Ok(Some(Vec::new())));
+    assert_eq!(one.read(&client).await, Ok(None));
+    assert_eq!(OverrideTable::set(&client, "a", "1", hour).await, Ok(true));
+    assert_eq!(one.read(&client).await.unwrap().unwrap().len(), 1);
+    for number in 1..OverrideTable::MOST {
+        assert_eq!(OverrideTable::set(&client, &format!("k{number}"), "1", hour).await, Ok(true));
+    }
+    assert_eq!(OverrideTable::set(&client, "one more", "1", hour).await, Ok(false));
+    assert_eq!(OverrideTable::set(&client, "k1", "2", hour).await, Ok(true), "a known one can be changed");
+}
+
+#[test]
+fn invalid_arguments_of_overrides_change_nothing() {
+    let server = RedisServer::start();
+    let script = include_str!("../../lua/overrides.lua");
+    let long = "x".repeat(8193);
+    for arguments in [
+        &["1", "k"][..],
+        &["0"],
+        &["2", "k", "l", "read", ""],
+        &["1", "k", "write", "a"],
+        &["1", "k", "set", "a", "x"],
+        &["1", "k", "set", "", "x", "1", "1"],
+        &["1", "k", "set", "v", "x", "1", "1"],
+        &["1", "k", "set", "a", &long, "1", "1"],
+        &["1", "k", "set", &long, "x", "1", "1"],
+        &["1", "k", "set", "a", "x", "0", "1"],
+        &["1", "k", "set", "a", "x", "1.5", "1"],
+        &["1", "k", "set", "a", "x", "31536000001", "1"],
+        &["1", "k", "set", "a", "x", "1", "0"],
+        &["1", "k", "remove", "v"],
+    ] {
+        let mut call = redis::cmd("EVAL");
+        call.arg(script).arg(arguments);
+        assert!(call.exec(&mut server.connection()).is_err(), "{arguments:?}");
+    }
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut server.connection()).unwrap();
+    assert_eq!(keys, [""; 0]);
 }
 
 #[tokio::test]

@@ -105,6 +105,12 @@ impl<T> RouteTable<T> {
         self.routes.iter().map(|(predicates, value)| (predicates.as_slice(), value))
     }
 
+    /// Returns the route at a position.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<(&[Predicate], &T)> {
+        self.routes.get(index).map(|(predicates, value)| (predicates.as_slice(), value))
+    }
+
     /// Returns the number of routes.
     #[must_use]
     pub fn len(&self) -> usize {

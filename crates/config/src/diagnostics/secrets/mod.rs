@@ -1,5 +1,7 @@
 //! Secrets in lines of a configuration, which excerpts and messages mask.
 
+mod lists;
+
 use std::ops::Range;
 
 /// Text in place of a secret in a message.
@@ -37,17 +39,19 @@ const SHORTCUTS: [&str; 8] = [
     "Query=",
 ];
 
-/// Returns `line` with each character of a secret replaced by `*`. Columns stay the same.
-pub(super) fn mask_line(line: &str) -> String {
-    let ranges = secrets(line);
+/// Returns the line at `at` with each character of a secret replaced by `*`. Columns stay the same.
+pub(super) fn mask_line(lines: &[&str], at: usize) -> String {
+    let line = lines.get(at).copied().unwrap_or_default();
+    let ranges = secrets(lines, at);
     let is_secret = |at: usize| ranges.iter().any(|range| range.contains(&at));
     line.char_indices().map(|(at, c)| if is_secret(at) { '*' } else { c }).collect()
 }
 
-/// Returns `message` without the secrets of `line`, and without passwords of URLs.
-pub(super) fn mask_message(message: &str, line: Option<&str>) -> String {
-    let line = line.unwrap_or_default();
-    let secrets: Vec<&str> = secrets(line).into_iter().map(|range| &line[range]).collect();
+/// Returns `message` without the secrets of the line at `at`, and without passwords of URLs.
+pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>) -> String {
+    let line = at.and_then(|at| lines.get(at)).copied().unwrap_or_default();
+    let secrets: Vec<&str> =
+        at.map(|at| secrets(lines, at)).unwrap_or_default().into_iter().map(|range| &line[range]).collect();
     // Messages quote values in backquotes; a quoted value may be a part of the secret.
     let parts: Vec<&str> = message.split('`').collect();
     let is_secret = |part: &str| part.len() >= SHORTEST && secrets.iter().any(|secret| secret.contains(part));
@@ -65,10 +69,12 @@ pub(super) fn mask_message(message: &str, line: Option<&str>) -> String {
     masked
 }
 
-/// Returns the places of `line` that may be secrets.
-fn secrets(line: &str) -> Vec<Range<usize>> {
+/// Returns the places of the line at `at` that may be secrets.
+fn secrets(lines: &[&str], at: usize) -> Vec<Range<usize>> {
+    let Some(line) = lines.get(at) else { return Vec::new() };
     let mut found = Vec::new();
-    find_values(line, &mut found);
+    find_values(line, lists::has_secret_sibling(lines, at), &mut found);
+    lists::find(lines, at, &mut found);
     find_tables(line, &mut found);
     find_shortcuts(line, &mut found);
     find_named_list(line, &mut found);
@@ -77,11 +83,9 @@ fn secrets(line: &str) -> Vec<Range<usize>> {
 }
 
 /// Finds values of keys that name a secret: `password: x`, `{token: x}`.
-fn find_values(line: &str, found: &mut Vec<Range<usize>>) {
+fn find_values(line: &str, has_secret_sibling: bool, found: &mut Vec<Range<usize>>) {
     let entries: Vec<(&str, Range<usize>)> = entries(line).collect();
-    // A mistyped `name` names a secret, too.
-    let names_secret =
-        entries.iter().any(|(key, value)| *key != "key-resolver" && is_secret_name(&line[value.clone()]));
+    let names_secret = has_secret_sibling || names_secret(line);
     for (key, range) in entries {
         let value = &line[range.clone()];
         let is_scheme =
@@ -94,6 +98,11 @@ fn find_values(line: &str, found: &mut Vec<Range<usize>>) {
             found.push(range);
         }
     }
+}
+
+/// True if a value of the line is a name of a secret. A mistyped `name` names one, too.
+fn names_secret(line: &str) -> bool {
+    entries(line).any(|(key, value)| key != "key-resolver" && is_secret_name(&line[value]))
 }
 
 /// Returns the keys of a line with the places of their values.

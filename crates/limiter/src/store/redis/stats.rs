@@ -24,6 +24,8 @@ pub enum Operation {
     Heartbeat,
     /// Reads a server's `INFO`.
     Info,
+    /// Reads, sets or removes temporary overrides of limits.
+    Overrides,
 }
 
 /// Latency histogram of calls, from the start of a request to its reply or deadline. It includes queueing and excludes
@@ -68,8 +70,17 @@ pub(crate) struct CallSizeCounters {
 
 impl Operation {
     /// All operations, in the order of their declaration.
-    pub const ALL: [Self; 8] =
-        [Self::Decide, Self::Settle, Self::Lease, Self::Plan, Self::Quota, Self::Metering, Self::Heartbeat, Self::Info];
+    pub const ALL: [Self; 9] = [
+        Self::Decide,
+        Self::Settle,
+        Self::Lease,
+        Self::Plan,
+        Self::Quota,
+        Self::Metering,
+        Self::Heartbeat,
+        Self::Info,
+        Self::Overrides,
+    ];
 
     /// Label in metrics.
     #[must_use]
@@ -83,6 +94,7 @@ impl Operation {
             Self::Metering => "metering",
             Self::Heartbeat => "heartbeat",
             Self::Info => "info",
+            Self::Overrides => "overrides",
         }
     }
 
@@ -92,7 +104,7 @@ impl Operation {
 
     /// True if requests depend on the call. Failures of other calls do not count as failed decisions.
     pub(crate) fn serves_requests(self) -> bool {
-        !matches!(self, Self::Heartbeat | Self::Info)
+        !matches!(self, Self::Heartbeat | Self::Info | Self::Overrides)
     }
 }
 

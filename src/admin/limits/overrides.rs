@@ -1,0 +1,242 @@
+//! `/api/overrides`: temporary overrides of limits, of one key or of every key of a rule.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use humantime::format_duration;
+use hyper::body::Incoming;
+use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::admin::expires_in::ExpiresIn;
+use crate::admin::limits::error::LimitsError;
+use crate::admin::limits::selection::{RouteRule, Selector, select};
+use crate::admin::limits::{MAX_BODY_BYTES, body, decode, describe, selector};
+use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::state::AdminState;
+use crate::state::overrides::{Effect, Law, Names, Override, RuleChange, Target};
+use crate::telemetry::key_display;
+use tollgate_config::{Config, Route};
+
+/// Path prefix of the API.
+const ROOT: &str = "/api/overrides";
+
+/// Longest key. Redis returns all overrides in one reply.
+const MAX_KEY_BYTES: usize = 1024;
+
+/// Body of a PUT.
+struct Change {
+    selector: Selector,
+    effect: Effect,
+    expires_in: ExpiresIn,
+}
+
+/// Lists the overrides.
+pub(in crate::admin) fn list(state: &AdminState) -> Response<Full<Bytes>> {
+    json(StatusCode::OK, &state.stores.overrides().all().iter().map(shown).collect())
+}
+
+/// Sets or removes an override. `caller` is the name of the sender.
+pub(in crate::admin) async fn respond(
+    request: Request<Incoming>,
+    caller: &str,
+    state: &AdminState,
+) -> Response<Full<Bytes>> {
+    match dispatch(request, caller, state).await {
+        Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
+        Err(error) => problem(error.status(), &error.to_string()),
+    }
+}
+
+async fn dispatch(
+    request: Request<Incoming>,
+    caller: &str,
+    state: &AdminState,
+) -> Result<(Value, String), LimitsError> {
+    let config = state.config.load_full();
+    let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().trim_start_matches('/').to_owned();
+    let (route, key) = path.split_once('/').map_or((&*path, None), |(route, key)| (route, Some(key)));
+    if key == Some("") {
+        return Err(LimitsError::BadOverride(
+            "the key is empty; a path without a slash at its end names every key".into(),
+        ));
+    }
+    let key = key.map(decode);
+    let id = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
+    if key.as_ref().is_some_and(|key| key.len() > MAX_KEY_BYTES) {
+        return Err(LimitsError::BadOverride(format!("a key of at most {MAX_KEY_BYTES} bytes can be overridden")));
+    }
+    let named = selector(request.uri().query().unwrap_or_default())?;
+    let find = || config.routes.iter().find(|route| *route.id == *id).ok_or_else(|| LimitsError::NoRoute(id.clone()));
+    if request.method() == Method::DELETE {
+        return end(&id, key.as_deref(), &named, &config, state).await;
+    }
+    let Change { selector, effect, expires_in: ExpiresIn(time) } =
+        Change::parse(&body(request, MAX_BODY_BYTES).await.map_err(of_override)?, named)?;
+    let route = find()?;
+    let selected = one(route, &selector)?;
+    if let Effect::Rule(change) = &effect {
+        change.apply(&selected.named.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
+    }
+    let target = target(&selected, key.as_deref(), state);
+    if state.stores.overrides().is_ambiguous(&target, &selected.named.limit.rule) {
+        return Err(LimitsError::AmbiguousOverride);
+    }
+    let applied = format!(
+        "{}: {effect} for {}, until {}",
+        named_override(&id, selected.name(), key.as_deref()),
+        format_duration(time),
+        end_after(time).unwrap_or_default()
+    );
+    let mut answer = described(route, &selected, key.as_deref());
+    answer["override"] = numbers(&effect);
+    answer["expires-in-ms"] = json!(whole_millis(time));
+    let names = Names { route: id, rule: selected.name().to_owned(), by: caller.to_owned() };
+    let new = Override { target, effect, names, until: Instant::now() + time };
+    state.stores.set_override(new, &config).await?;
+    Ok((answer, applied))
+}
+
+/// Ends an override. One whose rule is no longer configured is found by its names.
+async fn end(
+    id: &str,
+    key: Option<&[u8]>,
+    named: &Selector,
+    config: &Config,
+    state: &AdminState,
+) -> Result<(Value, String), LimitsError> {
+    let route = config.routes.iter().find(|route| *route.id == *id);
+    let selected = route.ok_or_else(|| LimitsError::NoRoute(id.to_owned())).and_then(|route| one(route, named));
+    let (target, mut described, rule) = match (selected, route) {
+        (Ok(selected), Some(route)) => {
+            (target(&selected, key, state), describe(route, &selected), selected.name().to_owned())
+        }
+        (Err(error), _) => {
+            let found = state.stores.overrides().find(id, named.rule.as_deref(), named.plan.as_deref(), key);
+            let Override { target, names, .. } = found.ok_or(error)?;
+            (target, json!({"route": id, "rule": names.rule}), names.rule)
+        }
+        (Ok(_), None) => return Err(LimitsError::NoRoute(id.to_owned())),
+    };
+    if !state.stores.remove_override(&target, config).await? {
+        return Err(LimitsError::NoOverride);
+    }
+    if let Some(key) = key {
+        described["key"] = json!(key_display::shown(key));
+    }
+    Ok((described, format!("{} removed", named_override(id, &rule, key))))
+}
+
+/// Describes the form of an override in the error of a body.
+fn of_override(error: LimitsError) -> LimitsError {
+    match error {
+        LimitsError::BadBody(reason) => LimitsError::BadOverride(reason),
+        error => error,
+    }
+}
+
+/// Returns the only rule of `route` that `selector` names.
+fn one<'c>(route: &'c Route, selector: &Selector) -> Result<RouteRule<'c>, LimitsError> {
+    let selected = select(route, selector, true)?;
+    selected.into_iter().next().ok_or_else(|| LimitsError::NoRules(route.id.to_string()))
+}
+
+fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> Target {
+    Target {
+        scope: selected.named.scope.to_string(),
+        plan: selected.named.plan.map(str::to_owned),
+        key: key.map(|key| state.stores.overrides().named_id(key)),
+    }
+}
+
+fn named_override(route: &str, rule: &str, key: Option<&[u8]>) -> String {
+    let key = key.map_or_else(|| "every key".to_owned(), |key| format!("key {}", key_display::shown(key)));
+    format!("override of rule {rule} of route {route} for {key}")
+}
+
+fn described(route: &Route, selected: &RouteRule<'_>, key: Option<&[u8]>) -> Value {
+    let mut described = describe(route, selected);
+    if let Some(key) = key {
+        described["key"] = json!(key_display::shown(key));
+    }
+    described
+}
+
+fn shown((it, applies): &(Override, bool)) -> Value {
+    let left = it.until.saturating_duration_since(Instant::now());
+    let mut shown = json!({"route": it.names.route, "rule": it.names.rule});
+    if let Some(plan) = &it.target.plan {
+        shown["plan"] = json!(plan);
+    }
+    if let Some(key) = &it.target.key {
+        shown["key"] = json!(key_display::shown(key));
+    }
+    shown["override"] = numbers(&it.effect);
+    shown["in-effect"] = json!(applies);
+    shown["by"] = json!(it.names.by);
+    shown["expires-in-ms"] = json!(whole_millis(left));
+    shown["expires-at"] = json!(end_after(left));
+    shown
+}
+
+/// Returns the time of day after `time`, in seconds and UTC.
+fn end_after(time: Duration) -> Option<String> {
+    let end = Timestamp::now().checked_add(SignedDuration::try_from(time).ok()?).ok()?;
+    Some(format!("{end:.0}"))
+}
+
+/// Returns the override as the members of a body.
+fn numbers(effect: &Effect) -> Value {
+    match effect {
+        Effect::Rule(change) => json!(change),
+        Effect::Unlimited => json!({"unlimited": true}),
+        Effect::Block => json!({"block": true}),
+    }
+}
+
+/// Returns the law of a key that is overridden, and the time that it lasts.
+pub(super) fn in_effect(law: &Law, left: Duration) -> Value {
+    let mut shown = match law {
+        Law::Rule(rule) => json!({"rate": rule.rate(), "capacity": rule.capacity()}),
+        Law::Unlimited => json!({"unlimited": true}),
+        Law::Blocked => json!({"block": true}),
+    };
+    shown["expires-in-ms"] = json!(whole_millis(left));
+    shown
+}
+
+impl Change {
+    /// Reads a body. `named` are the names of the query.
+    fn parse(body: &[u8], named: Selector) -> Result<Self, LimitsError> {
+        let bad = |reason: String| LimitsError::BadOverride(reason);
+        let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+        let rule: Option<String> = take(&mut members, "rule")?;
+        let plan: Option<String> = take(&mut members, "plan")?;
+        let expires_in = take(&mut members, "expires-in")?;
+        let expires_in = expires_in.ok_or_else(|| bad("`expires-in` is missing, a time such as `15m`".into()))?;
+        let unlimited: bool = take(&mut members, "unlimited")?.unwrap_or_default();
+        let block: bool = take(&mut members, "block")?.unwrap_or_default();
+        let effect = match (unlimited, block, members.is_empty()) {
+            (true, false, true) => Effect::Unlimited,
+            (false, true, true) => Effect::Block,
+            (false, false, _) => {
+                let change: RuleChange = parse(Value::Object(members))?;
+                Effect::Rule(change)
+            }
+            _ => return Err(bad("numbers, `unlimited` and `block` exclude each other".into())),
+        };
+        Ok(Self { selector: named.or(rule, plan), effect, expires_in })
+    }
+}
+
+fn take<T: DeserializeOwned>(members: &mut Map<String, Value>, name: &str) -> Result<Option<T>, LimitsError> {
+    let Some(value) = members.remove(name) else { return Ok(None) };
+    serde_json::from_value(value).map(Some).map_err(|error| LimitsError::BadOverride(format!("`{name}`: {error}")))
+}
+
+fn parse<T: DeserializeOwned>(value: Value) -> Result<T, LimitsError> {
+    serde_json::from_value(value).map_err(|error| LimitsError::BadOverride(error.to_string()))
+}

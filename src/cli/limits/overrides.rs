@@ -1,0 +1,111 @@
+//! `tollgate limits override` and `tollgate limits overrides`: temporary overrides of limits.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::Selection;
+use crate::cli::admin_client::{AdminClient, CallError, encoded, printable, table};
+
+/// Override of the limit of a key.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Override {
+    /// Id of the route
+    route: String,
+    /// Key, as its resolver reads it
+    key: String,
+    /// Number of the rule by its name in the configuration, such as replenish-rate=50; can be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = number)]
+    numbers: Vec<(String, Value)>,
+    /// Allow every request, uncounted
+    #[arg(long, conflicts_with = "numbers")]
+    unlimited: bool,
+    /// Deny every request
+    #[arg(long, conflicts_with_all = ["numbers", "unlimited"])]
+    block: bool,
+    /// Time until the override ends, such as 15m
+    #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
+    time: Option<String>,
+    /// End the override now
+    #[arg(long, conflicts_with_all = ["numbers", "unlimited", "block", "time"])]
+    remove: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// Parses `NAME=VALUE`: whole numbers stay numbers, other values are times.
+fn number(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, got `{text}`"))?;
+    let value = value.trim();
+    Ok((name.trim().to_owned(), value.parse::<u64>().map_or_else(|_| json!(value), |number| json!(number))))
+}
+
+impl Override {
+    /// Sets or removes the override. Returns the overrides afterwards.
+    pub(super) fn call(&self) -> Result<Value, CallError> {
+        let Selection { target, rule, plan } = &self.selection;
+        let client = AdminClient::new(target);
+        let path = format!("/api/overrides/{}/{}", encoded(&self.route), encoded(&self.key));
+        let named =
+            || [("rule", rule), ("plan", plan)].into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        if self.remove {
+            let query: Vec<_> = named().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+            client.call("DELETE", &format!("{path}?{}", query.join("&")), "")?;
+        } else {
+            let mut body: Map<String, Value> = self.numbers.iter().cloned().collect();
+            body.extend(named().map(|(name, value)| (name.to_owned(), json!(value))));
+            body.extend(self.time.as_ref().map(|time| ("expires-in".to_owned(), json!(time))));
+            let words = [("unlimited", self.unlimited), ("block", self.block)];
+            body.extend(words.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| ((*name).to_owned(), json!(true))));
+            client.call("PUT", &path, &Value::Object(body).to_string())?;
+        }
+        client.call("GET", "/api/overrides", "")
+    }
+}
+
+/// Returns a list of overrides as a table.
+pub(super) fn render(list: &Value) -> String {
+    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS IN", "BY"].map(str::to_owned).to_vec()];
+    for it in list.as_array().into_iter().flatten() {
+        let member = |(name, value): (&String, &Value)| match value {
+            Value::Bool(true) => printable(name),
+            Value::String(text) => printable(&format!("{name}={text}")),
+            value => printable(&format!("{name}={value}")),
+        };
+        let mut numbers: Vec<_> = it["override"].as_object().into_iter().flatten().map(member).collect();
+        if it["in-effect"] == false {
+            numbers.push("(no such rule)".to_owned());
+        }
+        rows.push(vec![
+            text(&it["route"]),
+            text(&it["rule"]),
+            text(&it["plan"]),
+            it["key"].as_str().map_or_else(|| "(every key)".to_owned(), printable),
+            numbers.join(" "),
+            format!("{} s", it["expires-in-ms"].as_u64().unwrap_or_default().div_ceil(1000)),
+            text(&it["by"]),
+        ]);
+    }
+    table(&rows, &[5])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_are_a_table() {
+        let list = json!([
+            {"route": "orders", "rule": "daily", "key": "al\u{1b}ice", "override": {"replenish-rate": 5, "period": "1m"}, "by": "ops", "expires-in-ms": 59_001},
+            {"route": "orders", "rule": "orders", "plan": "gold", "override": {"unlimited": true}, "by": "local", "expires-in-ms": 1},
+        ]);
+        let table = render(&list);
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS", "IN", "BY"]);
+        assert_eq!(lines[1], ["orders", "daily", "al\\u{1b}ice", "replenish-rate=5", "period=1m", "60", "s", "ops"]);
+        assert_eq!(lines[2], ["orders", "orders", "gold", "(every", "key)", "unlimited", "1", "s", "local"]);
+        assert_eq!(number("replenish-rate = 50"), Ok(("replenish-rate".to_owned(), json!(50))));
+        assert_eq!(number("period=1m"), Ok(("period".to_owned(), json!("1m"))));
+        assert!(number("50").is_err());
+    }
+}

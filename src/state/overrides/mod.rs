@@ -1,0 +1,217 @@
+//! Temporary overrides of limits: other numbers, no limit or no request, for one key or every key of a rule.
+//!
+//! With Redis, overrides are held there and every gateway reads them twice a second. An unreachable Redis changes
+//! nothing: known overrides stay until they end. Without Redis they belong to the process.
+
+mod change;
+mod entry;
+mod log;
+mod store;
+mod table;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+use tollgate_config::Config;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::Store;
+use tollgate_limiter::store::redis::{OverrideTable, RedisClient, SharedOverride, StoreError};
+
+pub use self::change::{ChangeError, RuleChange};
+pub use self::entry::{Effect, Names, Override, Target};
+use self::store::OverriddenStore;
+pub use self::table::Law;
+use self::table::{ConfiguredRule, Table, configured_rules, named_id};
+
+/// Overrides of this process.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    has_any: AtomicBool,
+    table: ArcSwap<Table>,
+    known: Mutex<Known>,
+    /// Reader of the overrides in Redis. One call at a time, so that an older reply does not replace a newer one.
+    shared: tokio::sync::Mutex<OverrideTable>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    overrides: Vec<Override>,
+    rules: Vec<ConfiguredRule>,
+    hashes_ids: bool,
+}
+
+/// Reason why an override was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OverrideError {
+    /// Redis failed.
+    #[error(transparent)]
+    Redis(#[from] StoreError),
+    /// Redis is configured, and no worker has a client yet.
+    #[error("no connection to redis")]
+    NoClient,
+    /// There are too many overrides.
+    #[error("at most {} overrides are possible", OverrideTable::MOST)]
+    TooMany,
+}
+
+impl Overrides {
+    /// Applies the overrides to the rules of `config`.
+    pub(super) fn configure(&self, config: &Config) {
+        let mut known = self.known.lock();
+        known.rules = configured_rules(config);
+        known.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+        self.publish(&known);
+    }
+
+    /// Returns `store` under the overrides.
+    pub(super) fn over(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(OverriddenStore { store, overrides: Arc::clone(self) })
+    }
+
+    /// Returns the overrides in order of their targets, without those that have ended, and true for those that apply to
+    /// a configured rule.
+    #[must_use]
+    pub fn all(&self) -> Vec<(Override, bool)> {
+        let now = Instant::now();
+        let known = self.known.lock();
+        let lasting = known.overrides.iter().filter(|it| it.until > now);
+        let mut all: Vec<_> = lasting.map(|it| (it.clone(), it.applies_to(&known.rules))).collect();
+        all.sort_by(|(a, _), (b, _)| a.target.cmp(&b.target));
+        all
+    }
+
+    /// Returns the target of the only override of these names, whether the configuration still has the rule or not.
+    #[must_use]
+    pub fn find(&self, route: &str, rule: Option<&str>, plan: Option<&str>, key: Option<&[u8]>) -> Option<Override> {
+        let key = key.map(|key| self.named_id(key));
+        let has_names = |(it, _): &(Override, bool)| {
+            it.names.route == route
+                && it.target.key == key
+                && rule.is_none_or(|rule| it.names.rule == rule)
+                && plan.is_none_or(|plan| it.target.plan.as_deref().unwrap_or_default() == plan)
+        };
+        let mut found = self.all().into_iter().filter(has_names);
+        let (only, _) = found.next()?;
+        found.next().is_none().then_some(only)
+    }
+
+    /// Returns the law of `key` in place of `rule`, and the time that it lasts.
+    #[must_use]
+    pub fn law(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(Law, Duration)> {
+        self.table.load().law(key, rule).map(|(law, left)| (law.clone(), left))
+    }
+
+    /// Returns `id` as a [`Target`] names it: the id, or its hash (`redis.hash-keys`).
+    #[must_use]
+    pub fn named_id(&self, id: &[u8]) -> Box<[u8]> {
+        named_id(id, self.known.lock().hashes_ids).into()
+    }
+
+    /// True if another plan has an equal rule with the same buckets: an override of every key would concern both.
+    #[must_use]
+    pub fn is_ambiguous(&self, target: &Target, rule: &Rule) -> bool {
+        let is_other =
+            |other: &ConfiguredRule| other.scope == target.scope && other.plan != target.plan && other.rule == *rule;
+        target.key.is_none() && self.known.lock().rules.iter().any(is_other)
+    }
+
+    /// Reads the overrides in Redis, if they have changed.
+    pub(super) async fn follow(&self, client: &RedisClient) -> Result<(), StoreError> {
+        let mut shared = self.shared.lock().await;
+        if let Some(overrides) = shared.read(client).await? {
+            self.replace(&overrides);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn has_any(&self) -> bool {
+        self.has_any.load(Acquire)
+    }
+
+    fn table(&self) -> Guard<Arc<Table>> {
+        self.table.load()
+    }
+
+    /// Sets or replaces one override of this process.
+    pub(super) fn set(&self, new: Override) -> Result<(), OverrideError> {
+        let now = Instant::now();
+        self.change(|overrides| {
+            let others = overrides.iter().filter(|it| it.until > now && it.target != new.target).count();
+            if others >= OverrideTable::MOST as usize {
+                return Err(OverrideError::TooMany);
+            }
+            overrides.retain(|it| it.target != new.target);
+            log::start(&new);
+            overrides.push(new);
+            Ok(())
+        })
+    }
+
+    /// Removes one override of this process. Returns false if there is none.
+    pub(super) fn remove(&self, target: &Target) -> bool {
+        let now = Instant::now();
+        self.change(|overrides| {
+            let found = overrides.iter().find(|it| it.target == *target && it.until > now);
+            found.into_iter().for_each(log::end);
+            let found = found.is_some();
+            overrides.retain(|it| it.target != *target);
+            found
+        })
+    }
+
+    /// Replaces all overrides by those in Redis, and logs the difference.
+    fn replace(&self, shared: &[SharedOverride]) {
+        let now = Instant::now();
+        let new: Vec<_> = shared.iter().filter_map(|it| Override::of_shared(it, now)).collect();
+        if new.is_empty() && !self.has_any() {
+            return;
+        }
+        self.change(|overrides| {
+            for it in overrides.iter().filter(|it| new.iter().all(|other| other.target != it.target)) {
+                log::end(it);
+            }
+            for it in &new {
+                match overrides.iter().find(|other| other.target == it.target) {
+                    Some(before) if !before.differs(it) => {}
+                    _ => log::start(it),
+                }
+            }
+            *overrides = new;
+        });
+    }
+
+    /// Drops the overrides that have ended.
+    pub(super) fn expire(&self) {
+        let now = Instant::now();
+        if !self.has_any() || self.known.lock().overrides.iter().all(|it| it.until > now) {
+            return;
+        }
+        self.change(|overrides| {
+            overrides.iter().filter(|it| it.until <= now).for_each(log::end);
+            overrides.retain(|it| it.until > now);
+        });
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Override>) -> T) -> T {
+        let mut known = self.known.lock();
+        let outcome = change(&mut known.overrides);
+        self.publish(&known);
+        outcome
+    }
+
+    fn publish(&self, known: &Known) {
+        let table = Table::new(known.overrides.iter(), &known.rules, known.hashes_ids);
+        let has_any = !known.overrides.is_empty();
+        self.table.store(Arc::new(table));
+        self.has_any.store(has_any, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Store that decides by overrides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, StagedVerdict, Verdict};
+
+use crate::state::overrides::Overrides;
+use crate::state::overrides::table::{Law, Table};
+
+/// Time of a decision that took no tokens, so that nothing is settled later.
+const NOT_COUNTED: u64 = u64::MAX;
+
+/// Store of one limiter, under temporary overrides of its rules.
+///
+/// Without overrides, a decision costs one atomic load. An overridden rule has the algorithm of the configured one, so
+/// both share the bucket of a key: its debt stays when an override begins or ends.
+pub(super) struct OverriddenStore {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) overrides: Arc<Overrides>,
+}
+
+impl Store for OverriddenStore {
+    #[inline]
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        if self.overrides.has_any() {
+            self.decide_by(&self.overrides.table(), checks)
+        } else {
+            self.store.decide(checks)
+        }
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        if self.overrides.has_any() {
+            let table = self.overrides.table();
+            let is_overridden = |check: &Check<'_>| table.law(check.key, check.rule).is_some();
+            if enforced.iter().chain(observed).any(is_overridden) {
+                // The caller decides both lists one after the other.
+                return None;
+            }
+        }
+        self.store.decide_staged(enforced, observed)
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        if counted_at_us == NOT_COUNTED {
+            return;
+        }
+        if !self.overrides.has_any() {
+            return self.store.settle(check, more, counted_at_us);
+        }
+        let table = self.overrides.table();
+        match table.law(check.key, check.rule) {
+            Some((Law::Rule(rule), _)) => self.store.settle(Check { rule, ..check }, more, counted_at_us),
+            Some((Law::Unlimited | Law::Blocked, _)) | None => self.store.settle(check, more, counted_at_us),
+        }
+    }
+}
+
+impl OverriddenStore {
+    fn decide_by(&self, table: &Table, checks: &[Check<'_>]) -> Decision {
+        let laws: Vec<_> = checks.iter().map(|check| table.law(check.key, check.rule)).collect();
+        if laws.iter().all(Option::is_none) {
+            return self.store.decide(checks);
+        }
+        let blocked = laws.iter().enumerate().find_map(|(position, law)| match law {
+            Some((Law::Blocked, left)) => Some((position, *left)),
+            _ => None,
+        });
+        if let Some((position, left)) = blocked {
+            return Decision::Ready(blocked_verdict(position, left));
+        }
+        let is_unlimited = |law: &Option<(&Law, Duration)>| matches!(law, Some((Law::Unlimited, _)));
+        if laws.iter().all(is_unlimited) {
+            return Decision::Ready(unlimited_verdict(checks));
+        }
+        let changed: Vec<Check<'_>> = checks
+            .iter()
+            .zip(&laws)
+            .map(|(check, law)| match law {
+                Some((Law::Rule(rule), _)) => Check { rule, ..*check },
+                // Reads the bucket: the rules of a request are decided together, whatever each of them says.
+                Some((Law::Unlimited, _)) => Check { cost: 0, ..*check },
+                Some((Law::Blocked, _)) | None => *check,
+            })
+            .collect();
+        let decision = self.store.decide(&changed);
+        if !laws.iter().any(is_unlimited) {
+            return decision;
+        }
+        let uncounted: Vec<bool> = laws.iter().map(is_unlimited).collect();
+        match decision {
+            Decision::Ready(verdict) => Decision::Ready(without_settlement(verdict, &uncounted)),
+            Decision::Pending(verdict) => {
+                Decision::Pending(Box::pin(async move { without_settlement(verdict.await, &uncounted) }))
+            }
+        }
+    }
+}
+
+/// Denies a request until the override at `position` ends.
+fn blocked_verdict(position: usize, left: Duration) -> Verdict {
+    let verdict = RuleVerdict {
+        outcome: Outcome::Denied { retry_after: left },
+        remaining: 0,
+        reset_after: left,
+        delay: Duration::ZERO,
+        counted_at_us: NOT_COUNTED,
+    };
+    Verdict { rule: position, ..verdict.into_verdict(Source::Memory) }
+}
+
+/// Allows a request without a call of the store.
+fn unlimited_verdict(checks: &[Check<'_>]) -> Verdict {
+    let verdict = |check: &Check<'_>| RuleVerdict {
+        outcome: Outcome::Allowed,
+        remaining: check.rule.capacity(),
+        reset_after: Duration::ZERO,
+        delay: Duration::ZERO,
+        counted_at_us: NOT_COUNTED,
+    };
+    let capacities = checks.iter().map(|check| check.rule.capacity());
+    let combined = Verdict::combine(checks.iter().map(verdict).collect(), capacities, Source::Memory);
+    combined.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
+}
+
+/// Marks the rules that took no tokens.
+fn without_settlement(mut verdict: Verdict, uncounted: &[bool]) -> Verdict {
+    for (answer, is_uncounted) in verdict.per_rule.iter_mut().zip(uncounted) {
+        if *is_uncounted {
+            answer.counted_at_us = NOT_COUNTED;
+        }
+    }
+    verdict
+}

@@ -1,0 +1,154 @@
+//! Overrides by scope and key, for the decisions of limiters.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tollgate_config::{Config, Route};
+use tollgate_limiter::key::{BucketKey, redis_text};
+use tollgate_limiter::rule::Rule;
+
+use crate::state::overrides::entry::{Effect, Override};
+
+/// Overrides of the running configuration. A change builds another one.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    scopes: HashMap<String, ScopeOverrides>,
+    /// True if keys are hashes.
+    hashes_ids: bool,
+}
+
+/// Overrides of the buckets of one scope.
+#[derive(Debug, Default)]
+struct ScopeOverrides {
+    keys: HashMap<Box<[u8]>, Vec<Applied>>,
+    /// Overrides of every key.
+    all: Vec<Applied>,
+}
+
+/// Override of one configured rule.
+#[derive(Debug)]
+struct Applied {
+    configured: Rule,
+    law: Law,
+    until: Instant,
+}
+
+/// Law in place of a configured rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// Another rule of the same algorithm.
+    Rule(Rule),
+    /// No limit.
+    Unlimited,
+    /// No request.
+    Blocked,
+}
+
+impl Law {
+    /// Returns its name: `numbers`, `unlimited` or `block`.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Rule(_) => "numbers",
+            Self::Unlimited => "unlimited",
+            Self::Blocked => "block",
+        }
+    }
+}
+
+/// Rule of the configuration that overrides may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ConfiguredRule {
+    pub(super) scope: String,
+    pub(super) plan: Option<String>,
+    pub(super) rule: Rule,
+}
+
+/// Returns every rule of `config`.
+pub(super) fn configured_rules(config: &Config) -> Vec<ConfiguredRule> {
+    let limiters = config.routes.iter().flat_map(Route::rate_limiters);
+    let rules = limiters.flat_map(|limiter| {
+        let named = limiter.all().into_iter().map(|named| ConfiguredRule {
+            scope: named.scope.to_string(),
+            plan: named.plan.map(str::to_owned),
+            rule: named.limit.rule.clone(),
+        });
+        named.collect::<Vec<_>>()
+    });
+    rules.collect()
+}
+
+/// Returns `id` as overrides name it: the id, or its hash.
+pub(super) fn named_id(id: &[u8], hashes: bool) -> Cow<'_, [u8]> {
+    if !hashes {
+        return Cow::Borrowed(id);
+    }
+    let mut hash = Vec::with_capacity(redis_text::MAX_READABLE);
+    redis_text::write_id(id, true, &mut hash);
+    Cow::Owned(hash)
+}
+
+impl Override {
+    /// Returns the law in place of `rule`, if the override applies to it.
+    fn law(&self, rule: &ConfiguredRule) -> Option<Law> {
+        if rule.scope != self.target.scope || rule.plan != self.target.plan {
+            return None;
+        }
+        match &self.effect {
+            Effect::Rule(change) => change.apply(&rule.rule).ok().map(Law::Rule),
+            Effect::Unlimited => Some(Law::Unlimited),
+            Effect::Block => Some(Law::Blocked),
+        }
+    }
+
+    /// True if it applies to one of `rules`.
+    pub(super) fn applies_to(&self, rules: &[ConfiguredRule]) -> bool {
+        rules.iter().any(|rule| self.law(rule).is_some())
+    }
+}
+
+impl Table {
+    /// Applies `overrides` to the rules of the configuration. An override of an unknown rule has no effect.
+    pub(super) fn new<'o>(
+        overrides: impl Iterator<Item = &'o Override>,
+        rules: &[ConfiguredRule],
+        hashes_ids: bool,
+    ) -> Self {
+        let mut table = Self { hashes_ids, ..Self::default() };
+        for it in overrides {
+            let mut applied: Vec<Applied> = Vec::new();
+            for configured in rules {
+                let is_known = applied.iter().any(|other| other.configured == configured.rule);
+                if let Some(law) = it.law(configured).filter(|_| !is_known) {
+                    applied.push(Applied { configured: configured.rule.clone(), law, until: it.until });
+                }
+            }
+            if applied.is_empty() {
+                continue;
+            }
+            let scope = table.scopes.entry(it.target.scope.clone()).or_default();
+            match &it.target.key {
+                Some(key) => scope.keys.entry(key.clone()).or_default().extend(applied),
+                None => scope.all.extend(applied),
+            }
+        }
+        table
+    }
+
+    /// Returns the law of `key` in place of `rule`, and the time that it lasts. An override of the key precedes one of
+    /// every key.
+    pub(super) fn law(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(&Law, Duration)> {
+        let scope = self.scopes.get(key.scope)?;
+        let of_key = || scope.keys.get(&*named_id(key.id, self.hashes_ids)).map(Vec::as_slice);
+        let of_key = if scope.keys.is_empty() { None } else { of_key() };
+        let applied = [of_key.unwrap_or_default(), scope.all.as_slice()];
+        let mut applied = applied.into_iter().flatten().filter(|applied| applied.configured == *rule).peekable();
+        applied.peek()?;
+        let now = Instant::now();
+        applied.find_map(|applied| {
+            let left = applied.until.saturating_duration_since(now);
+            (!left.is_zero()).then_some((&applied.law, left))
+        })
+    }
+}
