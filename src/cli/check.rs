@@ -14,25 +14,37 @@ const INVALID: u8 = 1;
 /// A file cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Checks `files` with the active `profiles`. Prints diagnostics to standard error, and a line for each valid file to
+/// Checks `configurations`, each one file or several of which later ones win, with the active `profiles`. Prints diagnostics to standard error, and a line for each valid file to
 /// standard output.
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 #[must_use]
-pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
-    ExitCode::from(check(files, profiles, load::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
+pub fn run(configurations: &[Vec<PathBuf>], profiles: Option<&str>) -> ExitCode {
+    ExitCode::from(check(
+        configurations,
+        profiles,
+        load::wants_color(),
+        &mut io::stdout().lock(),
+        &mut io::stderr().lock(),
+    ))
 }
 
-fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+fn check(
+    configurations: &[Vec<PathBuf>],
+    profiles: Option<&str>,
+    color: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
     let mut worst = OK;
-    for path in files {
+    for files in configurations {
         // Failed writes are ignored: a closed pipe does not change the result.
-        let code = match tollgate_config::load_for(path, profiles) {
+        let code = match tollgate_config::load(files, profiles) {
             Ok(loaded) => {
                 let _ = write!(err, "{}", loaded.notes.render(color));
                 let count = loaded.config.routes.len();
-                let _ =
-                    writeln!(out, "{}: ok, {count} {}", path.display(), if count == 1 { "route" } else { "routes" });
+                let routes = if count == 1 { "route" } else { "routes" };
+                let _ = writeln!(out, "{}: ok, {count} {routes}", load::names(files));
                 OK
             }
             Err(LoadError::Invalid(diagnostics)) => {
@@ -54,9 +66,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn checked(files: &[PathBuf]) -> (u8, String, String) {
+    fn checked(files: &[&PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = check(files, None, false, &mut out, &mut err);
+        let files: Vec<Vec<PathBuf>> = files.iter().map(|file| vec![(*file).clone()]).collect();
+        let code = check(&files, None, false, &mut out, &mut err);
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
@@ -68,12 +81,12 @@ mod tests {
         std::fs::write(&good, "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n").unwrap();
         std::fs::write(&bad, "routes: [{id: a, uri: nowhere, predicates: [Path=/**]}]\n").unwrap();
 
-        let (code, out, err) = checked(std::slice::from_ref(&good));
+        let (code, out, err) = checked(&[&good]);
         assert_eq!((code, err.as_str()), (0, ""));
         assert!(out.ends_with("good.yaml: ok, 1 route\n"), "{out}");
-        let (code, out, err) = checked(&[bad.clone(), good.clone()]);
+        let (code, out, err) = checked(&[&bad, &good]);
         assert_eq!(code, 1);
         assert!(out.contains("good.yaml: ok") && err.contains("bad.yaml:1:23: error:"), "{out}{err}");
-        assert_eq!(checked(&[missing, bad, good]).0, 2);
+        assert_eq!(checked(&[&missing, &bad, &good]).0, 2);
     }
 }

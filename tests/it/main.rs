@@ -48,6 +48,7 @@ mod metering;
 mod metrics;
 mod openapi;
 mod outage;
+mod overlays;
 mod pacing;
 mod paths;
 mod policies;

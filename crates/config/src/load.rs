@@ -1,7 +1,7 @@
 //! The steps from text to [`Config`](crate::Config).
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
@@ -14,13 +14,12 @@ use crate::sections::upstreams;
 use crate::source::dotted::property;
 use crate::source::files::{self, LoadError};
 use crate::source::placeholder::{self, Value};
-use crate::source::profiles::Profiles;
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties};
-use crate::yaml::{self, Node, Parsed, Places, Span};
+use crate::yaml::{Node, Places, Span};
 use crate::{filters, predicates};
 
 /// A valid configuration and its warnings.
@@ -32,26 +31,19 @@ pub struct Loaded {
     pub notes: Report,
 }
 
-/// Reads and checks the file at `path` and those of its profiles beside it, with placeholders from the environment.
+/// Reads and checks the files at `paths` and those of their profiles beside them, later files over earlier ones, with
+/// placeholders from the environment. The comma-separated `profiles` are active in place of those of the environment.
 ///
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
-pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    load_for(path, None)
-}
-
-/// As [`load`], with the comma-separated `profiles` active in place of those of the environment.
-///
-/// # Errors
-/// A file cannot be read as UTF-8 text, or has errors.
-pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError> {
+pub fn load(paths: &[PathBuf], profiles: Option<&str>) -> Result<Loaded, LoadError> {
     let env = environment(profiles);
-    let text = SourceText::new(files::read(path, &env)?);
+    let text = files::read(paths, &env)?;
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
 /// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
-/// The file is not read again. `profiles` are those of [`load_for`].
+/// The file is not read again. `profiles` are those of [`load`].
 ///
 /// # Errors
 /// The routes cannot be used together with those of the file.
@@ -64,7 +56,7 @@ pub fn load_with_services(
 }
 
 /// Returns the environment, with `profiles` in place of its own.
-fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
+pub(crate) fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
     move |name: &str| match profiles {
         Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
         _ => std::env::var(name).ok(),
@@ -76,8 +68,7 @@ fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
 /// # Errors
 /// All diagnostics of the text, if at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
-    let text = SourceText::new(vec![SourceFile::new(file_name, text)]);
-    parse_text(text, env, &mut |_| {}).map(|(loaded, _)| loaded)
+    parse_text(SourceText::from(SourceFile::new(file_name, text)), env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
 /// The tree of a file before its placeholders are resolved, for `tollgate migrate`.
@@ -89,7 +80,7 @@ pub(crate) struct Unresolved<'n> {
     pub(crate) properties: &'n Node,
 }
 
-/// Facts about a text that `tollgate migrate` needs besides the configuration.
+/// Facts about a configuration that `tollgate migrate` needs besides the configuration.
 pub(crate) struct Remains {
     pub(crate) places: Places,
     /// Settings without effect, and the reason of each.
@@ -116,14 +107,14 @@ fn parse_with_services(
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
-    let Parsed { documents, mut places, problems } = yaml::parse(&text.whole);
-    diagnostics.add_yaml_errors(problems);
+    let mut places = Places::default();
+    let documents = documents::read(&text, &mut places, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics.finish(text, &places));
     }
-    diagnostics.is_spring = normalize::is_spring(&documents);
+    diagnostics.is_spring = normalize::is_spring(documents.iter().map(|document| &document.node));
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
-    let profiles = Profiles::of(&documents, env);
+    let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &profiles, env, &mut diagnostics);
     let Normalized { mut root, ignores_trailing_slash } =
         normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);

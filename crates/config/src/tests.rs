@@ -7,6 +7,7 @@ use tollgate_limiter::store::redis::Servers;
 
 use crate::*;
 
+mod files;
 mod invalid;
 mod profiles;
 mod spring;

@@ -2,6 +2,7 @@
 //! their lines ([`Report`]).
 
 mod collect;
+mod locate;
 mod report;
 mod secrets;
 mod suggest;
@@ -11,7 +12,7 @@ pub(crate) use collect::Diagnostics;
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, suggest};
-pub(crate) use text::{SourceFile, SourceText};
+pub(crate) use text::{DocumentId, Format, SourceFile, SourceText};
 
 /// Returns the message of `error` and of its sources, joined on one line.
 pub(crate) fn reasons(error: &dyn std::error::Error) -> String {

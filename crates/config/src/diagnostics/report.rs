@@ -24,7 +24,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// Severity.
     pub severity: Severity,
-    /// Index of the file: 0 is the given one, the others are those of its profiles.
+    /// Index of the file: 0 is the first given one, the others are in the order in which they were read.
     pub file: usize,
     /// 1-based line in the file; 0 if it has no position in the file (an environment variable).
     pub line: usize,
@@ -59,8 +59,7 @@ impl Report {
     /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
     pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
         for problem in &mut list {
-            let file = text.files.get(problem.file).map(|(_, file)| &file.text);
-            let line = problem.line.checked_sub(1).and_then(|above| file?.lines().nth(above));
+            let line = text.line(problem.file, problem.line);
             problem.message = mask_message(&problem.message, line);
             problem.help = problem.help.take().map(|help| mask_message(&help, line));
         }
@@ -76,14 +75,14 @@ impl Report {
     /// Returns the name of the file with an index of [`Diagnostic::file`].
     #[must_use]
     pub fn file_name(&self, file: usize) -> &str {
-        self.text.files.get(file).map_or("", |(_, file)| &file.name)
+        self.text.name(file)
     }
 
     /// Returns the SHA-256 hash of the files, as hexadecimal digits. The hash of one file is that of `sha256sum`.
     #[must_use]
     pub fn hash(&self) -> String {
         let mut hasher = Sha256::new();
-        self.text.files.iter().for_each(|(_, file)| hasher.update(file.text.as_bytes()));
+        self.text.files.iter().for_each(|file| hasher.update(file.text.as_bytes()));
         hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
             let _ = write!(hash, "{byte:02x}");
             hash
@@ -105,7 +104,7 @@ impl Report {
     /// Writes each diagnostic to the log, one line each, at the level of its severity.
     pub fn log(&self) {
         for Diagnostic { severity, file, line, column, message, help } in &self.list {
-            let name = self.text.files.get(*file).map_or("", |(_, file)| &file.name);
+            let name = self.text.name(*file);
             let place = format!("{name}:{line}:{column}");
             let help = help.as_deref();
             match severity {
@@ -122,7 +121,7 @@ impl Report {
     pub fn render(&self, color: bool) -> String {
         let mut out = String::new();
         let files: Vec<(&str, Vec<&str>)> =
-            self.text.files.iter().map(|(_, file)| (&*file.name, file.text.lines().collect())).collect();
+            self.text.files.iter().map(|file| (&*file.name, file.text.lines().collect())).collect();
         for problem in &self.list {
             let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
             // Writing to a String cannot fail.

@@ -1,36 +1,70 @@
-//! The documents of a text: dotted keys expanded, those of the active profiles joined into one tree.
+//! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, DocumentId, SourceText};
 use crate::source::dotted;
 use crate::source::profiles::Profiles;
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::yaml::key::same_name;
+use crate::yaml::{self, Node, NodeKind, Parsed, Places, Span};
+
+/// A document with its position among the files.
+pub(crate) struct Document {
+    pub(crate) id: DocumentId,
+    is_of_profile: bool,
+    pub(crate) node: Node,
+}
+
+/// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
+pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
+    let mut found = Vec::new();
+    for (file, source) in text.files.iter().enumerate() {
+        let Parsed { documents, problems } = yaml::parse(&source.text, file, places);
+        diagnostics.add_syntax_errors(file, problems);
+        found.extend(documents.into_iter().enumerate().map(|(number, node)| {
+            let id = DocumentId { file, number };
+            Document { id, is_of_profile: source.is_of_profile, node }
+        }));
+    }
+    if text.documents.is_empty() {
+        return found;
+    }
+    let mut found: Vec<Option<Document>> = found.into_iter().map(Some).collect();
+    let is = |document: &Option<Document>, id| document.as_ref().is_some_and(|document| document.id == id);
+    text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
+}
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
-pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
+pub(crate) fn expand(documents: Vec<Document>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut expanded = Vec::with_capacity(documents.len());
-    for document in documents.into_iter().filter(|document| !matches!(document.kind, NodeKind::Null)) {
-        let document = dotted::expand(document, places, diagnostics);
-        if matches!(document.kind, NodeKind::Map(_)) {
-            expanded.push(document);
+    for document in documents.into_iter().filter(|document| !matches!(document.node.kind, NodeKind::Null)) {
+        let node = dotted::expand(document.node, places, diagnostics);
+        if matches!(node.kind, NodeKind::Map(_)) {
+            expanded.push(Document { node, ..document });
         } else {
             diagnostics
-                .error(document.span, format!("expected a map of sections, found {}", document.describe()))
+                .error(node.span, format!("expected a map of sections, found {}", node.describe()))
                 .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
         }
     }
     expanded
 }
 
+/// Returns the active profiles: those that the files name that are not of a profile themselves.
+pub(crate) fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<String>) -> Profiles {
+    let plain: Vec<&Node> =
+        documents.iter().filter(|document| !document.is_of_profile).map(|document| &document.node).collect();
+    Profiles::of(&plain, env)
+}
+
 /// Merges the documents that `profiles` select, later ones over earlier ones.
 pub(crate) fn join(
-    documents: Vec<Node>,
+    documents: Vec<Document>,
     profiles: &Profiles,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Node {
     let mut skipped = Vec::new();
     let counts: Vec<bool> =
-        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, diagnostics)).collect();
+        documents.iter().map(|document| profiles.accept(&document.node, env, &mut skipped, diagnostics)).collect();
     if let Some((_, first)) = skipped.first() {
         let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
         diagnostics
@@ -42,13 +76,54 @@ pub(crate) fn join(
     }
     let mut whole: Option<Node> = None;
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
-        imports(&document, diagnostics);
+        imports(&document.node, diagnostics);
         match &mut whole {
-            None => whole = Some(document),
-            Some(node) => dotted::merge(node, document),
+            None => whole = Some(document.node),
+            Some(node) => overlay(node, document.node, "", diagnostics),
         }
     }
     whole.unwrap_or(Node { span: Span::ROOT, kind: NodeKind::Map(Vec::new()) })
+}
+
+/// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
+/// Reports a value in place of a map at `path`, and the reverse. An empty value leaves a map, as in Spring.
+fn overlay(under: &mut Node, over: Node, path: &str, diagnostics: &mut Diagnostics) {
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            for (key, value) in more {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
+                    Some((name, old)) => {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        overlay(old, value, &path, diagnostics);
+                    }
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
+        (old, kind) => {
+            let is_map = |kind: &NodeKind| matches!(kind, NodeKind::Map(entries) if !entries.is_empty());
+            if is_map(old) != is_map(&kind) && !is_empty(old) && !is_empty(&kind) {
+                let words = |is_map: bool| if is_map { "a map of keys" } else { "a value" };
+                let (new, before) = (words(is_map(&kind)), words(is_map(old)));
+                diagnostics
+                    .warn(over.span, format!("`{path}` is {new} here, which replaces {before}"))
+                    .beside(" at", under.span)
+                    .help("a key has either a value or keys below it: write both in the same form");
+            }
+            *old = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+fn is_empty(kind: &NodeKind) -> bool {
+    match kind {
+        NodeKind::Null => true,
+        NodeKind::Scalar(text) => text.trim().is_empty(),
+        NodeKind::Map(entries) => entries.is_empty(),
+        NodeKind::Seq(_) => false,
+    }
 }
 
 /// Reports `spring.config.import`, which is not supported.

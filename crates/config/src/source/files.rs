@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::diagnostics::{Diagnostics, Report, SourceFile};
+use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText};
 use crate::source::documents;
-use crate::source::profiles::Profiles;
-use crate::yaml::{self, Parsed};
+use crate::yaml::Places;
 
 /// Error of loading a configuration file.
 #[derive(Debug, Error)]
@@ -37,21 +36,26 @@ impl LoadError {
     }
 }
 
-/// Reads the file at `path` and the files of active profiles beside it: `application-prod.yml` beside
-/// `application.yml`. Their documents come last, so their values win.
-pub(crate) fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Vec<SourceFile>, LoadError> {
-    let main = read_one(path)?;
-    if !has_neighbours(path) {
-        return Ok(vec![main]);
+/// Reads the files at `paths`, each with the files of active profiles beside it: `application-prod.yml` beside
+/// `application.yml`. Values of later files win, and those of a profile's file over those of its file.
+pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<SourceText, LoadError> {
+    let mains = paths.iter().map(|path| read_one(path)).collect::<Result<Vec<_>, _>>()?;
+    let text = SourceText { files: mains, documents: Vec::new() };
+    if !paths.iter().any(|path| has_neighbours(path)) {
+        return Ok(text);
     }
-    let Parsed { documents, mut places, .. } = yaml::parse(&main.text);
-    let documents = documents::expand(documents, &mut places, &mut Diagnostics::default());
-    let profiles = Profiles::of(&documents, env);
-    let mut parts = vec![main];
-    for file in profiles.names().iter().filter_map(|profile| beside(path, profile)) {
-        parts.push(read_one(&file)?);
+    let (mut places, mut ignored) = (Places::default(), Diagnostics::default());
+    let documents = documents::read(&text, &mut places, &mut ignored);
+    let documents = documents::expand(documents, &mut places, &mut ignored);
+    let profiles = documents::profiles(&documents, env);
+    let mut all = SourceText::default();
+    for (path, main) in paths.iter().zip(text.files) {
+        all.files.push(main);
+        for file in profiles.names().iter().filter_map(|profile| beside(path, profile)) {
+            all.files.push(SourceFile { is_of_profile: true, ..read_one(&file)? });
+        }
     }
-    Ok(parts)
+    Ok(all)
 }
 
 fn read_one(path: &Path) -> Result<SourceFile, LoadError> {

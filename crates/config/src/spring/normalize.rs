@@ -43,9 +43,9 @@ pub(crate) struct Normalized {
 
 /// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
 /// count, since our own form has them too.
-pub(crate) fn is_spring(documents: &[Node]) -> bool {
+pub(crate) fn is_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
-    documents.iter().any(|document| {
+    documents.any(|document| {
         let NodeKind::Map(entries) = &document.kind else { return false };
         entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
             ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),

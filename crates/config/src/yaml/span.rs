@@ -30,14 +30,16 @@ impl Span {
     }
 }
 
-/// Places of all nodes of one text, indexed by [`Span::place`].
+/// Places of all nodes of a configuration, indexed by [`Span::place`].
 #[derive(Debug, Default)]
 pub(crate) struct Places(Vec<Place>);
 
 /// Path to a node as it was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
-    /// 0-based number of the document.
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// 0-based number of the document in the file.
     pub(crate) document: usize,
     /// Positions of the entries that lead to the node, in maps as in lists.
     pub(crate) path: Vec<u32>,
@@ -61,7 +63,7 @@ impl Places {
 
     /// Adds a second node at the place of `span`: a dotted key becomes several nodes.
     pub(crate) fn again(&mut self, span: Span) -> Span {
-        let place = self.get(span).cloned().unwrap_or(Place { document: 0, path: Vec::new() });
+        let place = self.get(span).cloned().unwrap_or_default();
         Span { key: span.key, ..self.push(place) }
     }
 }
