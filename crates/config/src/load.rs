@@ -7,8 +7,10 @@ use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
+use crate::filters::Arguments;
 use crate::locator::{self, Locator};
 use crate::model::Config;
+use crate::predicates::predicates;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::dotted::property;
@@ -20,7 +22,7 @@ use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties};
 use crate::yaml::{Node, Places, Span};
-use crate::{filters, predicates};
+use crate::{filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]
@@ -101,18 +103,23 @@ pub(crate) fn parse_text(
 }
 
 fn parse_with_services(
-    text: SourceText,
+    mut text: SourceText,
     services: &BTreeSet<String>,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
     let mut places = Places::default();
-    let documents = documents::read(&text, &mut places, &mut diagnostics);
+    let mut documents = documents::read(&text, &mut places, &mut diagnostics);
+    if normalize::may_be_spring(documents.iter().map(|document| &document.node)) {
+        documents::add_json(&mut documents, &mut text, env, &mut places, &mut diagnostics);
+    }
     if diagnostics.has_errors() {
         return Err(diagnostics.finish(text, &places));
     }
-    diagnostics.is_spring = normalize::is_spring(documents.iter().map(|document| &document.node));
+    let nodes = || documents.iter().map(|document| &document.node);
+    diagnostics.is_spring =
+        normalize::is_spring(nodes()) || normalize::may_be_spring(nodes()) && environment::has_routes(env);
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &profiles, env, &mut diagnostics);
@@ -121,7 +128,7 @@ fn parse_with_services(
     comma_lists::split(&mut root, &mut places);
     inspect(Unresolved { root: &root, properties: &properties });
     resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
-    let names = KnownNames::new(predicates::names().collect(), filters::names());
+    let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
@@ -160,9 +167,46 @@ fn resolve(
         let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
         from_environment.or_else(random).or_else(property).or_else(group)
     };
-    let literal = environment::overlay(root, env, places, diagnostics);
+    let literal = environment::overlay(root, env, &arguments(), places, diagnostics);
     placeholder::resolve(root, &lookup, &literal, diagnostics);
 }
+
+/// Returns the names of the arguments of predicates and filters.
+fn arguments() -> Vec<&'static str> {
+    let mut names: Vec<&str> = LONG_ARGUMENTS.to_vec();
+    names.extend(predicates().iter().flat_map(|entry| entry.args.iter().map(|argument| argument.name)));
+    for filter in filters::filters() {
+        if let Arguments::Listed(arguments) = filter.args {
+            names.extend(arguments.iter().map(|argument| argument.name));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Arguments of Spring's filters that have no shortcut.
+const LONG_ARGUMENTS: [&str; 19] = [
+    "redis-rate-limiter.replenishRate",
+    "redis-rate-limiter.burstCapacity",
+    "redis-rate-limiter.requestedTokens",
+    "key-resolver",
+    "rate-limiter",
+    "deny-empty-key",
+    "empty-key-status",
+    "status-code",
+    "name",
+    "fallbackUri",
+    "statusCodes",
+    "retries",
+    "series",
+    "statuses",
+    "methods",
+    "exceptions",
+    "backoff.firstBackoff",
+    "backoff.maxBackoff",
+    "backoff.factor",
+];
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
 const SHARED_SECTIONS: [&str; 7] = ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos"];

@@ -1,7 +1,8 @@
 //! From spans to files, lines and columns.
 
 use crate::diagnostics::text::{Format, SourceText};
-use crate::yaml::locate;
+use crate::source::properties;
+use crate::yaml::locate::{self, Location, argument};
 use crate::yaml::{Places, Span};
 
 /// File, line and column; line and column are 0 if they are unknown.
@@ -19,6 +20,8 @@ pub(super) fn locate(text: &SourceText, places: &Places, spans: &[Span]) -> Vec<
         }
         let found = match source.format {
             Format::Yaml => locate::locate(&source.text, places, &own),
+            Format::Properties => in_properties(&source.text, places, &own),
+            Format::Json => Vec::new(),
         };
         for (at, found) in at.into_iter().zip(found) {
             let (line, column) = found.unwrap_or_default();
@@ -26,4 +29,20 @@ pub(super) fn locate(text: &SourceText, places: &Places, spans: &[Span]) -> Vec<
         }
     }
     located
+}
+
+/// Returns the position of each of `spans` in a file of properties: that of the property's key or value.
+fn in_properties(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
+    let documents = properties::parse(text).unwrap_or_default();
+    let lines: Vec<&str> = text.split('\n').collect();
+    let position = |span: &Span| {
+        let place = places.get(*span)?;
+        let properties = documents.get(place.document)?;
+        let property = properties.get(place.path.first().map_or(0, |number| *number as usize))?;
+        if span.key || place.path.is_empty() {
+            return Some(property.key_at);
+        }
+        argument(&lines, property.value_at, span.argument).or(Some(property.value_at))
+    };
+    spans.iter().map(position).collect()
 }

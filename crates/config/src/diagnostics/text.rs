@@ -5,6 +5,10 @@
 pub(crate) enum Format {
     #[default]
     Yaml,
+    /// Java's properties.
+    Properties,
+    /// JSON of an environment variable, which excerpts do not show.
+    Json,
 }
 
 /// One file.

@@ -1,10 +1,14 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
-use crate::diagnostics::{Diagnostics, DocumentId, SourceText};
+use crate::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use crate::source::dotted;
 use crate::source::profiles::Profiles;
+use crate::source::properties::{self, BadEscape};
 use crate::yaml::key::same_name;
-use crate::yaml::{self, Node, NodeKind, Parsed, Places, Span};
+use crate::yaml::{self, Node, NodeKind, Parsed, Places, Problem, ProblemAt, Span};
+
+/// Environment variable with properties as JSON.
+const JSON: &str = "SPRING_APPLICATION_JSON";
 
 /// A document with its position among the files.
 pub(crate) struct Document {
@@ -17,8 +21,11 @@ pub(crate) struct Document {
 pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut found = Vec::new();
     for (file, source) in text.files.iter().enumerate() {
-        let Parsed { documents, problems } = yaml::parse(&source.text, file, places);
+        let Parsed { documents, problems } = parse(source, file, places);
         diagnostics.add_syntax_errors(file, problems);
+        if source.format == Format::Properties {
+            report_utf8(&documents, diagnostics);
+        }
         found.extend(documents.into_iter().enumerate().map(|(number, node)| {
             let id = DocumentId { file, number };
             Document { id, is_of_profile: source.is_of_profile, node }
@@ -30,6 +37,60 @@ pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Dia
     let mut found: Vec<Option<Document>> = found.into_iter().map(Some).collect();
     let is = |document: &Option<Document>, id| document.as_ref().is_some_and(|document| document.id == id);
     text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
+}
+
+fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
+    match source.format {
+        Format::Yaml => yaml::parse(&source.text, file, places),
+        Format::Json => yaml::parse_json(&source.text, file, places),
+        Format::Properties => match properties::nodes(&source.text, file, places) {
+            Ok(documents) => Parsed { documents, problems: Vec::new() },
+            Err(BadEscape { at: (line, column) }) => {
+                let problem = Problem {
+                    at: ProblemAt::LineColumn(line, column),
+                    message: "`\\u` needs four hexadecimal digits behind it".to_owned(),
+                    help: Some("a backslash itself is written `\\\\`".to_owned()),
+                };
+                Parsed { documents: Vec::new(), problems: vec![problem] }
+            }
+        },
+    }
+}
+
+/// Warns of values that are probably UTF-8, since files of properties are ISO-8859-1 in Spring Boot.
+fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
+    let entries = documents.iter().filter_map(|document| match &document.kind {
+        NodeKind::Map(entries) => Some(entries),
+        _ => None,
+    });
+    let is_utf8 = |text: &str| {
+        let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        !text.is_ascii() && bytes.is_some_and(|bytes| String::from_utf8(bytes).is_ok())
+    };
+    for (_, value) in entries.flatten().filter(|(_, value)| value.scalar().is_some_and(is_utf8)) {
+        diagnostics
+            .warn(value.span, "the value is UTF-8, but Spring Boot reads files of properties as ISO-8859-1")
+            .help("write escapes such as `\\u00e9`, or use YAML");
+    }
+}
+
+/// Adds the properties of `SPRING_APPLICATION_JSON`, which win over the files and the environment.
+pub(crate) fn add_json(
+    documents: &mut Vec<Document>,
+    text: &mut SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(json) = env(JSON).filter(|json| !json.trim().is_empty()) else { return };
+    let file = text.files.len();
+    let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
+    let Parsed { documents: found, problems } = parse(&source, file, places);
+    diagnostics.add_syntax_errors(file, problems);
+    text.files.push(source);
+    places.final_file = Some(file);
+    let id = DocumentId { file, number: 0 };
+    documents.extend(found.into_iter().map(|node| Document { id, is_of_profile: false, node }));
 }
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.

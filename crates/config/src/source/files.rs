@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText};
-use crate::source::documents;
+use crate::diagnostics::{Diagnostics, Format, Report, SourceFile, SourceText};
+use crate::source::{documents, properties};
 use crate::yaml::Places;
 
 /// Error of loading a configuration file.
@@ -51,7 +51,7 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
     let mut all = SourceText::default();
     for (path, main) in paths.iter().zip(text.files) {
         all.files.push(main);
-        for file in profiles.names().iter().filter_map(|profile| beside(path, profile)) {
+        for file in profiles.names().iter().flat_map(|profile| beside(path, profile)) {
             all.files.push(SourceFile { is_of_profile: true, ..read_one(&file)? });
         }
     }
@@ -59,9 +59,13 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
 }
 
 fn read_one(path: &Path) -> Result<SourceFile, LoadError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
-    Ok(SourceFile::new(&path.display().to_string(), &text))
+    let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let is_properties = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("properties"));
+    let text = properties::decode(&bytes, !is_properties);
+    let text = text.ok_or_else(|| unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8")))?;
+    let format = if is_properties { Format::Properties } else { Format::Yaml };
+    Ok(SourceFile { name: path.display().to_string(), text, format, is_of_profile: false })
 }
 
 /// Returns true if a file beside `path` may belong to a profile. Otherwise the text is parsed only once.
@@ -73,11 +77,13 @@ fn has_neighbours(path: &Path) -> bool {
         .is_ok_and(|files| files.flatten().any(|file| file.file_name().to_string_lossy().starts_with(&start)))
 }
 
-/// Returns the file of a profile beside `path`, if it exists. A profile's name cannot lead to another folder.
-fn beside(path: &Path, profile: &str) -> Option<PathBuf> {
-    if profile.contains(['/', '\\']) {
-        return None;
-    }
-    let stem = path.file_stem()?.to_str()?;
-    ["yml", "yaml"].iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}"))).find(|file| file.is_file())
+/// Ends of the names of configuration files; those of later ones win.
+const ENDS: [&str; 3] = ["yaml", "yml", "properties"];
+
+/// Returns the files of a profile beside `path`. A profile's name cannot lead to another folder.
+fn beside(path: &Path, profile: &str) -> Vec<PathBuf> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| !profile.contains(['/', '\\']));
+    let Some(stem) = stem else { return Vec::new() };
+    let files = ENDS.iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}")));
+    files.filter(|file| file.is_file()).collect()
 }

@@ -54,6 +54,16 @@ pub(crate) fn is_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bo
     })
 }
 
+/// Returns true if `documents` may be part of an `application.yml` whose routes come from the environment: none has
+/// routes of our own form.
+pub(crate) fn may_be_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
+    let is_routes = |key: &str| key == "routes" || key.starts_with("routes[");
+    !documents.any(|document| match &document.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(key, _)| is_routes(key)),
+        _ => false,
+    })
+}
+
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
 pub(crate) fn normalize(
     mut whole: Node,

@@ -52,6 +52,21 @@ pub(crate) fn parse(text: &str, file: usize, places: &mut Places) -> Parsed {
     parsed
 }
 
+/// Reads `text` as JSON, in the same way.
+pub(crate) fn parse_json(text: &str, file: usize, places: &mut Places) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut build = Build { places, problems: &mut parsed.problems, file, document: 0, path: Vec::new() };
+    match build.deserialize(&mut serde_json::Deserializer::from_str(text)) {
+        Ok(node) => parsed.documents.push(node),
+        Err(error) => parsed.problems.push(Problem {
+            at: ProblemAt::LineColumn(0, 0),
+            message: format!("not valid JSON: {error}"),
+            help: None,
+        }),
+    }
+    parsed
+}
+
 fn syntax_error(error: &serde_yaml::Error) -> Problem {
     let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
     let message = error.to_string();

@@ -32,7 +32,11 @@ impl Span {
 
 /// Places of all nodes of a configuration, indexed by [`Span::place`].
 #[derive(Debug, Default)]
-pub(crate) struct Places(Vec<Place>);
+pub(crate) struct Places {
+    all: Vec<Place>,
+    /// File whose values the environment cannot override.
+    pub(crate) final_file: Option<usize>,
+}
 
 /// Path to a node as it was written.
 #[derive(Clone, Debug, Default)]
@@ -47,17 +51,22 @@ pub(crate) struct Place {
 
 impl Places {
     pub(crate) fn get(&self, span: Span) -> Option<&Place> {
-        self.0.get(span.place as usize)
+        self.all.get(span.place as usize)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
+    }
+
+    /// Returns true for a value that the environment cannot override.
+    pub(crate) fn is_final(&self, span: Span) -> bool {
+        self.final_file.is_some() && self.get(span).map(|place| place.file) == self.final_file
     }
 
     /// Adds a place and returns its span.
     pub(crate) fn push(&mut self, place: Place) -> Span {
-        let index = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        self.0.push(place);
+        let index = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(place);
         Span::new(index)
     }
 
