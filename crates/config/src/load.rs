@@ -14,7 +14,8 @@ use crate::predicates::predicates;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::dotted::property;
-use crate::source::files::{self, LoadError};
+use crate::source::files::LoadError;
+use crate::source::imports;
 use crate::source::placeholder::{self, Value};
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
@@ -40,7 +41,7 @@ pub struct Loaded {
 /// A file cannot be read as UTF-8 text, or has errors.
 pub fn load(paths: &[PathBuf], profiles: Option<&str>) -> Result<Loaded, LoadError> {
     let env = environment(profiles);
-    let text = files::read(paths, &env)?;
+    let text = imports::read(paths, &env)?;
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
@@ -122,7 +123,7 @@ fn parse_with_services(
         normalize::is_spring(nodes()) || normalize::may_be_spring(nodes()) && environment::has_routes(env);
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
-    let properties = documents::join(documents, &profiles, env, &mut diagnostics);
+    let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
     let Normalized { mut root, ignores_trailing_slash } =
         normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
     comma_lists::split(&mut root, &mut places);

@@ -8,6 +8,7 @@ use tollgate_limiter::store::redis::Servers;
 use crate::*;
 
 mod files;
+mod imports;
 mod invalid;
 mod profiles;
 mod spring;

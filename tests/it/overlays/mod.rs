@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::support::gateway::TOLLGATE;
 
 mod files;
+mod imports;
 
 /// Runs the commands of `transcript` in a folder with its files. Fails if an output differs.
 fn replay(transcript: &str) {

@@ -18,10 +18,10 @@ pub(super) fn locate(text: &SourceText, places: &Places, spans: &[Span]) -> Vec<
         if own.is_empty() {
             continue;
         }
-        let found = match source.format {
+        let found = match &source.format {
             Format::Yaml => locate::locate(&source.text, places, &own),
             Format::Properties => in_properties(&source.text, places, &own),
-            Format::Json => Vec::new(),
+            Format::Json | Format::Value(_) => Vec::new(),
         };
         for (at, found) in at.into_iter().zip(found) {
             let (line, column) = found.unwrap_or_default();

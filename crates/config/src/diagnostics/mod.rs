@@ -12,7 +12,7 @@ pub(crate) use collect::Diagnostics;
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, suggest};
-pub(crate) use text::{DocumentId, Format, SourceFile, SourceText};
+pub(crate) use text::{DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 
 /// Returns the message of `error` and of its sources, joined on one line.
 pub(crate) fn reasons(error: &dyn std::error::Error) -> String {

@@ -1,7 +1,7 @@
 //! The text of a configuration: its files, and the order of their documents.
 
 /// Format of a [`SourceFile`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
     Yaml,
@@ -9,6 +9,8 @@ pub(crate) enum Format {
     Properties,
     /// JSON of an environment variable, which excerpts do not show.
     Json,
+    /// The value of one property, which excerpts do not show; its key.
+    Value(String),
 }
 
 /// One file.
@@ -31,12 +33,39 @@ pub(crate) struct DocumentId {
     pub(crate) number: usize,
 }
 
+/// A location of `spring.config.import`.
+#[derive(Clone, Debug)]
+pub(crate) struct Import {
+    /// The importing document; `None` for the environment.
+    pub(crate) document: Option<DocumentId>,
+    /// Location as it is written.
+    pub(crate) written: String,
+    pub(crate) is_optional: bool,
+    pub(crate) outcome: Outcome,
+}
+
+/// Result of an import.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// It has been read, here or earlier.
+    Read,
+    /// There is no such file; the paths that were tried.
+    Missing(String),
+    /// The file imports itself; its path.
+    Cycle(String),
+    /// The file cannot be read, and the reason.
+    Unreadable(String),
+    /// It needs a server of this kind.
+    Server(String),
+}
+
 /// The files of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceText {
     pub(crate) files: Vec<SourceFile>,
     /// The documents, later ones over earlier ones. If empty, all documents of the files in their order.
     pub(crate) documents: Vec<DocumentId>,
+    pub(crate) imports: Vec<Import>,
 }
 
 impl SourceFile {

@@ -20,7 +20,8 @@ use self::print::{Item, Value};
 use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
 use crate::load::{Loaded, Remains, Unresolved, environment, parse_text};
 use crate::model::Config;
-use crate::source::files::{self, LoadError};
+use crate::source::files::LoadError;
+use crate::source::imports;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// A migrated file.
@@ -48,7 +49,7 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
 /// As [`load`](crate::load): what cannot be used cannot be migrated.
 pub fn migrate_files(paths: &[PathBuf], profiles: Option<&str>) -> Result<Migrated, LoadError> {
     let env = environment(profiles);
-    migrate_text(files::read(paths, &env)?, &env).map_err(LoadError::Invalid)
+    migrate_text(imports::read(paths, &env)?, &env).map_err(LoadError::Invalid)
 }
 
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {

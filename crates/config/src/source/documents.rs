@@ -1,11 +1,12 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
-use crate::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
+use crate::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
 use crate::source::dotted;
+use crate::source::import_reports;
 use crate::source::profiles::Profiles;
 use crate::source::properties::{self, BadEscape};
 use crate::yaml::key::same_name;
-use crate::yaml::{self, Node, NodeKind, Parsed, Places, Problem, ProblemAt, Span};
+use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
 
 /// Environment variable with properties as JSON.
 const JSON: &str = "SPRING_APPLICATION_JSON";
@@ -20,16 +21,8 @@ pub(crate) struct Document {
 /// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
 pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut found = Vec::new();
-    for (file, source) in text.files.iter().enumerate() {
-        let Parsed { documents, problems } = parse(source, file, places);
-        diagnostics.add_syntax_errors(file, problems);
-        if source.format == Format::Properties {
-            report_utf8(&documents, diagnostics);
-        }
-        found.extend(documents.into_iter().enumerate().map(|(number, node)| {
-            let id = DocumentId { file, number };
-            Document { id, is_of_profile: source.is_of_profile, node }
-        }));
+    for file in 0..text.files.len() {
+        found.extend(read_file(text, file, places, diagnostics));
     }
     if text.documents.is_empty() {
         return found;
@@ -39,8 +32,32 @@ pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Dia
     text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
 }
 
+/// Parses one file of `text`.
+pub(crate) fn read_file(
+    text: &SourceText,
+    file: usize,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Document> {
+    let Some(source) = text.files.get(file) else { return Vec::new() };
+    let Parsed { documents, problems } = parse(source, file, places);
+    diagnostics.add_syntax_errors(file, problems);
+    if source.format == Format::Properties {
+        report_utf8(&documents, diagnostics);
+    }
+    let documents = documents.into_iter().enumerate();
+    let id = |number| DocumentId { file, number };
+    documents.map(|(number, node)| Document { id: id(number), is_of_profile: source.is_of_profile, node }).collect()
+}
+
 fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
-    match source.format {
+    match &source.format {
+        Format::Value(key) => {
+            let span = places.push(Place { file, ..Place::default() });
+            let value = Node { span: places.again(span), kind: NodeKind::Scalar(source.text.clone()) };
+            let node = Node { span, kind: NodeKind::Map(vec![(key.clone(), value)]) };
+            Parsed { documents: vec![node], problems: Vec::new() }
+        }
         Format::Yaml => yaml::parse(&source.text, file, places),
         Format::Json => yaml::parse_json(&source.text, file, places),
         Format::Properties => match properties::nodes(&source.text, file, places) {
@@ -119,10 +136,12 @@ pub(crate) fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<Stri
 /// Merges the documents that `profiles` select, later ones over earlier ones.
 pub(crate) fn join(
     documents: Vec<Document>,
+    imports: &[Import],
     profiles: &Profiles,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Node {
+    import_reports::environment(imports, diagnostics);
     let mut skipped = Vec::new();
     let counts: Vec<bool> =
         documents.iter().map(|document| profiles.accept(&document.node, env, &mut skipped, diagnostics)).collect();
@@ -137,7 +156,7 @@ pub(crate) fn join(
     }
     let mut whole: Option<Node> = None;
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
-        imports(&document.node, diagnostics);
+        import_reports::document(&document.node, document.id, imports, diagnostics);
         match &mut whole {
             None => whole = Some(document.node),
             Some(node) => overlay(node, document.node, "", diagnostics),
@@ -184,25 +203,5 @@ fn is_empty(kind: &NodeKind) -> bool {
         NodeKind::Scalar(text) => text.trim().is_empty(),
         NodeKind::Map(entries) => entries.is_empty(),
         NodeKind::Seq(_) => false,
-    }
-}
-
-/// Reports `spring.config.import`, which is not supported.
-fn imports(document: &Node, diagnostics: &mut Diagnostics) {
-    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
-    let listed: Vec<&Node> = match &import.kind {
-        NodeKind::Seq(items) => items.iter().collect(),
-        _ => vec![import],
-    };
-    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
-        let text = location.scalar().unwrap_or_default();
-        let (message, help) = (
-            format!("`spring.config.import` is not read: `{text}`"),
-            "put what the gateway needs of it into this file, or give it as environment variables",
-        );
-        match text.starts_with("optional:") {
-            true => diagnostics.note(location.span, message).help(help),
-            false => diagnostics.mistake(location.span, message).help(help),
-        }
     }
 }

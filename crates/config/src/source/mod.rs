@@ -4,6 +4,8 @@ pub(crate) mod documents;
 pub(crate) mod dotted;
 pub(crate) mod environment;
 pub(crate) mod files;
+mod import_reports;
+pub(crate) mod imports;
 mod indexed;
 mod instances;
 pub(crate) mod placeholder;

@@ -3,10 +3,10 @@
 use crate::tests::*;
 
 /// A folder with files.
-struct Folder(tempfile::TempDir);
+pub(super) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn of(files: &[(&str, &str)]) -> Self {
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
             folder.write(name, text);
@@ -14,20 +14,24 @@ impl Folder {
         folder
     }
 
-    fn write(&self, name: &str, text: &str) {
-        let path = self.0.path().join(name);
+    pub(super) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
     /// Loads the files `names`. Returns the result with the folder's path removed.
-    fn load(&self, names: &[&str], profiles: Option<&str>) -> Result<Loaded, String> {
+    pub(super) fn load(&self, names: &[&str], profiles: Option<&str>) -> Result<Loaded, String> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.0.path().join(name)).collect();
         load(&paths, profiles).map_err(|error| self.plain(&error.render(false)))
     }
 
     /// Returns the diagnostics of a configuration that can be used.
-    fn notes(&self, names: &[&str]) -> String {
+    pub(super) fn notes(&self, names: &[&str]) -> String {
         let loaded = self.load(names, None).unwrap_or_else(|error| panic!("{error}"));
         self.plain(&loaded.notes.to_string())
     }
