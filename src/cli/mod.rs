@@ -55,6 +55,9 @@ enum Command {
         overlays: Overlays,
         #[command(flatten)]
         profiles: Profiles,
+        /// Print only a second file with everything that the application would have added: endpoints, key resolvers, filters
+        #[arg(long)]
+        overlay: bool,
     },
     /// Dry-run a request: show the matching route and why earlier ones do not match, the filters, the keys that limiters count, and the request to the upstream
     Explain(explain::Arguments),
@@ -97,8 +100,9 @@ pub fn main() -> ExitCode {
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(Serve { config, profiles }) => serve::files(config, profiles.profiles),
         Command::Demo => serve::demo(),
-        Command::Check { checked, overlays, profiles } => {
-            check::run(&sources(checked, &overlays), profiles.profiles.as_deref())
+        Command::Check { checked, overlays, profiles, overlay } => {
+            let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
+            check::run(&sources(checked, &overlays), profiles.profiles.as_deref(), mode)
         }
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Simulate(arguments) => simulate::run(arguments),

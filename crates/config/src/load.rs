@@ -21,7 +21,7 @@ use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
-use crate::spring::{comma_lists, normalize, properties};
+use crate::spring::{comma_lists, normalize, properties, stand_ins};
 use crate::yaml::{Node, Places, Span};
 use crate::{filters, predicates as predicate_table};
 
@@ -127,6 +127,7 @@ fn parse_with_services(
     let Normalized { mut root, ignores_trailing_slash } =
         normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
     comma_lists::split(&mut root, &mut places);
+    stand_ins::apply(&mut root, &is_filter, &mut places, &mut diagnostics);
     inspect(Unresolved { root: &root, properties: &properties });
     resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
@@ -170,6 +171,11 @@ fn resolve(
     };
     let literal = environment::overlay(root, env, &arguments(), places, diagnostics);
     placeholder::resolve(root, &lookup, &literal, diagnostics);
+}
+
+/// Returns true for the name of a filter of the gateway.
+fn is_filter(name: &str) -> bool {
+    filters::filters().any(|filter| filter.name == name)
 }
 
 /// Returns the names of the arguments of predicates and filters.

@@ -12,6 +12,7 @@ mod imports;
 mod invalid;
 mod profiles;
 mod spring;
+mod stand_ins;
 
 fn no_env(_: &str) -> Option<String> {
     None

@@ -9,6 +9,7 @@ use crate::support::gateway::TOLLGATE;
 
 mod files;
 mod imports;
+mod proposals;
 
 /// Runs the commands of `transcript` in a folder with its files. Fails if an output differs.
 fn replay(transcript: &str) {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::diagnostics::locate::locate;
+use crate::diagnostics::missing::Missing;
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
 use crate::yaml::{Places, Problem, ProblemAt, Span};
@@ -25,6 +26,8 @@ struct Found {
     help: Option<String>,
     /// Another place that the message ends with, behind a text.
     beside: Option<(String, Span)>,
+    /// Part of an application that is missing: reported once.
+    missing: Option<Missing>,
     /// True if the setting has no effect, so that it can be removed.
     ineffective: bool,
 }
@@ -88,7 +91,7 @@ impl Diagnostics {
         {
             return Help(None);
         }
-        self.found.push(Found { severity, at, message, help: None, beside: None, ineffective: false });
+        self.found.push(Found { severity, at, message, help: None, beside: None, missing: None, ineffective: false });
         Help(self.found.last_mut())
     }
 
@@ -124,8 +127,33 @@ impl Diagnostics {
         any
     }
 
+    /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
+    fn report_missing_once(&mut self) -> Vec<Missing> {
+        let mut counts: Vec<(Missing, usize)> = Vec::new();
+        for missing in self.found.iter().filter_map(|found| found.missing.as_ref()) {
+            match counts.iter_mut().find(|(known, _)| known.is_same(missing)) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((missing.clone(), 1)),
+            }
+        }
+        let mut left = counts.clone();
+        self.found.retain_mut(|found| {
+            let Some(missing) = &found.missing else { return true };
+            let Some(at) = left.iter().position(|(known, _)| known.is_same(missing)) else { return false };
+            let (_, count) = left.swap_remove(at);
+            if count > 1 {
+                found.message.push_str(&format!(" ({count} times)"));
+            }
+            true
+        });
+        counts.into_iter().map(|(missing, _)| missing).collect()
+    }
+
     /// Finds the line and column of each diagnostic and sorts them.
-    pub(crate) fn finish(self, text: SourceText, places: &Places) -> Report {
+    pub(crate) fn finish(mut self, text: SourceText, places: &Places) -> Report {
+        let is_other = |found: &Found| found.severity == Severity::Error && found.missing.is_none();
+        let has_other_errors = self.found.iter().any(is_other);
+        let missing = self.report_missing_once();
         let own = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
         let beside = |found: &Found| found.beside.as_ref().map(|(_, span)| *span);
         let spans: Vec<Span> = self.found.iter().flat_map(|found| [own(found), beside(found)]).flatten().collect();
@@ -153,7 +181,7 @@ impl Diagnostics {
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        Report::new(text, list)
+        Report::new(text, list, (missing, has_other_errors))
     }
 }
 
@@ -177,6 +205,14 @@ impl Help<'_> {
     pub(crate) fn beside(mut self, words: impl Into<String>, span: Span) -> Self {
         if let Some(found) = &mut self.0 {
             found.beside = Some((words.into(), span));
+        }
+        self
+    }
+
+    /// Marks a missing part of an application, for the proposed overlay.
+    pub(crate) fn missing(mut self, missing: Missing) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.missing = Some(missing);
         }
         self
     }

@@ -3,12 +3,14 @@
 
 mod collect;
 mod locate;
+mod missing;
 mod report;
 mod secrets;
 mod suggest;
 mod text;
 
 pub(crate) use collect::Diagnostics;
+pub(crate) use missing::{Missing, Section, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, suggest};

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::diagnostics::missing::{self, Missing};
 use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
@@ -41,6 +42,8 @@ pub struct Diagnostic {
 pub struct Report {
     text: SourceText,
     list: Vec<Diagnostic>,
+    missing: Vec<Missing>,
+    has_other_errors: bool,
 }
 
 impl Severity {
@@ -57,13 +60,17 @@ impl Severity {
 
 impl Report {
     /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
-    pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
+    pub(super) fn new(
+        text: SourceText,
+        mut list: Vec<Diagnostic>,
+        (missing, has_other_errors): (Vec<Missing>, bool),
+    ) -> Self {
         for problem in &mut list {
             let line = text.line(problem.file, problem.line);
             problem.message = mask_message(&problem.message, line);
             problem.help = problem.help.take().map(|help| mask_message(&help, line));
         }
-        Self { text, list }
+        Self { text, list, missing, has_other_errors }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -87,6 +94,19 @@ impl Report {
             let _ = write!(hash, "{byte:02x}");
             hash
         })
+    }
+
+    /// Returns a file with everything that an application would have added to `files`: endpoints, key resolvers and
+    /// filters. `None` if nothing is missing.
+    #[must_use]
+    pub fn overlay(&self, files: &[&str]) -> Option<String> {
+        missing::overlay(&self.missing, files)
+    }
+
+    /// Returns true if there are errors besides those that [`overlay`](Self::overlay) corrects.
+    #[must_use]
+    pub fn has_other_errors(&self) -> bool {
+        self.has_other_errors
     }
 
     /// Returns true if there are no diagnostics.

@@ -102,7 +102,8 @@ impl Rewriting<'_> {
         let NodeKind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            if self.ineffective(node.span).is_some() {
+            // The stand-ins are in the lists of filters.
+            if self.ineffective(node.span).is_some() || key == "filter-beans" {
                 continue;
             }
             let mut item = match key.as_str() {

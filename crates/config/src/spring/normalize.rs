@@ -31,7 +31,8 @@ const OWN_ROOT: &str = "tollgate";
 
 /// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
 /// a `jwt` or a `cors` of its own.
-const AT_TOP: [&str; 6] = ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers"];
+const AT_TOP: [&str; 7] =
+    ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers", "filter-beans"];
 
 /// A configuration in our own form.
 pub(crate) struct Normalized {
