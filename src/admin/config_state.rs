@@ -1,6 +1,6 @@
 //! `/api/config` and `/api/reload`: the source of the running configuration, and its replacement.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
@@ -23,10 +23,11 @@ pub struct ConfigState {
 }
 
 impl ConfigState {
-    /// Creates the state of a configuration that was read just now from `file`; `None` if it is built in.
+    /// Creates the state of a configuration that was read just now from `files`; none if it is built in.
     #[must_use]
-    pub fn new(file: Option<&Path>, notes: Report) -> Self {
-        let file = file.map(|file| file.display().to_string());
+    pub fn new(files: &[PathBuf], notes: Report) -> Self {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let file = (!names.is_empty()).then(|| names.join(", "));
         Self { file, hash: notes.hash(), loaded_at: Timestamp::now(), notes }
     }
 }

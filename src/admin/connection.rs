@@ -78,7 +78,7 @@ mod tests {
     fn state() -> Arc<AdminState> {
         let yaml = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";
         let loaded = tollgate_config::parse("test", yaml, &|_| None).map_err(|report| report.render(false)).unwrap();
-        let (config, notes) = (Arc::new(loaded.config), ConfigState::new(None, loaded.notes));
+        let (config, notes) = (Arc::new(loaded.config), ConfigState::new(&[], loaded.notes));
         let stores = SharedStores::new(&config);
         AdminState::new((config, notes), stores, Arc::default(), Arc::default(), Readers::default(), None, None).0
     }

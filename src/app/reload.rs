@@ -1,6 +1,6 @@
 //! Reload: reads the configuration again, and applies it if it has no errors.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,10 +18,10 @@ const LOCATE_DELAY: Duration = Duration::from_millis(200);
 /// Source of the configuration, read again on a reload.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A file.
-    File {
-        /// Path of the file.
-        path: PathBuf,
+    /// Files.
+    Files {
+        /// Paths of the files; values of later ones win.
+        paths: Vec<PathBuf>,
         /// Active profiles of the command line (`--profile`).
         profiles: Option<String>,
     },
@@ -68,7 +68,7 @@ impl Process {
         self.admin.stores.declare_limiters(&config);
         key_display::configure(config.management.key_hashing.as_ref());
         self.admin.config.store(Arc::clone(&config));
-        self.admin.config_state.store(Arc::new(ConfigState::new(source.path(), notes)));
+        self.admin.config_state.store(Arc::new(ConfigState::new(source.paths(), notes)));
         self.admin.reloads.fetch_add(1, Relaxed);
         self.admin.last_reload.record(true);
         self.config.send_replace(Arc::clone(&config));
@@ -105,11 +105,11 @@ impl Process {
 
     /// Reads the configuration, and logs its warnings or the reason why it cannot be applied.
     fn read(&self, source: &Source) -> Result<Loaded, ReloadError> {
-        let Source::File { path, profiles } = source else {
+        let Source::Files { paths, profiles } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
             return Err(ReloadError::NoFile);
         };
-        match tollgate_config::load_for(path, profiles.as_deref()) {
+        match tollgate_config::load(paths, profiles.as_deref()) {
             Ok(loaded) => {
                 loaded.notes.log();
                 Ok(loaded)
@@ -145,17 +145,17 @@ impl Source {
     #[must_use]
     pub fn profiles(&self) -> Option<&str> {
         match self {
-            Self::File { profiles, .. } => profiles.as_deref(),
+            Self::Files { profiles, .. } => profiles.as_deref(),
             Self::Embedded => None,
         }
     }
 
-    /// Path of the file.
+    /// Paths of the files.
     #[must_use]
-    pub fn path(&self) -> Option<&Path> {
+    pub fn paths(&self) -> &[PathBuf] {
         match self {
-            Self::File { path, .. } => Some(path),
-            Self::Embedded => None,
+            Self::Files { paths, .. } => paths,
+            Self::Embedded => &[],
         }
     }
 }

@@ -108,7 +108,7 @@ impl Process {
         let spans = traces.map(SpanQueue::start).transpose()?;
         let tracing = traces.zip(spans.clone()).map(|(traces, spans)| Tracing::new(traces.probability, spans));
         let (admin, reload_requests) = AdminState::new(
-            (Arc::clone(&config), ConfigState::new(source.path(), notes)),
+            (Arc::clone(&config), ConfigState::new(source.paths(), notes)),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),

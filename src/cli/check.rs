@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::load;
-use tollgate_config::LoadError;
+use tollgate_config::{LoadError, Report};
 
 /// Every file is valid.
 const OK: u8 = 0;
@@ -14,39 +14,88 @@ const INVALID: u8 = 1;
 /// A file cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Checks `files` with the active `profiles`. Prints diagnostics to standard error, and a line for each valid file to
-/// standard output.
-///
-/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
-#[must_use]
-pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
-    ExitCode::from(check(files, profiles, load::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
+/// Output of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All problems, and below them a file with everything that is missing.
+    Problems,
+    /// Only that file, on standard output.
+    Overlay,
 }
 
-fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let mut worst = OK;
-    for path in files {
-        // Failed writes are ignored: a closed pipe does not change the result.
-        let code = match tollgate_config::load_for(path, profiles) {
+/// Checks `configurations`, each one file or several of which later ones win, with the active `profiles`. Prints
+/// diagnostics to standard error, and a line for each valid file to standard output.
+///
+/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read. With
+/// [`Mode::Overlay`], errors that the printed file corrects do not count.
+#[must_use]
+pub fn run(configurations: &[Vec<PathBuf>], profiles: Option<&str>, mode: Mode) -> ExitCode {
+    let mut output =
+        Output { mode, color: load::wants_color(), out: &mut io::stdout().lock(), err: &mut io::stderr().lock() };
+    ExitCode::from(configurations.iter().map(|files| output.check(files, profiles)).max().unwrap_or(OK))
+}
+
+struct Output<'o> {
+    mode: Mode,
+    color: bool,
+    out: &'o mut dyn Write,
+    err: &'o mut dyn Write,
+}
+
+impl Output<'_> {
+    // Failed writes are ignored: a closed pipe does not change the result.
+    fn check(&mut self, files: &[PathBuf], profiles: Option<&str>) -> u8 {
+        match tollgate_config::load(files, profiles) {
+            Ok(loaded) if self.mode == Mode::Overlay => self.overlay(files, &loaded.notes, OK),
             Ok(loaded) => {
-                let _ = write!(err, "{}", loaded.notes.render(color));
+                self.problems(files, &loaded.notes);
                 let count = loaded.config.routes.len();
-                let _ =
-                    writeln!(out, "{}: ok, {count} {}", path.display(), if count == 1 { "route" } else { "routes" });
+                let routes = if count == 1 { "route" } else { "routes" };
+                let _ = writeln!(self.out, "{}: ok, {count} {routes}", load::names(files));
                 OK
             }
-            Err(LoadError::Invalid(diagnostics)) => {
-                let _ = write!(err, "{}", diagnostics.render(color));
+            Err(LoadError::Invalid(report)) if self.mode == Mode::Overlay => {
+                self.overlay(files, &report, if report.has_other_errors() { INVALID } else { OK })
+            }
+            Err(LoadError::Invalid(report)) => {
+                self.problems(files, &report);
                 INVALID
             }
             Err(LoadError::Unreadable { path, source }) => {
-                let _ = writeln!(err, "{}: error: cannot read the file: {source}", path.display());
+                let _ = writeln!(self.err, "{}: error: cannot read the file: {source}", path.display());
                 UNREADABLE
             }
-        };
-        worst = worst.max(code);
+        }
     }
-    worst
+
+    /// Prints the problems, and the file that adds what is missing.
+    fn problems(&mut self, files: &[PathBuf], report: &Report) {
+        let _ = write!(self.err, "{}", report.render(self.color));
+        if let Some(overlay) = proposed(files, report) {
+            let _ = write!(self.err, "\n{overlay}\n");
+        }
+    }
+
+    /// Prints only that file, and the problems if it does not correct all errors.
+    fn overlay(&mut self, files: &[PathBuf], report: &Report, code: u8) -> u8 {
+        match proposed(files, report) {
+            Some(overlay) => {
+                let _ = write!(self.out, "{overlay}");
+            }
+            None => {
+                let _ = writeln!(self.err, "{}: nothing that an overlay could add is missing", load::names(files));
+            }
+        }
+        if code != OK {
+            let _ = write!(self.err, "{}", report.render(self.color));
+        }
+        code
+    }
+}
+
+fn proposed(files: &[PathBuf], report: &Report) -> Option<String> {
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    report.overlay(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -54,9 +103,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn checked(files: &[PathBuf]) -> (u8, String, String) {
+    fn checked(files: &[&PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = check(files, None, false, &mut out, &mut err);
+        let mut output = Output { mode: Mode::Problems, color: false, out: &mut out, err: &mut err };
+        let code = files.iter().map(|file| output.check(std::slice::from_ref(*file), None)).max().unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
@@ -68,12 +118,12 @@ mod tests {
         std::fs::write(&good, "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n").unwrap();
         std::fs::write(&bad, "routes: [{id: a, uri: nowhere, predicates: [Path=/**]}]\n").unwrap();
 
-        let (code, out, err) = checked(std::slice::from_ref(&good));
+        let (code, out, err) = checked(&[&good]);
         assert_eq!((code, err.as_str()), (0, ""));
         assert!(out.ends_with("good.yaml: ok, 1 route\n"), "{out}");
-        let (code, out, err) = checked(&[bad.clone(), good.clone()]);
+        let (code, out, err) = checked(&[&bad, &good]);
         assert_eq!(code, 1);
         assert!(out.contains("good.yaml: ok") && err.contains("bad.yaml:1:23: error:"), "{out}{err}");
-        assert_eq!(checked(&[missing, bad, good]).0, 2);
+        assert_eq!(checked(&[&missing, &bad, &good]).0, 2);
     }
 }

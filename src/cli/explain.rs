@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use crate::cli::admin_client::{AdminClient, encoded};
 use crate::cli::admin_connection::TlsFiles;
-use crate::cli::load::{self, Profiles};
+use crate::cli::load::{self, Overlays, Profiles};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 
@@ -18,7 +18,7 @@ use crate::explain::{DryRunRequest, explain};
     override_usage = "tollgate explain [OPTIONS] <FILE> <METHOD> <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
 )]
 pub(super) struct Arguments {
-    /// Configuration file (not with --live), method such as GET, and a path such as /orders/1?full=1 or a URL, whose host becomes the Host field
+    /// Configuration file (not with --live; may be absent with --config), method such as GET, and a path such as /orders/1?full=1 or a URL, whose host becomes the Host field
     #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 2..=3, required = true)]
     request: Vec<String>,
     /// Header field (repeatable)
@@ -37,6 +37,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    overlays: Overlays,
+    #[command(flatten)]
     profiles: Profiles,
 }
 
@@ -47,10 +49,14 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("tollgate: {error}");
         ExitCode::from(code)
     };
-    let (file, method, url) = match (&*arguments.request, &arguments.live) {
-        ([method, url], Some(_)) => (None, method, url),
-        ([file, method, url], None) => (Some(file), method, url),
-        (_, Some(_)) => return fail(2, &"with --live, the running configuration is explained: leave out FILE"),
+    let overlays = &arguments.overlays;
+    let (files, method, url) = match (&*arguments.request, &arguments.live) {
+        ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
+        ([method, url], None) if !overlays.files.is_empty() => (Some(overlays.over(None)), method, url),
+        ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),
+        (_, Some(_)) => {
+            return fail(2, &"with --live, the running configuration is explained: leave out FILE and --config");
+        }
         (_, None) => return fail(2, &"FILE, METHOD and URL are needed, or --live behind METHOD and URL"),
     };
     let mut request = match DryRunRequest::new(method, url, &arguments.header) {
@@ -58,8 +64,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return fail(2, &error),
     };
     request.peer = arguments.peer;
-    let explanation = match file {
-        Some(file) => match tollgate_config::load_for(Path::new(file), arguments.profiles.profiles.as_deref()) {
+    let explanation = match files {
+        Some(files) => match tollgate_config::load(&files, arguments.profiles.profiles.as_deref()) {
             Ok(loaded) => explain(&loaded.config, request),
             Err(error) => return load::report(&error),
         },

@@ -1,6 +1,7 @@
-//! Parts that several commands share: profiles, and errors of a configuration.
+//! Parts that several commands share: files, profiles, and errors of a configuration.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,6 +13,27 @@ pub(super) struct Profiles {
     /// Active profiles, comma-separated, as in Spring [default: SPRING_PROFILES_ACTIVE]
     #[arg(long = "profile", value_name = "NAMES")]
     pub(super) profiles: Option<String>,
+}
+
+/// Arguments that name further configuration files.
+#[derive(Debug, Args)]
+pub(super) struct Overlays {
+    /// Further configuration file (repeatable); its values win over those of the files before it
+    #[arg(long = "config", short = 'c', value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Overlays {
+    /// Returns `file`, if there is one, with the further files behind it.
+    pub(super) fn over(&self, file: Option<PathBuf>) -> Vec<PathBuf> {
+        file.into_iter().chain(self.files.iter().cloned()).collect()
+    }
+}
+
+/// Returns the names of `files` for a message.
+pub(super) fn names(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    names.join(", ")
 }
 
 /// Prints the errors of a configuration to standard error. Returns 1 if the file has errors, 2 if it cannot be read.

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use self::load::Profiles;
+use self::load::{Overlays, Profiles};
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 #[derive(Debug, Parser)]
@@ -33,9 +33,9 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Configuration file [default: config/tollgate.yaml]
-    #[arg(long, short, value_name = "FILE", env = "TOLLGATE_CONFIG")]
-    config: Option<PathBuf>,
+    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG, with commas between files, or config/tollgate.yaml]
+    #[arg(long, short, value_name = "FILE")]
+    config: Vec<PathBuf>,
     #[command(flatten)]
     profiles: Profiles,
 }
@@ -48,11 +48,16 @@ enum Command {
     Demo,
     /// Report all errors in configuration files
     Check {
-        /// Configuration files
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
+        /// Configuration files, each checked for itself
+        #[arg(required_unless_present = "files", value_name = "FILE")]
+        checked: Vec<PathBuf>,
+        #[command(flatten)]
+        overlays: Overlays,
         #[command(flatten)]
         profiles: Profiles,
+        /// Print only a second file with everything that the application would have added: endpoints, key resolvers, filters
+        #[arg(long)]
+        overlay: bool,
     },
     /// Dry-run a request: show the matching route and why earlier ones do not match, the filters, the keys that limiters count, and the request to the upstream
     Explain(explain::Arguments),
@@ -60,8 +65,12 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's native form, with comments on each change
     Migrate {
-        /// The application.yml to convert
+        /// The application.yml or application.properties to convert
         file: PathBuf,
+        #[command(flatten)]
+        overlays: Overlays,
+        #[command(flatten)]
+        profiles: Profiles,
         /// Output file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -89,12 +98,17 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(Serve { config, profiles }) => serve::file(config, profiles.profiles),
+        Command::Serve(Serve { config, profiles }) => serve::files(config, profiles.profiles),
         Command::Demo => serve::demo(),
-        Command::Check { files, profiles } => check::run(&files, profiles.profiles.as_deref()),
+        Command::Check { checked, overlays, profiles, overlay } => {
+            let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
+            check::run(&sources(checked, &overlays), profiles.profiles.as_deref(), mode)
+        }
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
-        Command::Migrate { file, out } => migrate::run(&file, out),
+        Command::Migrate { file, overlays, profiles, out } => {
+            migrate::run(&overlays.over(Some(file)), profiles.profiles.as_deref(), out)
+        }
         Command::Schema => schema::run(),
         Command::Health(target) => health::run(&target),
         Command::Top(arguments) => top::run(&arguments),
@@ -102,4 +116,12 @@ pub fn main() -> ExitCode {
         Command::Reload(target) => status::reload(&target),
         Command::Status(target) => status::status(&target),
     }
+}
+
+/// Returns the configurations to check: each of `files` with the further files over it.
+fn sources(files: Vec<PathBuf>, overlays: &Overlays) -> Vec<Vec<PathBuf>> {
+    if files.is_empty() {
+        return vec![overlays.over(None)];
+    }
+    files.into_iter().map(|file| overlays.over(Some(file))).collect()
 }

@@ -11,15 +11,19 @@ use tollgate_config::{LoadError, Loaded};
 
 /// Configuration used without `--config`.
 const DEFAULT: &str = "config/tollgate.yaml";
+/// Environment variable that names the configuration.
+const VARIABLE: &str = "TOLLGATE_CONFIG";
 /// Configuration of the demo.
 const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
-/// Runs the gateway with the configuration `file`, by default [`DEFAULT`]; `profiles` are the active profiles.
-pub(super) fn file(file: Option<PathBuf>, profiles: Option<String>) -> ExitCode {
-    let path = match file {
-        Some(path) => path,
-        None if Path::new(DEFAULT).exists() => DEFAULT.into(),
-        None => {
+/// Runs the gateway with the configuration `files`, by default those of [`VARIABLE`] or else [`DEFAULT`]; `profiles` are
+/// the active profiles.
+pub(super) fn files(given: Vec<PathBuf>, profiles: Option<String>) -> ExitCode {
+    let named = if given.is_empty() { from_environment() } else { given };
+    let paths = match named.is_empty() {
+        false => named,
+        true if Path::new(DEFAULT).exists() => vec![DEFAULT.into()],
+        true => {
             eprintln!(
                 "tollgate: no configuration: {DEFAULT} does not exist.\n\
                  Set --config FILE or TOLLGATE_CONFIG, or run `tollgate demo`, which needs no file."
@@ -27,7 +31,18 @@ pub(super) fn file(file: Option<PathBuf>, profiles: Option<String>) -> ExitCode 
             return ExitCode::from(2);
         }
     };
-    start(tollgate_config::load_for(&path, profiles.as_deref()), &Source::File { path, profiles })
+    start(tollgate_config::load(&paths, profiles.as_deref()), &Source::Files { paths, profiles })
+}
+
+/// Returns the files of [`VARIABLE`]: one, or several with commas between them.
+fn from_environment() -> Vec<PathBuf> {
+    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Vec::new() };
+    match value.to_str() {
+        Some(list) if !Path::new(list).exists() => {
+            list.split(',').map(str::trim).filter(|file| !file.is_empty()).map(PathBuf::from).collect()
+        }
+        _ => vec![value.into()],
+    }
 }
 
 /// Runs the demo.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::load::{self, Profiles};
+use crate::cli::load::{self, Overlays, Profiles};
 use crate::simulate::html;
 use crate::simulate::input::{Inputs, Map};
 use crate::simulate::run::{Progress, simulate};
@@ -21,9 +21,11 @@ pub(super) struct Arguments {
     /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
     #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
     map: Option<Map>,
-    /// Second configuration, to show the difference
+    #[command(flatten)]
+    overlays: Overlays,
+    /// Second configuration, to show the difference (repeatable); values of later files win
     #[arg(long, value_name = "FILE")]
-    compare: Option<PathBuf>,
+    compare: Vec<PathBuf>,
     /// Replay N times as fast as the log, such as 2, x2 or 0.5
     #[arg(long, value_name = "xN", default_value = "1", value_parser = rate)]
     rate: f64,
@@ -48,9 +50,10 @@ fn rate(text: &str) -> Result<f64, String> {
 /// read or no line can be used.
 pub(super) fn run(arguments: Arguments) -> ExitCode {
     let mut loaded = Vec::new();
-    for file in std::iter::once(&arguments.file).chain(&arguments.compare) {
-        match tollgate_config::load_for(file, arguments.profiles.profiles.as_deref()) {
-            Ok(configuration) => loaded.push((file.display().to_string(), configuration.config)),
+    let first = arguments.overlays.over(Some(arguments.file));
+    for files in [first, arguments.compare].iter().filter(|files| !files.is_empty()) {
+        match tollgate_config::load(files, arguments.profiles.profiles.as_deref()) {
+            Ok(configuration) => loaded.push((load::names(files), configuration.config)),
             Err(error) => return load::report(&error),
         }
     }

@@ -49,6 +49,7 @@ mod metrics;
 mod openapi;
 mod outage;
 mod overrides;
+mod overlays;
 mod pacing;
 mod paths;
 mod policies;

@@ -9,8 +9,9 @@ use crate::de::canonical;
 use crate::de::given::Texts;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
-use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons};
 use crate::sections::jwt::check::Tokens;
+use crate::spring::offers::{self, Offer};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Treatment of requests that repeat the header, parameter or cookie of a key with another value.
@@ -24,6 +25,9 @@ pub enum RepeatedKeys {
     /// The first value counts, and the others are not forwarded.
     First,
 }
+
+/// Name of the resolver of limiters that name none.
+const DEFAULT: &str = "default";
 
 /// Key resolvers that the filters of a file can name.
 pub(crate) struct KeyResolvers<'t> {
@@ -51,6 +55,11 @@ impl<'t> KeyResolvers<'t> {
             named.extend(resolver.map(|resolver| (name.clone(), resolver)));
         }
         Self { named, tokens }
+    }
+
+    /// Returns the resolver of limiters that name none: `default`.
+    pub(crate) fn of_all(&self) -> Option<KeyResolver> {
+        self.named.get(DEFAULT).cloned()
     }
 
     /// Returns the resolver that `text` names: `"#{@name}"`, a name under `key-resolvers`, or `ip`, `header:X` and the
@@ -96,13 +105,22 @@ impl<'t> KeyResolvers<'t> {
         let found = self.named.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
         if found.is_none() {
             let near = closest(name, self.named.keys().map(String::as_str));
+            let Offer { value, comment } = offers::resolver(name);
+            let reason = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
             diagnostics
-                .error(at, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
+                .error(
+                    at,
+                    format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"),
+                )
+                .missing(Missing {
+                    section: Section::KeyResolvers,
+                    name: name.to_owned(),
+                    value: value.clone(),
+                    comment: comment.to_owned(),
+                })
                 .help(match near {
                     Some(near) => format!("did you mean `#{{@{near}}}`?"),
-                    None => format!(
-                        "define it at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"
-                    ),
+                    None => format!("define it at the top level: `key-resolvers: {{{name}: {value}}}`{reason}"),
                 });
         }
         found.map(|(_, resolver)| resolver.clone())

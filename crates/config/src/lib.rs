@@ -2,7 +2,7 @@
 //!
 //! The steps, one module each:
 //!
-//! 1. `source` reads the file and those of its profiles; `yaml` parses them into nodes with spans.
+//! 1. `source` reads the files and those of their profiles; `yaml` parses them into nodes with spans.
 //! 2. `source` expands dotted keys and joins the documents; `spring` normalizes an `application.yml` to our own form.
 //! 3. `source` applies the environment: overrides and `${NAME}` placeholders.
 //! 4. `de` deserializes the nodes into the raw structs of `raw` and of each section.
@@ -39,9 +39,9 @@ mod yaml;
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
-pub use crate::load::{Loaded, load, load_for, load_with_services, parse};
+pub use crate::load::{Loaded, load, load_with_services, parse};
 pub use crate::locator::Locator;
-pub use crate::migrate::{Migrated, migrate, migrate_file};
+pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
 pub use crate::restart::needs_restart;

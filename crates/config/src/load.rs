@@ -1,27 +1,29 @@
 //! The steps from text to [`Config`](crate::Config).
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
+use crate::filters::Arguments;
 use crate::locator::{self, Locator};
 use crate::model::Config;
+use crate::predicates::predicates;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::dotted::property;
-use crate::source::files::{self, LoadError};
+use crate::source::files::LoadError;
+use crate::source::imports;
 use crate::source::placeholder::{self, Value};
-use crate::source::profiles::Profiles;
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
-use crate::spring::{comma_lists, normalize, properties};
-use crate::yaml::{self, Node, Parsed, Places, Span};
-use crate::{filters, predicates};
+use crate::spring::{comma_lists, normalize, properties, stand_ins};
+use crate::yaml::{Node, Places, Span};
+use crate::{filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]
@@ -32,26 +34,19 @@ pub struct Loaded {
     pub notes: Report,
 }
 
-/// Reads and checks the file at `path` and those of its profiles beside it, with placeholders from the environment.
+/// Reads and checks the files at `paths` and those of their profiles beside them, later files over earlier ones, with
+/// placeholders from the environment. The comma-separated `profiles` are active in place of those of the environment.
 ///
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
-pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    load_for(path, None)
-}
-
-/// As [`load`], with the comma-separated `profiles` active in place of those of the environment.
-///
-/// # Errors
-/// A file cannot be read as UTF-8 text, or has errors.
-pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError> {
+pub fn load(paths: &[PathBuf], profiles: Option<&str>) -> Result<Loaded, LoadError> {
     let env = environment(profiles);
-    let text = SourceText::new(files::read(path, &env)?);
+    let text = imports::read(paths, &env)?;
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
 /// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
-/// The file is not read again. `profiles` are those of [`load_for`].
+/// The file is not read again. `profiles` are those of [`load`].
 ///
 /// # Errors
 /// The routes cannot be used together with those of the file.
@@ -64,7 +59,7 @@ pub fn load_with_services(
 }
 
 /// Returns the environment, with `profiles` in place of its own.
-fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
+pub(crate) fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
     move |name: &str| match profiles {
         Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
         _ => std::env::var(name).ok(),
@@ -76,8 +71,7 @@ fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
 /// # Errors
 /// All diagnostics of the text, if at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
-    let text = SourceText::new(vec![SourceFile::new(file_name, text)]);
-    parse_text(text, env, &mut |_| {}).map(|(loaded, _)| loaded)
+    parse_text(SourceText::from(SourceFile::new(file_name, text)), env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
 /// The tree of a file before its placeholders are resolved, for `tollgate migrate`.
@@ -89,7 +83,7 @@ pub(crate) struct Unresolved<'n> {
     pub(crate) properties: &'n Node,
 }
 
-/// Facts about a text that `tollgate migrate` needs besides the configuration.
+/// Facts about a configuration that `tollgate migrate` needs besides the configuration.
 pub(crate) struct Remains {
     pub(crate) places: Places,
     /// Settings without effect, and the reason of each.
@@ -110,27 +104,33 @@ pub(crate) fn parse_text(
 }
 
 fn parse_with_services(
-    text: SourceText,
+    mut text: SourceText,
     services: &BTreeSet<String>,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
-    let Parsed { documents, mut places, problems } = yaml::parse(&text.whole);
-    diagnostics.add_yaml_errors(problems);
+    let mut places = Places::default();
+    let mut documents = documents::read(&text, &mut places, &mut diagnostics);
+    if normalize::may_be_spring(documents.iter().map(|document| &document.node)) {
+        documents::add_json(&mut documents, &mut text, env, &mut places, &mut diagnostics);
+    }
     if diagnostics.has_errors() {
         return Err(diagnostics.finish(text, &places));
     }
-    diagnostics.is_spring = normalize::is_spring(&documents);
+    let nodes = || documents.iter().map(|document| &document.node);
+    diagnostics.is_spring =
+        normalize::is_spring(nodes()) || normalize::may_be_spring(nodes()) && environment::has_routes(env);
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
-    let profiles = Profiles::of(&documents, env);
-    let properties = documents::join(documents, &profiles, env, &mut diagnostics);
+    let profiles = documents::profiles(&documents, env);
+    let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
     let Normalized { mut root, ignores_trailing_slash } =
         normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
     comma_lists::split(&mut root, &mut places);
+    stand_ins::apply(&mut root, &is_filter, &mut places, &mut diagnostics);
     inspect(Unresolved { root: &root, properties: &properties });
     resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
-    let names = KnownNames::new(predicates::names().collect(), filters::names());
+    let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
@@ -169,9 +169,51 @@ fn resolve(
         let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
         from_environment.or_else(random).or_else(property).or_else(group)
     };
-    let literal = environment::overlay(root, env, places, diagnostics);
+    let literal = environment::overlay(root, env, &arguments(), places, diagnostics);
     placeholder::resolve(root, &lookup, &literal, diagnostics);
 }
+
+/// Returns true for the name of a filter of the gateway.
+fn is_filter(name: &str) -> bool {
+    filters::filters().any(|filter| filter.name == name)
+}
+
+/// Returns the names of the arguments of predicates and filters.
+fn arguments() -> Vec<&'static str> {
+    let mut names: Vec<&str> = LONG_ARGUMENTS.to_vec();
+    names.extend(predicates().iter().flat_map(|entry| entry.args.iter().map(|argument| argument.name)));
+    for filter in filters::filters() {
+        if let Arguments::Listed(arguments) = filter.args {
+            names.extend(arguments.iter().map(|argument| argument.name));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Arguments of Spring's filters that have no shortcut.
+const LONG_ARGUMENTS: [&str; 19] = [
+    "redis-rate-limiter.replenishRate",
+    "redis-rate-limiter.burstCapacity",
+    "redis-rate-limiter.requestedTokens",
+    "key-resolver",
+    "rate-limiter",
+    "deny-empty-key",
+    "empty-key-status",
+    "status-code",
+    "name",
+    "fallbackUri",
+    "statusCodes",
+    "retries",
+    "series",
+    "statuses",
+    "methods",
+    "exceptions",
+    "backoff.firstBackoff",
+    "backoff.maxBackoff",
+    "backoff.factor",
+];
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
 const SHARED_SECTIONS: [&str; 7] = ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos"];

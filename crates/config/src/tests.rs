@@ -7,9 +7,12 @@ use tollgate_limiter::store::redis::Servers;
 
 use crate::*;
 
+mod files;
+mod imports;
 mod invalid;
 mod profiles;
 mod spring;
+mod stand_ins;
 
 fn no_env(_: &str) -> Option<String> {
     None

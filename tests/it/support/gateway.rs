@@ -43,6 +43,11 @@ impl Gateway {
         Self::launch(yaml, Command::new(TOLLGATE), environment)
     }
 
+    /// Starts a gateway on `yaml` with further files over it.
+    pub fn start_over(yaml: &str, overlays: &[&Path]) -> Self {
+        Self::launch_over(yaml, overlays, Command::new(TOLLGATE), &[])
+    }
+
     /// The same from a shell that has run `before`, such as `ulimit -n 40`.
     pub fn start_under(before: &str, yaml: &str) -> Self {
         let mut shell = Command::new("sh");
@@ -50,13 +55,18 @@ impl Gateway {
         Self::launch(yaml, shell, &[])
     }
 
-    fn launch(yaml: &str, mut command: Command, environment: &[(&str, &str)]) -> Self {
+    fn launch(yaml: &str, command: Command, environment: &[(&str, &str)]) -> Self {
+        Self::launch_over(yaml, &[], command, environment)
+    }
+
+    fn launch_over(yaml: &str, overlays: &[&Path], mut command: Command, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tollgate.yaml");
         std::fs::write(&config, with_defaults(yaml)).unwrap();
         let mut child = command
             .arg("--config")
             .arg(&config)
+            .args(overlays.iter().flat_map(|overlay| [Path::new("--config"), overlay]))
             .env("SERVER_PORT", "0")
             .env("MANAGEMENT_SERVER_PORT", "0")
             .envs(environment.iter().copied())

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use crate::diagnostics::locate::locate;
+use crate::diagnostics::missing::Missing;
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
-use crate::yaml::locate::locate;
 use crate::yaml::{Places, Problem, ProblemAt, Span};
 
 /// Collects diagnostics while a configuration is read.
@@ -23,6 +24,10 @@ struct Found {
     at: At,
     message: String,
     help: Option<String>,
+    /// Another place that the message ends with, behind a text.
+    beside: Option<(String, Span)>,
+    /// Part of an application that is missing: reported once.
+    missing: Option<Missing>,
     /// True if the setting has no effect, so that it can be removed.
     ineffective: bool,
 }
@@ -31,7 +36,8 @@ struct Found {
 enum At {
     Nowhere,
     Span(Span),
-    LineColumn(usize, usize),
+    /// File, line and column.
+    LineColumn(usize, usize, usize),
 }
 
 impl Diagnostics {
@@ -60,12 +66,12 @@ impl Diagnostics {
         self.push(Severity::Error, At::Nowhere, message.into())
     }
 
-    /// Adds the errors that the YAML parser found.
-    pub(crate) fn add_yaml_errors(&mut self, problems: Vec<Problem>) {
+    /// Adds the errors that the parser found in `file`.
+    pub(crate) fn add_syntax_errors(&mut self, file: usize, problems: Vec<Problem>) {
         for Problem { at, message, help } in problems {
             let at = match at {
                 ProblemAt::Span(span) => At::Span(span),
-                ProblemAt::LineColumn(line, column) => At::LineColumn(line, column),
+                ProblemAt::LineColumn(line, column) => At::LineColumn(file, line, column),
             };
             let error = self.push(Severity::Error, at, message);
             if let Some(help) = help {
@@ -85,7 +91,7 @@ impl Diagnostics {
         {
             return Help(None);
         }
-        self.found.push(Found { severity, at, message, help: None, ineffective: false });
+        self.found.push(Found { severity, at, message, help: None, beside: None, missing: None, ineffective: false });
         Help(self.found.last_mut())
     }
 
@@ -121,27 +127,61 @@ impl Diagnostics {
         any
     }
 
+    /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
+    fn report_missing_once(&mut self) -> Vec<Missing> {
+        let mut counts: Vec<(Missing, usize)> = Vec::new();
+        for missing in self.found.iter().filter_map(|found| found.missing.as_ref()) {
+            match counts.iter_mut().find(|(known, _)| known.is_same(missing)) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((missing.clone(), 1)),
+            }
+        }
+        let mut left = counts.clone();
+        self.found.retain_mut(|found| {
+            let Some(missing) = &found.missing else { return true };
+            let Some(at) = left.iter().position(|(known, _)| known.is_same(missing)) else { return false };
+            let (_, count) = left.swap_remove(at);
+            if count > 1 {
+                found.message.push_str(&format!(" ({count} times)"));
+            }
+            true
+        });
+        counts.into_iter().map(|(missing, _)| missing).collect()
+    }
+
     /// Finds the line and column of each diagnostic and sorts them.
-    pub(crate) fn finish(self, text: SourceText, places: &Places) -> Report {
-        let at = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
-        let spans: Vec<Span> = self.found.iter().filter_map(at).collect();
-        let mut located = locate(&text.whole, places, &spans).into_iter();
+    pub(crate) fn finish(mut self, text: SourceText, places: &Places) -> Report {
+        let is_other = |found: &Found| found.severity == Severity::Error && found.missing.is_none();
+        let has_other_errors = self.found.iter().any(is_other);
+        let missing = self.report_missing_once();
+        let own = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
+        let beside = |found: &Found| found.beside.as_ref().map(|(_, span)| *span);
+        let spans: Vec<Span> = self.found.iter().flat_map(|found| [own(found), beside(found)]).flatten().collect();
+        let mut located = locate(&text, places, &spans).into_iter();
+        let mut next = || located.next().unwrap_or_default();
         let mut list: Vec<Diagnostic> = self
             .found
             .into_iter()
             .map(|found| {
-                let (line, column) = match found.at {
-                    At::Nowhere => (0, 0),
-                    At::LineColumn(line, column) => (line, column),
-                    At::Span(_) => located.next().flatten().unwrap_or((0, 0)),
+                let (file, line, column) = match found.at {
+                    At::Nowhere => (0, 0, 0),
+                    At::LineColumn(file, line, column) => (file, line, column),
+                    At::Span(_) => next(),
                 };
-                let (file, line) = text.place(line);
-                Diagnostic { severity: found.severity, file, line, column, message: found.message, help: found.help }
+                let mut message = found.message;
+                if let Some((words, _)) = found.beside {
+                    let (file, line, column) = next();
+                    message.push_str(&format!("{words} {}", text.name(file)));
+                    if line > 0 {
+                        message.push_str(&format!(":{line}:{column}"));
+                    }
+                }
+                Diagnostic { severity: found.severity, file, line, column, message, help: found.help }
             })
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        Report::new(text, list)
+        Report::new(text, list, (missing, has_other_errors))
     }
 }
 
@@ -157,6 +197,22 @@ impl Help<'_> {
     pub(crate) fn ineffective(mut self) -> Self {
         if let Some(found) = &mut self.0 {
             found.ineffective = true;
+        }
+        self
+    }
+
+    /// Adds `words` and the place of `span` to the message.
+    pub(crate) fn beside(mut self, words: impl Into<String>, span: Span) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.beside = Some((words.into(), span));
+        }
+        self
+    }
+
+    /// Marks a missing part of an application, for the proposed overlay.
+    pub(crate) fn missing(mut self, missing: Missing) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.missing = Some(missing);
         }
         self
     }

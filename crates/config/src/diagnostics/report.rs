@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::diagnostics::missing::{self, Missing};
 use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
@@ -24,7 +25,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// Severity.
     pub severity: Severity,
-    /// Index of the file: 0 is the given one, the others are those of its profiles.
+    /// Index of the file: 0 is the first given one, the others are in the order in which they were read.
     pub file: usize,
     /// 1-based line in the file; 0 if it has no position in the file (an environment variable).
     pub line: usize,
@@ -41,6 +42,8 @@ pub struct Diagnostic {
 pub struct Report {
     text: SourceText,
     list: Vec<Diagnostic>,
+    missing: Vec<Missing>,
+    has_other_errors: bool,
 }
 
 impl Severity {
@@ -57,15 +60,19 @@ impl Severity {
 
 impl Report {
     /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
-    pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
+    pub(super) fn new(
+        text: SourceText,
+        mut list: Vec<Diagnostic>,
+        (missing, has_other_errors): (Vec<Missing>, bool),
+    ) -> Self {
+        let files: Vec<Vec<&str>> = text.files.iter().map(|file| file.text.lines().collect()).collect();
         for problem in &mut list {
-            let file = text.files.get(problem.file).map(|(_, file)| &file.text);
-            let lines: Vec<&str> = file.map(|text| text.lines().collect()).unwrap_or_default();
+            let lines = files.get(problem.file).map_or(&[][..], Vec::as_slice);
             let line = problem.line.checked_sub(1);
-            problem.message = mask_message(&problem.message, &lines, line);
-            problem.help = problem.help.take().map(|help| mask_message(&help, &lines, line));
+            problem.message = mask_message(&problem.message, lines, line);
+            problem.help = problem.help.take().map(|help| mask_message(&help, lines, line));
         }
-        Self { text, list }
+        Self { text, list, missing, has_other_errors }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -77,18 +84,31 @@ impl Report {
     /// Returns the name of the file with an index of [`Diagnostic::file`].
     #[must_use]
     pub fn file_name(&self, file: usize) -> &str {
-        self.text.files.get(file).map_or("", |(_, file)| &file.name)
+        self.text.name(file)
     }
 
     /// Returns the SHA-256 hash of the files, as hexadecimal digits. The hash of one file is that of `sha256sum`.
     #[must_use]
     pub fn hash(&self) -> String {
         let mut hasher = Sha256::new();
-        self.text.files.iter().for_each(|(_, file)| hasher.update(file.text.as_bytes()));
+        self.text.files.iter().for_each(|file| hasher.update(file.text.as_bytes()));
         hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
             let _ = write!(hash, "{byte:02x}");
             hash
         })
+    }
+
+    /// Returns a file with everything that an application would have added to `files`: endpoints, key resolvers and
+    /// filters. `None` if nothing is missing.
+    #[must_use]
+    pub fn overlay(&self, files: &[&str]) -> Option<String> {
+        missing::overlay(&self.missing, files)
+    }
+
+    /// Returns true if there are errors besides those that [`overlay`](Self::overlay) corrects.
+    #[must_use]
+    pub fn has_other_errors(&self) -> bool {
+        self.has_other_errors
     }
 
     /// Returns true if there are no diagnostics.
@@ -106,7 +126,7 @@ impl Report {
     /// Writes each diagnostic to the log, one line each, at the level of its severity.
     pub fn log(&self) {
         for Diagnostic { severity, file, line, column, message, help } in &self.list {
-            let name = self.text.files.get(*file).map_or("", |(_, file)| &file.name);
+            let name = self.text.name(*file);
             let place = format!("{name}:{line}:{column}");
             let help = help.as_deref();
             match severity {
@@ -123,7 +143,7 @@ impl Report {
     pub fn render(&self, color: bool) -> String {
         let mut out = String::new();
         let files: Vec<(&str, Vec<&str>)> =
-            self.text.files.iter().map(|(_, file)| (&*file.name, file.text.lines().collect())).collect();
+            self.text.files.iter().map(|file| (&*file.name, file.text.lines().collect())).collect();
         for problem in &self.list {
             let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
             // Writing to a String cannot fail.

@@ -1,59 +1,95 @@
-//! The text of a configuration: a file, followed by those of its profiles.
+//! The text of a configuration: its files, and the order of their documents.
+
+/// Format of a [`SourceFile`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    #[default]
+    Yaml,
+    /// Java's properties.
+    Properties,
+    /// JSON of an environment variable, which excerpts do not show.
+    Json,
+    /// The value of one property, which excerpts do not show; its key.
+    Value(String),
+}
 
 /// One file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SourceFile {
     /// Name in diagnostics.
     pub(crate) name: String,
     pub(crate) text: String,
+    pub(crate) format: Format,
+    /// True for a file of a profile, which cannot activate profiles.
+    pub(crate) is_of_profile: bool,
 }
 
-/// Several files as one text of several documents.
+/// A document of one of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentId {
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// Position in the file.
+    pub(crate) number: usize,
+}
+
+/// A location of `spring.config.import`.
+#[derive(Clone, Debug)]
+pub(crate) struct Import {
+    /// The importing document; `None` for the environment.
+    pub(crate) document: Option<DocumentId>,
+    /// Location as it is written.
+    pub(crate) written: String,
+    pub(crate) is_optional: bool,
+    pub(crate) outcome: Outcome,
+}
+
+/// Result of an import.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// It has been read, here or earlier.
+    Read,
+    /// There is no such file; the paths that were tried.
+    Missing(String),
+    /// The file imports itself; its path.
+    Cycle(String),
+    /// The file cannot be read, and the reason.
+    Unreadable(String),
+    /// It needs a server of this kind.
+    Server(String),
+}
+
+/// The files of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceText {
-    pub(crate) whole: String,
-    /// The files, each with the number of lines before it in `whole`.
-    pub(crate) files: Vec<(usize, SourceFile)>,
+    pub(crate) files: Vec<SourceFile>,
+    /// The documents, later ones over earlier ones. If empty, all documents of the files in their order.
+    pub(crate) documents: Vec<DocumentId>,
+    pub(crate) imports: Vec<Import>,
 }
 
 impl SourceFile {
-    /// Returns the file `name` with the content `text`, without a byte order mark.
+    /// Returns the YAML file `name` with the content `text`, without a byte order mark.
     pub(crate) fn new(name: &str, text: &str) -> Self {
-        Self { name: name.to_owned(), text: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned() }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+        Self { name: name.to_owned(), text, ..Self::default() }
+    }
+}
+
+impl From<SourceFile> for SourceText {
+    fn from(file: SourceFile) -> Self {
+        Self { files: vec![file], ..Self::default() }
     }
 }
 
 impl SourceText {
-    /// Joins `files`, each a document of its own.
-    pub(crate) fn new(files: Vec<SourceFile>) -> Self {
-        let mut text = Self::default();
-        for file in files {
-            if !text.files.is_empty() {
-                text.whole.push_str(if text.whole.ends_with('\n') { "---\n" } else { "\n---\n" });
-            }
-            let before = text.whole.bytes().filter(|byte| *byte == b'\n').count();
-            text.whole.push_str(&file.text);
-            text.files.push((before, file));
-        }
-        text
+    /// Returns the line of a file, by its 1-based number.
+    pub(crate) fn line(&self, file: usize, line: usize) -> Option<&str> {
+        self.files.get(file)?.text.lines().nth(line.checked_sub(1)?)
     }
 
-    /// Returns the index of the file that holds the 1-based `line` of the whole text, and the line's number in it.
-    pub(crate) fn place(&self, line: usize) -> (usize, usize) {
-        let file = self.files.iter().rposition(|(before, _)| line > *before).unwrap_or(0);
-        (file, line - self.files.get(file).map_or(0, |(before, _)| (*before).min(line)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_line_belongs_to_its_file() {
-        let file = |name: &str, text: &str| SourceFile { name: name.to_owned(), text: text.to_owned() };
-        let text = SourceText::new(vec![file("a", "x: 1\ny: 2"), file("b", "z: 3\n"), file("c", "w: 4\n")]);
-        assert_eq!(text.whole, "x: 1\ny: 2\n---\nz: 3\n---\nw: 4\n");
-        assert_eq!([0, 1, 2, 4, 6, 7].map(|line| text.place(line)), [(0, 0), (0, 1), (0, 2), (1, 1), (2, 1), (2, 2)]);
+    /// Returns the name of a file; an empty one if there is no such file.
+    pub(crate) fn name(&self, file: usize) -> &str {
+        self.files.get(file).map_or("", |file| &file.name)
     }
 }

@@ -26,13 +26,14 @@ mod targets;
 
 pub(crate) use self::circuit_breaker::configure_breaker;
 pub use self::entry::{ArgumentSchema, Arguments, Entry};
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::{Diagnostics, Missing, Section, closest};
 use crate::filters::context::FilterContext;
 use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
 use crate::spring::names::refusal;
+use crate::spring::offers::{self, Offer};
 
 /// All filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
@@ -90,7 +91,12 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
             .help(refusal.instead);
         return;
     }
-    diagnostics.error(spec.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+    let near = closest(name, names());
+    let Offer { value, comment } = offers::filter(name);
+    let comment =
+        near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
+    let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };
+    diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).help(match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("filters: {}", names().join(", ")),
     })

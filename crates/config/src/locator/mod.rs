@@ -13,7 +13,7 @@ use serde::Deserialize;
 use self::expression::{Expression, split};
 use crate::de;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::{Diagnostics, SourceText};
+use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -43,7 +43,10 @@ pub struct Locator {
 
 impl Locator {
     pub(crate) fn new(text: &SourceText) -> Self {
-        Self { text: text.clone() }
+        let mut text = text.clone();
+        // It is read from the environment again.
+        text.files.retain(|file| file.format != Format::Json);
+        Self { text }
     }
 
     /// Returns the file that the locator stands in.

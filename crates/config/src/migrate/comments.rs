@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 
+use crate::diagnostics::{Format, SourceText};
 use crate::migrate::ByPlace;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -26,50 +27,57 @@ struct Open {
 }
 
 impl Comments {
-    /// Collects the comments of `text`, parsed as `root`.
-    pub(super) fn of(text: &str, root: &Node, places: &Places) -> Self {
+    /// Collects the comments of the YAML files of `text`, parsed as `root`.
+    pub(super) fn of(text: &SourceText, root: &Node, places: &Places) -> Self {
         let mut keys = ByPlace::new();
         index(root, places, &mut keys);
         let mut above = ByPlace::new();
-        let (mut document, mut open): (usize, Vec<Open>) = (0, Vec::new());
-        let (mut waiting, mut has_content, mut block) = (Vec::new(), false, None);
-        for line in text.lines() {
-            let content = line.trim_start();
-            let indent = line.len() - content.len();
-            if block.is_some_and(|above| content.is_empty() || indent > above) {
-                continue;
-            }
-            block = None;
-            if line.trim_end() == "---" {
-                if has_content {
-                    document += 1;
-                }
-                (open, waiting, has_content) = (Vec::new(), Vec::new(), false);
-            } else if let Some(comment) = content.strip_prefix('#') {
-                waiting.push(comment.trim().to_owned());
-            } else if content.is_empty() {
-                // A comment before an empty line belongs to no node.
-                waiting.clear();
-            } else {
-                has_content = true;
-                let trailing = content.split_once(" #").map(|(_, comment)| comment.trim().to_owned());
-                let comments: Vec<String> = waiting.drain(..).chain(trailing).collect();
-                let first = enter(content, indent, &mut open);
-                let path: Vec<u32> = open[..first].iter().map(|open| open.at).collect();
-                let fits = keys.get(&(document, path.clone())).is_some_and(|key| fits(key.as_deref(), content));
-                if !comments.is_empty() && fits {
-                    above.insert((document, path), comments);
-                }
-                block = content.trim_end().ends_with(['|', '>']).then_some(indent);
-            }
+        for (file, source) in text.files.iter().enumerate().filter(|(_, source)| source.format == Format::Yaml) {
+            collect(&source.text, file, &keys, &mut above);
         }
         Self { above: RefCell::new(above) }
     }
 
     /// Removes and returns the comments above the node at `span`.
     pub(super) fn take(&self, places: &Places, span: Span) -> Vec<String> {
-        let place = places.get(span).map(|place| (place.document, place.path.clone()));
+        let place = places.get(span).map(|place| (place.file, place.document, place.path.clone()));
         place.and_then(|place| self.above.borrow_mut().remove(&place)).unwrap_or_default()
+    }
+}
+
+/// Collects the comments of one file by the node below them.
+fn collect(text: &str, file: usize, keys: &ByPlace<Option<String>>, above: &mut ByPlace<Vec<String>>) {
+    let (mut document, mut open): (usize, Vec<Open>) = (0, Vec::new());
+    let (mut waiting, mut has_content, mut block) = (Vec::new(), false, None);
+    for line in text.lines() {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        if block.is_some_and(|above| content.is_empty() || indent > above) {
+            continue;
+        }
+        block = None;
+        if line.trim_end() == "---" {
+            if has_content {
+                document += 1;
+            }
+            (open, waiting, has_content) = (Vec::new(), Vec::new(), false);
+        } else if let Some(comment) = content.strip_prefix('#') {
+            waiting.push(comment.trim().to_owned());
+        } else if content.is_empty() {
+            // A comment before an empty line belongs to no node.
+            waiting.clear();
+        } else {
+            has_content = true;
+            let trailing = content.split_once(" #").map(|(_, comment)| comment.trim().to_owned());
+            let comments: Vec<String> = waiting.drain(..).chain(trailing).collect();
+            let first = enter(content, indent, &mut open);
+            let path: Vec<u32> = open[..first].iter().map(|open| open.at).collect();
+            let fits = keys.get(&(file, document, path.clone())).is_some_and(|key| fits(key.as_deref(), content));
+            if !comments.is_empty() && fits {
+                above.insert((file, document, path), comments);
+            }
+            block = content.trim_end().ends_with(['|', '>']).then_some(indent);
+        }
     }
 }
 
@@ -117,7 +125,7 @@ fn fits(key: Option<&str>, content: &str) -> bool {
 fn index(node: &Node, places: &Places, into: &mut ByPlace<Option<String>>) {
     let mut add = |node: &Node, key: Option<&String>| {
         if let Some(place) = places.get(node.span) {
-            into.entry((place.document, place.path.clone())).or_insert_with(|| key.cloned());
+            into.entry((place.file, place.document, place.path.clone())).or_insert_with(|| key.cloned());
         }
         index(node, places, into);
     };

@@ -13,14 +13,15 @@ mod trailing_slash;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, Remains, Unresolved, parse_text};
+use crate::load::{Loaded, Remains, Unresolved, environment, parse_text};
 use crate::model::Config;
-use crate::source::files::{self, LoadError};
+use crate::source::files::LoadError;
+use crate::source::imports;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// A migrated file.
@@ -38,16 +39,17 @@ pub struct Migrated {
 /// # Errors
 /// As [`parse`](crate::parse): what cannot be used cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
-    migrate_text(SourceText::new(vec![SourceFile::new(file_name, text)]), env)
+    migrate_text(SourceText::from(SourceFile::new(file_name, text)), env)
 }
 
-/// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
+/// The files at `paths` and those of their profiles beside them, as one file in our own form. `profiles` are those of
+/// [`load`](crate::load). Placeholders stay what they are.
 ///
 /// # Errors
 /// As [`load`](crate::load): what cannot be used cannot be migrated.
-pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
-    let env = |name: &str| std::env::var(name).ok();
-    migrate_text(SourceText::new(files::read(path, &env)?), &env).map_err(LoadError::Invalid)
+pub fn migrate_files(paths: &[PathBuf], profiles: Option<&str>) -> Result<Migrated, LoadError> {
+    let env = environment(profiles);
+    migrate_text(imports::read(paths, &env)?, &env).map_err(LoadError::Invalid)
 }
 
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
@@ -57,7 +59,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
-    let comments = Comments::of(&text.whole, &root, &remains.places);
+    let comments = Comments::of(&text, &root, &remains.places);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
@@ -65,7 +67,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let is_spring = config.is_spring;
     let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
-    let names: Vec<&str> = text.files.iter().map(|(_, file)| file.name.as_str()).collect();
+    let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names.join(", "), &notes);
     print::print(&root, &mut yaml);
     Ok(Migrated { yaml, notes })
@@ -100,7 +102,8 @@ impl Rewriting<'_> {
         let NodeKind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            if self.ineffective(node.span).is_some() {
+            // The stand-ins are in the lists of filters.
+            if self.ineffective(node.span).is_some() || key == "filter-beans" {
                 continue;
             }
             let mut item = match key.as_str() {
@@ -237,4 +240,4 @@ fn with_tls(url: &str) -> String {
 }
 
 /// Values by place.
-type ByPlace<T> = HashMap<(usize, Vec<u32>), T>;
+type ByPlace<T> = HashMap<(usize, usize, Vec<u32>), T>;

@@ -5,7 +5,7 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
 use crate::de::{canonical, same_name};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
@@ -62,7 +62,9 @@ pub(crate) fn check(
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
-    warn_of_principal(&limiter, &args, spec.span, diagnostics);
+    if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
+        warn_of_principal(&limiter, &args, spec.span, diagnostics);
+    }
     Some(limiter)
 }
 
@@ -140,17 +142,34 @@ fn check_lock(
     }
 }
 
+/// Returns true if the limiter names no key resolver.
+fn is_default(args: &LimiterArgs) -> bool {
+    args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
+}
+
 /// Warns that Spring's default resolver never finds a user: no filter here authenticates.
 fn warn_of_principal(limiter: &RateLimiter, args: &LimiterArgs, at: Span, diagnostics: &mut Diagnostics) {
     let has_only_own = limiter.plans.is_none() && limiter.limits().all(|limit| limit.key_resolver.is_some());
     let resolver = args.key_resolver.spanned().and_then(|texts| texts.value.items().first());
+    let outcome = if limiter.settings.deny_empty_key { "is refused without a key" } else { "passes unlimited" };
     let (at, wanted) = match resolver {
         None if has_only_own => return,
+        None if diagnostics.is_spring => {
+            diagnostics
+                .warn(at, format!("without `key-resolver` Spring takes the only KeyResolver bean of the application, which cannot be seen here: every request {outcome}"))
+                .missing(Missing {
+                    section: Section::KeyResolvers,
+                    name: "default".to_owned(),
+                    value: "ip".to_owned(),
+                    comment: "the KeyResolver bean of the application; without one, Spring counts by the user".to_owned(),
+                })
+                .help("name what the bean reads: `key-resolvers: {default: ip}` limits each address, `\"header:X-Api-Key\"` each key");
+            return;
+        }
         None => (at, "without `key-resolver` the key is `principal`, the authenticated user"),
         Some(text) if text.value.trim() == "principal" => (text.span, "`principal` is the authenticated user"),
         Some(_) => return,
     };
-    let outcome = if limiter.settings.deny_empty_key { "is refused without a key" } else { "passes unlimited" };
     diagnostics
         .warn(at, format!("{wanted}, and no filter authenticates: every request {outcome}"))
         .help("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key");

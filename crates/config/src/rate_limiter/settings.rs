@@ -30,7 +30,7 @@ pub(super) fn settings(
         Some(Some(texts)) if !texts.value.items().is_empty() => {
             context.key_resolvers.resolve_all(&texts.value, diagnostics)
         }
-        found => found.map(|_| KeyResolver::principal()),
+        found => found.map(|_| context.key_resolvers.of_all().unwrap_or_else(KeyResolver::principal)),
     };
     let (throws, default_status) = thrown(args, context, diagnostics)?;
     let status = status(&args.status_code, default_status, diagnostics);

@@ -1,36 +1,150 @@
-//! The documents of a text: dotted keys expanded, those of the active profiles joined into one tree.
+//! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
 use crate::source::dotted;
+use crate::source::import_reports;
 use crate::source::profiles::Profiles;
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::source::properties::{self, BadEscape};
+use crate::yaml::key::same_name;
+use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
+
+/// Environment variable with properties as JSON.
+const JSON: &str = "SPRING_APPLICATION_JSON";
+
+/// A document with its position among the files.
+pub(crate) struct Document {
+    pub(crate) id: DocumentId,
+    is_of_profile: bool,
+    pub(crate) node: Node,
+}
+
+/// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
+pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
+    let mut found = Vec::new();
+    for file in 0..text.files.len() {
+        found.extend(read_file(text, file, places, diagnostics));
+    }
+    if text.documents.is_empty() {
+        return found;
+    }
+    let mut found: Vec<Option<Document>> = found.into_iter().map(Some).collect();
+    let is = |document: &Option<Document>, id| document.as_ref().is_some_and(|document| document.id == id);
+    text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
+}
+
+/// Parses one file of `text`.
+pub(crate) fn read_file(
+    text: &SourceText,
+    file: usize,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Document> {
+    let Some(source) = text.files.get(file) else { return Vec::new() };
+    let Parsed { documents, problems } = parse(source, file, places);
+    diagnostics.add_syntax_errors(file, problems);
+    if source.format == Format::Properties {
+        report_utf8(&documents, diagnostics);
+    }
+    let documents = documents.into_iter().enumerate();
+    let id = |number| DocumentId { file, number };
+    documents.map(|(number, node)| Document { id: id(number), is_of_profile: source.is_of_profile, node }).collect()
+}
+
+fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
+    match &source.format {
+        Format::Value(key) => {
+            let span = places.push(Place { file, ..Place::default() });
+            let value = Node { span: places.again(span), kind: NodeKind::Scalar(source.text.clone()) };
+            let node = Node { span, kind: NodeKind::Map(vec![(key.clone(), value)]) };
+            Parsed { documents: vec![node], problems: Vec::new() }
+        }
+        Format::Yaml => yaml::parse(&source.text, file, places),
+        Format::Json => yaml::parse_json(&source.text, file, places),
+        Format::Properties => match properties::nodes(&source.text, file, places) {
+            Ok(documents) => Parsed { documents, problems: Vec::new() },
+            Err(BadEscape { at: (line, column) }) => {
+                let problem = Problem {
+                    at: ProblemAt::LineColumn(line, column),
+                    message: "`\\u` needs four hexadecimal digits behind it".to_owned(),
+                    help: Some("a backslash itself is written `\\\\`".to_owned()),
+                };
+                Parsed { documents: Vec::new(), problems: vec![problem] }
+            }
+        },
+    }
+}
+
+/// Warns of values that are probably UTF-8, since files of properties are ISO-8859-1 in Spring Boot.
+fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
+    let entries = documents.iter().filter_map(|document| match &document.kind {
+        NodeKind::Map(entries) => Some(entries),
+        _ => None,
+    });
+    let is_utf8 = |text: &str| {
+        let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        !text.is_ascii() && bytes.is_some_and(|bytes| String::from_utf8(bytes).is_ok())
+    };
+    for (_, value) in entries.flatten().filter(|(_, value)| value.scalar().is_some_and(is_utf8)) {
+        diagnostics
+            .warn(value.span, "the value is UTF-8, but Spring Boot reads files of properties as ISO-8859-1")
+            .help("write escapes such as `\\u00e9`, or use YAML");
+    }
+}
+
+/// Adds the properties of `SPRING_APPLICATION_JSON`, which win over the files and the environment.
+pub(crate) fn add_json(
+    documents: &mut Vec<Document>,
+    text: &mut SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(json) = env(JSON).filter(|json| !json.trim().is_empty()) else { return };
+    let file = text.files.len();
+    let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
+    let Parsed { documents: found, problems } = parse(&source, file, places);
+    diagnostics.add_syntax_errors(file, problems);
+    text.files.push(source);
+    places.final_file = Some(file);
+    let id = DocumentId { file, number: 0 };
+    documents.extend(found.into_iter().map(|node| Document { id, is_of_profile: false, node }));
+}
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
-pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
+pub(crate) fn expand(documents: Vec<Document>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut expanded = Vec::with_capacity(documents.len());
-    for document in documents.into_iter().filter(|document| !matches!(document.kind, NodeKind::Null)) {
-        let document = dotted::expand(document, places, diagnostics);
-        if matches!(document.kind, NodeKind::Map(_)) {
-            expanded.push(document);
+    for document in documents.into_iter().filter(|document| !matches!(document.node.kind, NodeKind::Null)) {
+        let node = dotted::expand(document.node, places, diagnostics);
+        if matches!(node.kind, NodeKind::Map(_)) {
+            expanded.push(Document { node, ..document });
         } else {
             diagnostics
-                .error(document.span, format!("expected a map of sections, found {}", document.describe()))
+                .error(node.span, format!("expected a map of sections, found {}", node.describe()))
                 .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
         }
     }
     expanded
 }
 
+/// Returns the active profiles: those that the files name that are not of a profile themselves.
+pub(crate) fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<String>) -> Profiles {
+    let plain: Vec<&Node> =
+        documents.iter().filter(|document| !document.is_of_profile).map(|document| &document.node).collect();
+    Profiles::of(&plain, env)
+}
+
 /// Merges the documents that `profiles` select, later ones over earlier ones.
 pub(crate) fn join(
-    documents: Vec<Node>,
+    documents: Vec<Document>,
+    imports: &[Import],
     profiles: &Profiles,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Node {
+    import_reports::environment(imports, diagnostics);
     let mut skipped = Vec::new();
     let counts: Vec<bool> =
-        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, diagnostics)).collect();
+        documents.iter().map(|document| profiles.accept(&document.node, env, &mut skipped, diagnostics)).collect();
     if let Some((_, first)) = skipped.first() {
         let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
         diagnostics
@@ -42,31 +156,52 @@ pub(crate) fn join(
     }
     let mut whole: Option<Node> = None;
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
-        imports(&document, diagnostics);
+        import_reports::document(&document.node, document.id, imports, diagnostics);
         match &mut whole {
-            None => whole = Some(document),
-            Some(node) => dotted::merge(node, document),
+            None => whole = Some(document.node),
+            Some(node) => overlay(node, document.node, "", diagnostics),
         }
     }
     whole.unwrap_or(Node { span: Span::ROOT, kind: NodeKind::Map(Vec::new()) })
 }
 
-/// Reports `spring.config.import`, which is not supported.
-fn imports(document: &Node, diagnostics: &mut Diagnostics) {
-    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
-    let listed: Vec<&Node> = match &import.kind {
-        NodeKind::Seq(items) => items.iter().collect(),
-        _ => vec![import],
-    };
-    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
-        let text = location.scalar().unwrap_or_default();
-        let (message, help) = (
-            format!("`spring.config.import` is not read: `{text}`"),
-            "put what the gateway needs of it into this file, or give it as environment variables",
-        );
-        match text.starts_with("optional:") {
-            true => diagnostics.note(location.span, message).help(help),
-            false => diagnostics.mistake(location.span, message).help(help),
+/// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
+/// Reports a value in place of a map at `path`, and the reverse. An empty value leaves a map, as in Spring.
+fn overlay(under: &mut Node, over: Node, path: &str, diagnostics: &mut Diagnostics) {
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            for (key, value) in more {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
+                    Some((name, old)) => {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        overlay(old, value, &path, diagnostics);
+                    }
+                    None => entries.push((key, value)),
+                }
+            }
         }
+        (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
+        (old, kind) => {
+            let is_map = |kind: &NodeKind| matches!(kind, NodeKind::Map(entries) if !entries.is_empty());
+            if is_map(old) != is_map(&kind) && !is_empty(old) && !is_empty(&kind) {
+                let words = |is_map: bool| if is_map { "a map of keys" } else { "a value" };
+                let (new, before) = (words(is_map(&kind)), words(is_map(old)));
+                diagnostics
+                    .warn(over.span, format!("`{path}` is {new} here, which replaces {before}"))
+                    .beside(" at", under.span)
+                    .help("a key has either a value or keys below it: write both in the same form");
+            }
+            *old = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+fn is_empty(kind: &NodeKind) -> bool {
+    match kind {
+        NodeKind::Null => true,
+        NodeKind::Scalar(text) => text.trim().is_empty(),
+        NodeKind::Map(entries) => entries.is_empty(),
+        NodeKind::Seq(_) => false,
     }
 }

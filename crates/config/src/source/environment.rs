@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
+use crate::source::indexed::Variables;
 use crate::source::instances;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
@@ -47,6 +48,7 @@ pub(crate) type Literal = HashSet<u32>;
 pub(crate) fn overlay(
     root: &mut Node,
     env: &dyn Fn(&str) -> Option<String>,
+    arguments: &[&'static str],
     places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Literal {
@@ -54,7 +56,7 @@ pub(crate) fn overlay(
     if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections {
             for prefix in prefixes(name, diagnostics.is_spring) {
-                taken.over(section, &prefix);
+                taken.over(section, &prefix, places);
             }
         }
     }
@@ -70,6 +72,7 @@ pub(crate) fn overlay(
         }
     }
     if diagnostics.is_spring {
+        taken.lists(root, arguments, places, diagnostics);
         let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
         let added = instances::add(root, &mut given, places);
         taken.literal.extend(added);
@@ -79,6 +82,12 @@ pub(crate) fn overlay(
         diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
     }
     taken.literal
+}
+
+/// Returns true if the environment has a route.
+pub(crate) fn has_routes(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let roots = ["SPRING_CLOUD_GATEWAY_ROUTES_0", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX_ROUTES_0"];
+    roots.iter().any(|route| ["ID", "URI"].iter().any(|field| env(&format!("{route}_{field}")).is_some()))
 }
 
 /// Returns the prefixes of the variables of a section.
@@ -108,12 +117,48 @@ impl Taken<'_> {
         (self.env)(variable).filter(|_| !PORTS.contains(&variable))
     }
 
-    /// Overrides every scalar below `node`. Lists stay: a variable would replace a whole list.
-    fn over(&mut self, node: &mut Node, variable_so_far: &str) {
+    /// Adds `routes` and `default-filters`, which replace those of the file.
+    fn lists(
+        &mut self,
+        root: &mut Node,
+        arguments: &[&'static str],
+        places: &mut Places,
+        diagnostics: &mut Diagnostics,
+    ) {
+        for section in ["routes", "default-filters"] {
+            for prefix in prefixes(section, true).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
+                let known = root.step(section).map(|node| node.span);
+                let at = known.unwrap_or(root.span);
+                if known.is_some_and(|span| places.is_final(span)) {
+                    continue;
+                }
+                let Self { env, variables, .. } = self;
+                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read = Variables { given: &mut given, arguments, places, at, literal: Vec::new() };
+                let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
+                let literal = read.literal;
+                let (Some(list), NodeKind::Map(entries)) = (list, &mut root.kind) else { continue };
+                self.literal.extend(literal);
+                if let Some(at) = known {
+                    diagnostics
+                        .warn(at.key(), format!("the environment replaces the whole list `{section}`, as in Spring"))
+                        .help(format!("give all items in the environment, or unset `{prefix}_…`"));
+                }
+                entries.retain(|(key, _)| canonical(key) != canonical(section));
+                entries.push((section.to_owned(), list));
+            }
+        }
+    }
+
+    /// Overrides every scalar below `node`, and lists of scalars as a whole.
+    fn over(&mut self, node: &mut Node, variable_so_far: &str, places: &mut Places) {
+        if places.is_final(node.span) && !matches!(node.kind, NodeKind::Map(_)) {
+            return;
+        }
         match &mut node.kind {
             NodeKind::Map(entries) => {
                 for (key, value) in entries {
-                    self.over(value, &format!("{variable_so_far}_{}", variable(key)));
+                    self.over(value, &format!("{variable_so_far}_{}", variable(key)), places);
                 }
             }
             NodeKind::Null | NodeKind::Scalar(_) => {
@@ -123,7 +168,17 @@ impl Taken<'_> {
                     self.variables.push(variable_so_far.to_owned());
                 }
             }
-            NodeKind::Seq(_) => {}
+            NodeKind::Seq(_) => {
+                let Self { env, variables, .. } = self;
+                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read =
+                    Variables { given: &mut given, arguments: &[], places, at: node.span, literal: Vec::new() };
+                let list = read.scalars(variable_so_far);
+                self.literal.extend(read.literal);
+                if let Some(list) = list {
+                    *node = list;
+                }
+            }
         }
     }
 }

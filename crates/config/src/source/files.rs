@@ -1,14 +1,12 @@
-//! The files of a configuration: the one that was asked for and those of its active profiles.
+//! Files, and the files of profiles beside them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::diagnostics::{Diagnostics, Report, SourceFile};
-use crate::source::documents;
-use crate::source::profiles::Profiles;
-use crate::yaml::{self, Parsed};
+use crate::diagnostics::{Format, Report, SourceFile};
+use crate::source::properties;
 
 /// Error of loading a configuration file.
 #[derive(Debug, Error)]
@@ -37,43 +35,25 @@ impl LoadError {
     }
 }
 
-/// Reads the file at `path` and the files of active profiles beside it: `application-prod.yml` beside
-/// `application.yml`. Their documents come last, so their values win.
-pub(crate) fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Vec<SourceFile>, LoadError> {
-    let main = read_one(path)?;
-    if !has_neighbours(path) {
-        return Ok(vec![main]);
-    }
-    let Parsed { documents, mut places, .. } = yaml::parse(&main.text);
-    let documents = documents::expand(documents, &mut places, &mut Diagnostics::default());
-    let profiles = Profiles::of(&documents, env);
-    let mut parts = vec![main];
-    for file in profiles.names().iter().filter_map(|profile| beside(path, profile)) {
-        parts.push(read_one(&file)?);
-    }
-    Ok(parts)
+/// Reads the file at `path`, in the format of its extension unless `format` says another. Properties are ISO-8859-1 unless
+/// `is_utf8`.
+pub(super) fn read_one(path: &Path, (format, is_utf8): (Option<Format>, bool)) -> Result<SourceFile, LoadError> {
+    let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let is_properties = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("properties"));
+    let format = format.unwrap_or(if is_properties { Format::Properties } else { Format::Yaml });
+    let text = properties::decode(&bytes, is_utf8 || format != Format::Properties);
+    let text = text.ok_or_else(|| unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8")))?;
+    Ok(SourceFile { name: path.display().to_string(), text, format, is_of_profile: false })
 }
 
-fn read_one(path: &Path) -> Result<SourceFile, LoadError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
-    Ok(SourceFile::new(&path.display().to_string(), &text))
-}
+/// Ends of the names of configuration files; those of later ones win.
+pub(super) const NAMES_END: [&str; 3] = ["yaml", "yml", "properties"];
 
-/// Returns true if a file beside `path` may belong to a profile. Otherwise the text is parsed only once.
-fn has_neighbours(path: &Path) -> bool {
-    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
-    let start = format!("{stem}-");
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::read_dir(folder)
-        .is_ok_and(|files| files.flatten().any(|file| file.file_name().to_string_lossy().starts_with(&start)))
-}
-
-/// Returns the file of a profile beside `path`, if it exists. A profile's name cannot lead to another folder.
-fn beside(path: &Path, profile: &str) -> Option<PathBuf> {
-    if profile.contains(['/', '\\']) {
-        return None;
-    }
-    let stem = path.file_stem()?.to_str()?;
-    ["yml", "yaml"].iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}"))).find(|file| file.is_file())
+/// Returns the files of a profile beside `path`. A profile's name cannot lead to another folder.
+pub(super) fn beside(path: &Path, profile: &str) -> Vec<PathBuf> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| !profile.contains(['/', '\\']));
+    let Some(stem) = stem else { return Vec::new() };
+    let files = NAMES_END.iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}")));
+    files.filter(|file| file.is_file()).collect()
 }

@@ -22,8 +22,8 @@ pub(crate) struct Profiles(Vec<String>);
 impl Profiles {
     /// Returns the profiles of `SPRING_PROFILES_ACTIVE`, or else of `spring.profiles.active` in a document without a
     /// condition, or else the default ones; with included and grouped profiles.
-    pub(crate) fn of(documents: &[Node], env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let plain = || documents.iter().filter(|document| condition(document).is_none());
+    pub(crate) fn of(documents: &[&Node], env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let plain = || documents.iter().copied().filter(|document| condition(document).is_none());
         // The last document wins.
         let said = |key: &str| {
             let last = plain().filter_map(|document| setting(document, &[key])).next_back();

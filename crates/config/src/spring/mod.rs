@@ -4,7 +4,9 @@
 pub(crate) mod comma_lists;
 pub(crate) mod names;
 pub(crate) mod normalize;
+pub(crate) mod offers;
 pub(crate) mod properties;
 mod service_discovery;
+pub(crate) mod stand_ins;
 pub(crate) mod switches;
 mod tree;

@@ -31,7 +31,8 @@ const OWN_ROOT: &str = "tollgate";
 
 /// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
 /// a `jwt` or a `cors` of its own.
-const AT_TOP: [&str; 6] = ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers"];
+const AT_TOP: [&str; 7] =
+    ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers", "filter-beans"];
 
 /// A configuration in our own form.
 pub(crate) struct Normalized {
@@ -43,14 +44,24 @@ pub(crate) struct Normalized {
 
 /// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
 /// count, since our own form has them too.
-pub(crate) fn is_spring(documents: &[Node]) -> bool {
+pub(crate) fn is_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
-    documents.iter().any(|document| {
+    documents.any(|document| {
         let NodeKind::Map(entries) = &document.kind else { return false };
         entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
             ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
             (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
         })
+    })
+}
+
+/// Returns true if `documents` may be part of an `application.yml` whose routes come from the environment: none has
+/// routes of our own form.
+pub(crate) fn may_be_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
+    let is_routes = |key: &str| key == "routes" || key.starts_with("routes[");
+    !documents.any(|document| match &document.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(key, _)| is_routes(key)),
+        _ => false,
     })
 }
 

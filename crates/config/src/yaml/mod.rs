@@ -12,5 +12,5 @@ mod parse;
 mod span;
 
 pub(crate) use node::{Node, NodeKind};
-pub(crate) use parse::{Parsed, Problem, ProblemAt, parse};
-pub(crate) use span::{Places, Span};
+pub(crate) use parse::{Parsed, Problem, ProblemAt, parse, parse_json};
+pub(crate) use span::{Place, Places, Span};

@@ -8,7 +8,7 @@ use crate::yaml::advice::advice;
 use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::span::{Place, Places, Span};
 
-/// Nodes of one text at most: a bound for aliases that multiply each other.
+/// Nodes of a configuration at most: a bound for aliases that multiply each other.
 const MAX_NODES: usize = 1_000_000;
 
 /// A text as it was read.
@@ -16,7 +16,6 @@ const MAX_NODES: usize = 1_000_000;
 pub(crate) struct Parsed {
     /// The documents before the first syntax error.
     pub(crate) documents: Vec<Node>,
-    pub(crate) places: Places,
     /// Syntax errors, tags and duplicate keys.
     pub(crate) problems: Vec<Problem>,
 }
@@ -37,12 +36,11 @@ pub(crate) enum ProblemAt {
     LineColumn(usize, usize),
 }
 
-/// Reads every document of `text`.
-pub(crate) fn parse(text: &str) -> Parsed {
+/// Reads every document of `text`, the content of the file with the index `file`. Adds their nodes to `places`.
+pub(crate) fn parse(text: &str, file: usize, places: &mut Places) -> Parsed {
     let mut parsed = Parsed::default();
     for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
-        let mut build =
-            Build { places: &mut parsed.places, problems: &mut parsed.problems, document: number, path: Vec::new() };
+        let mut build = Build { places, problems: &mut parsed.problems, file, document: number, path: Vec::new() };
         match build.deserialize(document) {
             Ok(node) => parsed.documents.push(node),
             Err(error) => {
@@ -50,6 +48,21 @@ pub(crate) fn parse(text: &str) -> Parsed {
                 break;
             }
         }
+    }
+    parsed
+}
+
+/// Reads `text` as JSON, in the same way.
+pub(crate) fn parse_json(text: &str, file: usize, places: &mut Places) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut build = Build { places, problems: &mut parsed.problems, file, document: 0, path: Vec::new() };
+    match build.deserialize(&mut serde_json::Deserializer::from_str(text)) {
+        Ok(node) => parsed.documents.push(node),
+        Err(error) => parsed.problems.push(Problem {
+            at: ProblemAt::LineColumn(0, 0),
+            message: format!("not valid JSON: {error}"),
+            help: None,
+        }),
     }
     parsed
 }
@@ -70,13 +83,14 @@ fn syntax_error(error: &serde_yaml::Error) -> Problem {
 struct Build<'b> {
     places: &'b mut Places,
     problems: &'b mut Vec<Problem>,
+    file: usize,
     document: usize,
     path: Vec<u32>,
 }
 
 impl Build<'_> {
     fn span(&mut self) -> Span {
-        self.places.push(Place { document: self.document, path: self.path.clone() })
+        self.places.push(Place { file: self.file, document: self.document, path: self.path.clone() })
     }
 
     fn error(&mut self, at: Span, message: String) {

@@ -30,14 +30,20 @@ impl Span {
     }
 }
 
-/// Places of all nodes of one text, indexed by [`Span::place`].
+/// Places of all nodes of a configuration, indexed by [`Span::place`].
 #[derive(Debug, Default)]
-pub(crate) struct Places(Vec<Place>);
+pub(crate) struct Places {
+    all: Vec<Place>,
+    /// File whose values the environment cannot override.
+    pub(crate) final_file: Option<usize>,
+}
 
 /// Path to a node as it was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
-    /// 0-based number of the document.
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// 0-based number of the document in the file.
     pub(crate) document: usize,
     /// Positions of the entries that lead to the node, in maps as in lists.
     pub(crate) path: Vec<u32>,
@@ -45,23 +51,28 @@ pub(crate) struct Place {
 
 impl Places {
     pub(crate) fn get(&self, span: Span) -> Option<&Place> {
-        self.0.get(span.place as usize)
+        self.all.get(span.place as usize)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
+    }
+
+    /// Returns true for a value that the environment cannot override.
+    pub(crate) fn is_final(&self, span: Span) -> bool {
+        self.final_file.is_some() && self.get(span).map(|place| place.file) == self.final_file
     }
 
     /// Adds a place and returns its span.
     pub(crate) fn push(&mut self, place: Place) -> Span {
-        let index = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        self.0.push(place);
+        let index = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(place);
         Span::new(index)
     }
 
     /// Adds a second node at the place of `span`: a dotted key becomes several nodes.
     pub(crate) fn again(&mut self, span: Span) -> Span {
-        let place = self.get(span).cloned().unwrap_or(Place { document: 0, path: Vec::new() });
+        let place = self.get(span).cloned().unwrap_or_default();
         Span { key: span.key, ..self.push(place) }
     }
 }

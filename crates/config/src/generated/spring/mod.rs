@@ -125,7 +125,7 @@ fn state(yaml: &str) -> State {
 #[test]
 fn states_match_the_diagnostics() {
     assert_eq!(state(&filter("StripPrefix=1")), State::Works);
-    assert!(matches!(state(&filter("SaveSession")), State::Refused(text) if text.contains("web session")));
+    assert!(matches!(state(&filter("SaveSession")), State::Noted(text) if text.contains("no session")));
     assert!(matches!(state(&outside("spring.data.redis.lettuce.pool.max-active: 8")), State::NoEffect(_)));
     assert!(matches!(state(&filter("'StripPrefix=1,2'")), State::Noted(_)));
 }

@@ -161,7 +161,7 @@ pub(super) const OUTSIDE: &[Entry] = &[
         "server.port: 80\n---\nspring.config.activate.on-profile: '!prod'\nserver.port: 81",
         "",
     ),
-    entry("spring.config.import", "spring.config.import: optional:file:more.yml", ""),
+    entry("spring.config.import", "", "local files, folders and `configtree:`; servers of configuration are not asked"),
     entry("spring.data.redis.url", "spring.data.redis.url: redis://cache:6379", ""),
     entry("spring.data.redis.host", "spring.data.redis.host: cache", "and `port`, `username`, `password`, `database`"),
     entry(

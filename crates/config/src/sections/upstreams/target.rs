@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::{Diagnostics, Missing, Section, closest, quoted};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::sections::upstreams::{Named, Upstream};
 use crate::yaml::Span;
@@ -51,6 +51,25 @@ fn scheme<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<
     }
 }
 
+/// Endpoints of the upstream `name` as they are in most deployments: a host of that name.
+fn missing(name: &str) -> Missing {
+    let variable: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let host = name.to_ascii_lowercase();
+    let endpoint = quoted(&format!("${{{variable}_URL:http://{host}:8080}}"));
+    let dns = if quoted(&host).len() == host.len() + 2 {
+        format!("or `dns: {{name: {host}, port: 8080}}`")
+    } else {
+        String::new()
+    };
+    Missing {
+        section: Section::Upstreams,
+        name: name.to_owned(),
+        value: format!("{{endpoints: [{endpoint}]}}"),
+        comment: dns,
+    }
+}
+
 /// The upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry, every name
 /// may exist.
 fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
@@ -60,7 +79,7 @@ fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) 
         }
         let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
         let near = near.unwrap_or_default();
-        diagnostics.error(at, format!("unknown upstream `{name}`")).help(format!(
+        diagnostics.error(at, format!("unknown upstream `{name}`")).missing(missing(name)).help(format!(
             "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
              or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file"
         ));

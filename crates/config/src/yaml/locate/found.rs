@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::yaml::span::{Places, Span};
 
 /// Line and column, both 1-based.
-pub(super) type Location = (usize, usize);
+pub(crate) type Location = (usize, usize);
 
 /// Indices of the spans that are wanted at one node and below it.
 #[derive(Default)]
@@ -64,18 +64,18 @@ impl Found<'_> {
         }
         first
     }
+}
 
-    /// Returns the position of the `number`th argument of the shortcut that begins at a position, if it is on the same
-    /// line.
-    pub(super) fn argument(&self, (line, column): Location, number: u8) -> Option<Location> {
-        let shown = self.lines.get(line.checked_sub(1)?)?;
-        let start = shown.char_indices().nth(column.checked_sub(1)?)?.0;
-        let mut end = start;
-        for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
-            end += shown.get(end..)?.find(separator)? + 1;
-        }
-        let rest = shown.get(end..)?;
-        end += rest.len() - rest.trim_start().len();
-        Some((line, shown.get(..end)?.chars().count() + 1))
+/// Returns the position of the `number`th argument of the shortcut that begins at a position of `lines`, if it is on the
+/// same line.
+pub(crate) fn argument(lines: &[&str], (line, column): Location, number: u8) -> Option<Location> {
+    let shown = lines.get(line.checked_sub(1)?)?;
+    let start = shown.char_indices().nth(column.checked_sub(1)?)?.0;
+    let mut end = start;
+    for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
+        end += shown.get(end..)?.find(separator)? + 1;
     }
+    let rest = shown.get(end..)?;
+    end += rest.len() - rest.trim_start().len();
+    Some((line, shown.get(..end)?.chars().count() + 1))
 }

@@ -18,14 +18,16 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeSeed;
 
-use crate::yaml::locate::found::{Found, Location, Wanted};
+pub(crate) use crate::yaml::locate::found::{Location, argument};
+
+use crate::yaml::locate::found::{Found, Wanted};
 use crate::yaml::locate::walk::Walk;
 use crate::yaml::span::{Places, Span};
 
 /// Readings of the text at most.
 const MAX_READINGS: usize = 100;
 
-/// Returns the line and column of each of `spans` in `text`; `None` for those that are not found.
+/// Returns the line and column of each of `spans` in the file `text`; `None` for those that are not found.
 pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
     let found = Found {
         lines: text.split('\n').collect(),
@@ -40,7 +42,7 @@ pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<
     }
     let located = found.at.borrow();
     let spans = spans.iter().zip(located.iter());
-    spans.map(|(span, at)| at.map(|at| found.argument(at, span.argument).unwrap_or(at))).collect()
+    spans.map(|(span, at)| at.map(|at| argument(&found.lines, at, span.argument).unwrap_or(at))).collect()
 }
 
 /// Reads the text once. Returns false if that found nothing.

@@ -1,7 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::yaml::locate::*;
-use crate::yaml::{Node, NodeKind, Parsed, Span, parse};
+use crate::yaml::{Node, NodeKind, Span, parse};
+
+fn parsed(text: &str) -> (Vec<Node>, Places) {
+    let mut places = Places::default();
+    (parse(text, 0, &mut places).documents, places)
+}
 
 /// Every node below `node` with its path, and every key.
 fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
@@ -23,7 +28,7 @@ fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
 #[test]
 fn every_node_and_key_is_located() {
     let text = "# first\na: 1\nb:\n- c: x\n  d: [1, {e: }, [2]]\n- \"f\"\ng: {h: {}, i: [[], 3]}\nj:\n  - - k\n    - l: [\n      ü, m]\n---\nn:\n  o: &p {q: r}\n  s: *p\n";
-    let Parsed { documents, places, .. } = parse(text);
+    let (documents, places) = parsed(text);
     let mut wanted = Vec::new();
     documents.iter().enumerate().for_each(|(number, document)| all(document, &number.to_string(), &mut wanted));
     let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();
@@ -51,7 +56,7 @@ fn every_node_and_key_is_located() {
 #[test]
 fn keys_with_tags_are_found_as_well() {
     for text in ["a: {b: c,!x: \"y\"}\n", "!x a: [b]\n", "- {!x a: b, c: }\n"] {
-        let Parsed { documents, places, .. } = parse(text);
+        let (documents, places) = parsed(text);
         let mut wanted = Vec::new();
         all(&documents[0], "", &mut wanted);
         let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();
@@ -64,7 +69,7 @@ fn keys_with_tags_are_found_as_well() {
 #[test]
 fn thousands_of_positions_need_few_readings() {
     let text: String = (0..3_000).map(|index| format!("- {{a: [{index}]}}\n")).collect();
-    let Parsed { documents, places, .. } = parse(&text);
+    let (documents, places) = parsed(&text);
     let mut wanted = Vec::new();
     all(&documents[0], "", &mut wanted);
     let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();

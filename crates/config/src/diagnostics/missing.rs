@@ -1,0 +1,111 @@
+//! Parts of an application that a file needs and does not have, and the file that adds them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::yaml::key::same_name;
+
+/// Section of an overlay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Section {
+    Upstreams,
+    KeyResolvers,
+    FilterBeans,
+}
+
+/// A missing part: its name in a section, a value that may fit, and a comment on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    pub(crate) section: Section,
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) comment: String,
+}
+
+impl Missing {
+    /// Returns true for the same part, in any spelling.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.section == other.section && same_name(&self.name, &other.name)
+    }
+}
+
+impl Section {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Upstreams => "upstreams",
+            Self::KeyResolvers => "key-resolvers",
+            Self::FilterBeans => "filter-beans",
+        }
+    }
+}
+
+/// Returns a file with all of `missing`; `files` are those that lack them. `None` if nothing is missing.
+pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
+    let mut sections: BTreeMap<Section, BTreeMap<&str, &Missing>> = BTreeMap::new();
+    for part in missing {
+        sections.entry(part.section).or_default().entry(&part.name).or_insert(part);
+    }
+    if sections.is_empty() {
+        return None;
+    }
+    let (first, others) = files.split_first()?;
+    let others: String = others.iter().map(|file| format!(" --config {}", shell(file))).collect();
+    let first = shell(first);
+    let mut yaml = "# Save this as overlay.yaml, correct the values, and use it:\n".to_owned();
+    // Writing to a String cannot fail.
+    let _ = writeln!(yaml, "#   tollgate check {first}{others} --config overlay.yaml");
+    let _ = writeln!(yaml, "#   tollgate --config {first}{others} --config overlay.yaml");
+    for (section, parts) in sections {
+        let _ = writeln!(yaml, "{}:", section.key());
+        for (name, part) in parts {
+            let comment = if part.comment.is_empty() { String::new() } else { format!(" # {}", part.comment) };
+            let _ = writeln!(yaml, "  {}: {}{comment}", key(name), part.value);
+        }
+    }
+    Some(yaml)
+}
+
+/// Returns `name` as a key of YAML that is no dotted path.
+fn key(name: &str) -> String {
+    let is_plain = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+            && !["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(&&*name.to_ascii_lowercase())
+    };
+    if is_plain(name) { name.to_owned() } else { quoted(&format!("[{name}]")) }
+}
+
+/// Returns `text` in double quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns `file` as a word of a shell, on one line.
+fn shell(file: &str) -> String {
+    let is_plain = !file.is_empty() && file.chars().all(|c| c.is_alphanumeric() || "/._-+:@%=".contains(c));
+    let one_line: String = file.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if is_plain { one_line } else { format!("'{}'", one_line.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn hostile_names_stay_names() {
+        let part = |name: &str| Missing {
+            section: Section::KeyResolvers,
+            name: name.to_owned(),
+            value: "ip".to_owned(),
+            comment: String::new(),
+        };
+        let yaml = overlay(&[part("a\nroutes: []"), part("no"), part("a.b"), part("ok")], &["a b.yml", "c\n'd.yml"]);
+        let yaml = yaml.unwrap();
+        assert!(yaml.contains("check 'a b.yml' --config 'c?'\\''d.yml' --config overlay.yaml\n"), "{yaml}");
+        for line in ["  \"[a\\nroutes: []]\": ip\n", "  \"[no]\": ip\n", "  \"[a.b]\": ip\n", "  ok: ip\n"] {
+            assert!(yaml.contains(line), "{yaml}");
+        }
+        assert_eq!(overlay(&[], &["a.yml"]), None);
+    }
+}

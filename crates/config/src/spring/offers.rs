@@ -1,0 +1,90 @@
+//! Stand-ins for parts of an application that are Java: offers by telling names.
+
+/// An offer for a missing part: the value of its key, and a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) value: String,
+    pub(crate) comment: &'static str,
+}
+
+/// Words of names, with the key resolver that they tell. The first that a name has counts.
+const RESOLVERS: [(&[&str], &str, &str); 6] = [
+    (
+        &["user", "principal", "account", "username", "login"],
+        "header:Authorization",
+        "counts by token; for its user write \"jwt:sub\" with `tollgate: {jwt: …}`, or \"header:X-User\"",
+    ),
+    (&["token", "authorization", "bearer", "jwt"], "header:Authorization", ""),
+    (&["ip", "remote", "address", "addr", "host", "hostaddr", "hostname", "client"], "ip", ""),
+    (&["path", "uri", "url", "api", "request", "endpoint"], "path", ""),
+    (&["route", "service"], "route", ""),
+    (&["tenant"], "header:X-Tenant", "name the header that tells the tenant"),
+];
+
+/// Returns an offer for the key resolver bean `name`.
+pub(crate) fn resolver(name: &str) -> Offer {
+    let words = words(name);
+    let found = RESOLVERS.iter().find(|(signs, ..)| signs.iter().any(|sign| words.iter().any(|word| word == sign)));
+    let (value, comment) =
+        found.map_or(("ip", "the name tells no key: see what the bean reads"), |(_, value, comment)| (value, comment));
+    let value = if value.contains(':') { format!("\"{value}\"") } else { value.to_owned() };
+    Offer { value, comment }
+}
+
+/// Returns an offer for the filter `name`.
+pub(crate) fn filter(name: &str) -> Offer {
+    let words = words(name);
+    let is_guard =
+        ["auth", "authentication", "authorization", "authorize", "jwt", "token", "login", "security", "permission"]
+            .iter()
+            .any(|sign| words.iter().any(|word| word == sign));
+    let comment = if is_guard {
+        "it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`"
+    } else {
+        "or `{use: NAME, args: {…}}` with a filter of the gateway"
+    };
+    Offer { value: "skip".to_owned(), comment }
+}
+
+/// Splits a name at capitals and signs: `remoteAddrKeyResolver` is `remote`, `addr`, `key`, `resolver`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || letter.is_uppercase() && was_small {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && letter.is_alphanumeric()
+        {
+            word.extend(letter.to_lowercase());
+        }
+        was_small = letter.is_lowercase() || letter.is_ascii_digit();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn telling_names_have_offers() {
+        for (name, value) in [
+            ("ipKeyResolver", "ip"),
+            ("remoteAddrKeyResolver", "ip"),
+            ("hostAddrKeyResolver", "ip"),
+            ("pathKeyResolver", "path"),
+            ("uriKeyResolver", "path"),
+            ("apiKeyResolver", "path"),
+            ("userKeyResolver", "\"header:Authorization\""),
+            ("tenant-key-resolver", "\"header:X-Tenant\""),
+            ("myKeyResolver", "ip"),
+        ] {
+            assert_eq!(resolver(name).value, value, "{name}");
+        }
+        assert!(resolver("userKeyResolver").comment.contains("jwt:sub"));
+        assert!(filter("JwtAuthenticationFilter").comment.contains("use: jwt"));
+        assert!(!filter("RequestTime").comment.contains("jwt"));
+    }
+}

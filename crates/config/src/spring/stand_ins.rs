@@ -1,0 +1,223 @@
+//! Stand-ins for the filters of an application: `filter-beans`, and Spring's filters that have nothing to do here.
+//!
+//! They are put into the lists of filters before these are read, so that `migrate` writes the result.
+
+use crate::diagnostics::Diagnostics;
+use crate::yaml::key::canonical;
+use crate::yaml::{Node, NodeKind, Places, Span};
+
+/// Section of the stand-ins.
+const SECTION: &str = "filter-beans";
+/// Most concurrent requests of a user behind `use: jwt`, which is meant to be no limit.
+const UNLIMITED: &str = "1000000";
+/// Example of a stand-in.
+const EXAMPLE: &str =
+    "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
+
+/// Spring's filters that are left out: the name, the reason and the way on.
+const LEFT_OUT: [(&str, &str, &str); 2] = [
+    (
+        "TokenRelay",
+        "the gateway has no OAuth2 login; the `Authorization` field of a request is forwarded as it is",
+        "let the client or an authenticating proxy in front send the token",
+    ),
+    ("SaveSession", "the gateway keeps no session that it could save", "remove it; sessions of upstreams are theirs"),
+];
+
+/// Stand-in for a filter.
+enum StandIn {
+    /// The filter is left out.
+    Skip,
+    /// Another filter takes its place.
+    Filter(Node),
+}
+
+/// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
+/// the gateway's own.
+pub(crate) fn apply(
+    root: &mut Node,
+    is_own: &dyn Fn(&str) -> bool,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut named = read(root, is_own, places, diagnostics);
+    let mut counts: Vec<(String, Span, usize)> = Vec::new();
+    lists(root, &mut |filters| {
+        filters.retain_mut(|filter| {
+            let Some((name, at)) = name(filter) else { return true };
+            if let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
+            {
+                *uses += 1;
+                let StandIn::Filter(other) = stand_in else { return false };
+                *filter = copy(other, filter.span, places);
+            } else if diagnostics.is_spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
+                match counts.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, _, count)) => *count += 1,
+                    None => counts.push((name, at, 1)),
+                }
+                return false;
+            }
+            true
+        });
+    });
+    report_left_out(&counts, diagnostics);
+    if let Some(section) = root.step(SECTION) {
+        for (name, uses, stand_in) in &named {
+            report_use(name, *uses, stand_in, section, diagnostics);
+        }
+    }
+}
+
+fn report_left_out(counts: &[(String, Span, usize)], diagnostics: &mut Diagnostics) {
+    for (name, at, count) in counts {
+        let Some((_, why, instead)) = LEFT_OUT.iter().find(|(known, ..)| known == name) else { continue };
+        let lists = if *count > 1 { format!(" (in {count} lists of filters)") } else { String::new() };
+        diagnostics.warn(*at, format!("`{name}` is left out{lists}: {why}")).help(*instead);
+    }
+}
+
+fn report_use(name: &str, uses: usize, stand_in: &StandIn, section: &Node, diagnostics: &mut Diagnostics) {
+    let at = section.step(name).map_or(section.span, |node| node.span).key();
+    match stand_in {
+        _ if uses == 0 => diagnostics
+            .mistake(at, format!("`{SECTION}.{name}` has no effect: no route has a filter of that name"))
+            .ineffective()
+            .help("remove it"),
+        StandIn::Skip => {
+            diagnostics.note(at, format!("the filter `{name}` is left out, in {uses} {}", lists_of(uses)));
+        }
+        StandIn::Filter(_) => {}
+    }
+}
+
+fn lists_of(count: usize) -> &'static str {
+    if count == 1 { "list of filters" } else { "lists of filters" }
+}
+
+/// Reads the section.
+fn read(
+    root: &Node,
+    is_own: &dyn Fn(&str) -> bool,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(String, usize, StandIn)> {
+    let Some(Node { kind: NodeKind::Map(entries), .. }) = root.step(SECTION) else { return Vec::new() };
+    let mut named = Vec::new();
+    for (name, node) in entries {
+        if is_own(name) {
+            diagnostics
+                .error(
+                    node.span.key(),
+                    format!("`{SECTION}.{name}`: `{name}` is a filter of the gateway and needs no stand-in"),
+                )
+                .help("remove it here, or remove the filter from the routes");
+            continue;
+        }
+        match stand_in(node, places) {
+            Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
+            Err(at) => {
+                diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
+                // References to the name are not unknown.
+                named.push((name.clone(), 1, StandIn::Skip));
+            }
+        }
+    }
+    named
+}
+
+/// Reads one stand-in. The error is its place.
+fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
+    let entries = match &node.kind {
+        NodeKind::Scalar(text) if text.trim() == "skip" => return Ok(StandIn::Skip),
+        NodeKind::Map(entries) => entries,
+        _ => return Err(node.span),
+    };
+    let used = entries.iter().find(|(key, _)| canonical(key) == "use").map(|(_, node)| node).ok_or(node.span)?;
+    let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(used.span)?;
+    if name == "jwt" {
+        return Ok(StandIn::Filter(verifier(entries, node.span, places)?));
+    }
+    if let Some((_, other)) = entries.iter().find(|(key, _)| !["use", "args"].contains(&canonical(key).as_str())) {
+        return Err(other.span.key());
+    }
+    if name.contains('=') {
+        return if entries.len() == 1 { Ok(StandIn::Filter(used.clone())) } else { Err(node.span) };
+    }
+    let renamed = entries.iter().map(|(key, node)| {
+        let key = if canonical(key) == "use" { "name".to_owned() } else { key.clone() };
+        (key, node.clone())
+    });
+    Ok(StandIn::Filter(Node { span: node.span, kind: NodeKind::Map(renamed.collect()) }))
+}
+
+/// Returns a filter that refuses requests without a valid token: a limiter of concurrent requests without a limit in
+/// practice, since a limiter refuses requests without a key.
+fn verifier(entries: &[(String, Node)], span: Span, places: &mut Places) -> Result<Node, Span> {
+    let (mut claim, mut status) = ("sub".to_owned(), "401".to_owned());
+    for (key, node) in entries {
+        let text = || node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span);
+        match canonical(key).as_str() {
+            "use" => {}
+            "claim" => claim = text()?,
+            "status" => status = text()?,
+            _ => return Err(node.span.key()),
+        }
+    }
+    let mut scalar = |text: &str| Node { span: places.again(span), kind: NodeKind::Scalar(text.to_owned()) };
+    let args = [
+        ("limit", UNLIMITED),
+        ("key-resolver", &format!("jwt:{claim}")),
+        ("store", "memory"),
+        ("deny-empty-key", "true"),
+        ("empty-key-status", &status),
+        ("include-headers", "false"),
+    ]
+    .map(|(name, value)| (name.to_owned(), scalar(value)));
+    let name = ("name".to_owned(), scalar("ConcurrencyLimiter"));
+    let args = Node { span: places.again(span), kind: NodeKind::Map(args.into()) };
+    Ok(Node { span, kind: NodeKind::Map(vec![name, ("args".to_owned(), args)]) })
+}
+
+/// Calls `change` with each list of filters.
+fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
+    let NodeKind::Map(sections) = &mut root.kind else { return };
+    for (key, section) in sections {
+        let NodeKind::Seq(items) = &mut section.kind else { continue };
+        match canonical(key).as_str() {
+            "defaultfilters" => change(items),
+            "routes" => {
+                for route in items {
+                    let NodeKind::Map(fields) = &mut route.kind else { continue };
+                    for (_, list) in fields.iter_mut().filter(|(key, _)| canonical(key) == "filters") {
+                        if let NodeKind::Seq(filters) = &mut list.kind {
+                            change(filters);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the name of a filter with its place.
+fn name(filter: &Node) -> Option<(String, Span)> {
+    let node = match &filter.kind {
+        NodeKind::Map(_) => filter.step("name")?,
+        _ => filter,
+    };
+    let name = node.scalar()?.split('=').next()?.trim();
+    Some((name.to_owned(), node.span))
+}
+
+/// Returns a copy of `node` in which each part has a place of its own, that of `at`.
+fn copy(node: &Node, at: Span, places: &mut Places) -> Node {
+    let kind = match &node.kind {
+        NodeKind::Map(entries) => {
+            NodeKind::Map(entries.iter().map(|(key, value)| (key.clone(), copy(value, value.span, places))).collect())
+        }
+        NodeKind::Seq(items) => NodeKind::Seq(items.iter().map(|item| copy(item, item.span, places)).collect()),
+        other => other.clone(),
+    };
+    Node { span: places.again(at), kind }
+}

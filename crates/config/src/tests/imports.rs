@@ -1,0 +1,120 @@
+//! `spring.config.import`, further locations, and their order.
+
+use crate::tests::files::Folder;
+
+const ROUTES: &str = "spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n";
+
+fn headers(folder: &Folder, profiles: Option<&str>) -> u32 {
+    let loaded = folder.load(&["application.yml"], profiles).unwrap_or_else(|error| panic!("{error}"));
+    u32::try_from(loaded.config.server.max_headers).unwrap()
+}
+
+#[test]
+fn an_imported_file_wins_over_the_importing_document_and_not_over_later_ones() {
+    let main = |more: &str| {
+        format!("{ROUTES}spring.config.import: conf/a.yml\nserver: {{max-headers: 10, max-header-size: 8010}}\n{more}")
+    };
+    let folder = Folder::of(&[
+        ("application.yml", &main("")),
+        ("conf/a.yml", "spring.config.import: ['b.properties', 'optional:none.yml']\nserver.max-headers: 20\n"),
+        ("conf/b.properties", "server.max-headers=30\n"),
+        ("conf/a-prod.yml", "server.max-headers: 40\n"),
+    ]);
+    assert_eq!(headers(&folder, None), 30);
+    assert_eq!(headers(&folder, Some("prod")), 40);
+    folder.write("application-prod.yml", "server.max-headers: 50\n");
+    assert_eq!(headers(&folder, Some("prod")), 50);
+    folder.write("application.yml", &main("---\nserver.max-headers: 60\n"));
+    assert_eq!((headers(&folder, None), headers(&folder, Some("prod"))), (60, 50));
+}
+
+#[test]
+fn imports_of_documents_for_profiles_are_read_with_them() {
+    let folder = Folder::of(&[
+        (
+            "application.yml",
+            &format!(
+                "{ROUTES}server.max-headers: 10\n---\nspring.config: {{activate.on-profile: prod, import: 'file:prod/'}}\n"
+            ),
+        ),
+        ("prod/application.yml", "server.max-headers: 20\n"),
+        ("prod/application.properties", "server.max-headers=30\n"),
+        ("prod/application-eu.yml", "server.max-headers: 40\n"),
+    ]);
+    assert_eq!((headers(&folder, None), headers(&folder, Some("prod"))), (10, 30));
+    assert_eq!(headers(&folder, Some("prod,eu")), 40);
+}
+
+#[test]
+fn a_tree_of_files_holds_a_property_in_each() {
+    let folder = Folder::of(&[
+        ("application.yml", &format!("{ROUTES}spring.config.import: 'optional:configtree:secrets/*/'\n")),
+        ("secrets/redis/spring/data/redis/password", "s3cret\n"),
+        ("secrets/redis/spring.data.redis.host", "cache"),
+        ("secrets/redis/..data/ignored", "x"),
+        ("secrets/server/server.max-headers", "70\n"),
+    ]);
+    let loaded = folder.load(&["application.yml"], None).unwrap();
+    assert_eq!(loaded.config.server.max_headers, 70);
+    assert_eq!(loaded.config.redis.unwrap().settings.login.password.as_deref(), Some("s3cret"));
+    folder.write("secrets/server/server.max-headers", "many");
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(error.contains("secrets/server/server.max-headers: error: expected a whole number"), "{error}");
+}
+
+#[test]
+fn missing_files_cycles_and_servers_are_reported_at_their_place() {
+    let folder = Folder::of(&[
+        ("application.yml", &format!("{ROUTES}spring.config.import:\n- classpath:a.yml\n- none/b.yml\n")),
+        ("a.yml", "server: {port: 1}\nspring.config.import: application.yml\n"),
+    ]);
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(
+        error.contains("application.yml:4:3: error: `spring.config.import`: `none/b.yml` does not exist"),
+        "{error}"
+    );
+    assert!(error.contains("help: tried none/b.yml; `optional:none/b.yml` may be absent"), "{error}");
+    folder.write(
+        "application.yml",
+        &format!("{ROUTES}spring.config.import: 'classpath:a.yml, optional:nacos:gw.yml, consul:'\n"),
+    );
+    let notes = folder.notes(&["application.yml"]);
+    assert!(notes.contains("a.yml:2:23: warning: `spring.config.import` leads back to application.yml"), "{notes}");
+    assert!(
+        notes.contains("2:23: warning: `spring.config.import` is not read: `optional:nacos:gw.yml` needs a server"),
+        "{notes}"
+    );
+    assert!(notes.contains("consul kv get") && notes.contains("--config exported.yml"), "{notes}");
+    folder.write("a.yml", "server: [\n");
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(error.contains("a.yml:2:1: error: not valid YAML"), "{error}");
+    std::fs::write(folder.path("a.yml"), b"a: \xff").unwrap();
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(
+        error.contains("application.yml:2:23: error: `spring.config.import`: `classpath:a.yml` cannot be read"),
+        "{error}"
+    );
+    folder.write("application.yml", &format!("{ROUTES}spring.config.additional-location: x/\n"));
+    assert!(
+        folder
+            .notes(&["application.yml"])
+            .contains("warning: `spring.config.additional-location` has no effect in a file")
+    );
+}
+
+#[test]
+fn hints_name_the_format_and_the_charset() {
+    let folder = Folder::of(&[
+        (
+            "application.yml",
+            &format!(
+                "{ROUTES}spring.config.import: ['limits[.yml]', 'more[.properties][encoding=utf-8]', '${{DIR:conf}}/a.yml']\n"
+            ),
+        ),
+        ("limits", "server: {max-headers: 20}\n"),
+        ("more", "server.max-header-size=8200\nx=é\n"),
+        ("conf/a.yml", "server: {max-headers: 33}\n"),
+    ]);
+    assert_eq!(headers(&folder, None), 33);
+    assert!(!folder.notes(&["application.yml"]).contains("ISO-8859-1"));
+}

@@ -1,0 +1,103 @@
+//! Stand-ins for parts of an application that are Java, and the overlay that `check` proposes.
+
+use crate::tests::files::Folder;
+use crate::tests::*;
+
+const APPLICATION: &str = "\
+spring.cloud.gateway:
+  default-filters: [RequestTime]
+  routes:
+  - {id: a, uri: 'lb://ORDER-SERVICE', predicates: [Path=/a/**], filters: [TokenRelay=, JwtAuthenticationFilter, 'AuthCheck=admin', SaveSession]}
+  - {id: b, uri: 'lb://order-service', predicates: [Path=/b/**], filters: [TokenRelay, {name: JwtAuthenticationFilter}]}
+  - id: c
+    uri: 'lb:ws://chat'
+    predicates: [Path=/c/**]
+    filters:
+    - {name: RequestRateLimiter, args: {key-resolver: '#{@userKeyResolver}', redis-rate-limiter.replenishRate: 1}}
+    - {name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 2}}
+";
+
+#[test]
+fn one_overlay_adds_everything_that_is_missing() {
+    let folder = Folder::of(&[("application.yml", APPLICATION)]);
+    let LoadError::Invalid(report) = load(&[folder.path("application.yml")], None).unwrap_err() else { panic!() };
+    let text = report.to_string();
+    assert_eq!(text.matches("unknown filter `JwtAuthenticationFilter` (2 times)").count(), 1, "{text}");
+    assert_eq!(text.matches("`TokenRelay` is left out (in 2 lists of filters)").count(), 1, "{text}");
+    assert_eq!(text.matches("`SaveSession` is left out: ").count(), 1, "{text}");
+    assert!(text.contains("warning: without `key-resolver` Spring takes the only KeyResolver bean"), "{text}");
+    assert!(!report.has_other_errors());
+    let overlay = report.overlay(&["application.yml"]).unwrap();
+    assert_eq!(
+        overlay,
+        "\
+# Save this as overlay.yaml, correct the values, and use it:
+#   tollgate check application.yml --config overlay.yaml
+#   tollgate --config application.yml --config overlay.yaml
+upstreams:
+  ORDER-SERVICE: {endpoints: [\"${ORDER_SERVICE_URL:http://order-service:8080}\"]} # or `dns: {name: order-service, port: 8080}`
+  chat: {endpoints: [\"${CHAT_URL:http://chat:8080}\"]} # or `dns: {name: chat, port: 8080}`
+key-resolvers:
+  default: ip # the KeyResolver bean of the application; without one, Spring counts by the user
+  userKeyResolver: \"header:Authorization\" # counts by token; for its user write \"jwt:sub\" with `tollgate: {jwt: …}`, or \"header:X-User\"
+filter-beans:
+  AuthCheck: skip # it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
+  JwtAuthenticationFilter: skip # it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
+  RequestTime: skip # or correct the name: did you mean `RequestSize`?
+"
+    );
+    folder.write("overlay.yaml", &overlay);
+    let loaded = folder.load(&["application.yml", "overlay.yaml"], None).unwrap_or_else(|error| panic!("{error}"));
+    let worst: Vec<&str> = loaded
+        .notes
+        .list()
+        .iter()
+        .filter(|note| note.severity != Severity::Note && !note.message.contains("is left out"))
+        .map(|note| note.message.as_str())
+        .collect();
+    assert!(worst.is_empty(), "{}", loaded.notes);
+    assert_eq!(loaded.notes.overlay(&["application.yml"]), None);
+    assert_eq!(loaded.config.routes.iter().map(|route| route.filters.len()).collect::<Vec<_>>(), [0, 0, 2]);
+}
+
+#[test]
+fn a_stand_in_is_another_filter_with_its_own_arguments() {
+    let with = |beans: &str| {
+        format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: ['Mine=1', Yours, StripPrefix=1]}}]\nfilter-beans: {beans}\n"
+        )
+    };
+    let text = with("{Mine: {use: 'AddRequestHeader=X-A,b'}, yours: {use: RequestSize, args: {maxSize: 5}}}");
+    let config = loaded(&text).config;
+    assert_eq!(
+        config.routes[0].definition.filters,
+        ["AddRequestHeader=X-A,b", "RequestSize{maxSize=5}", "StripPrefix=1"]
+    );
+    for (beans, error) in [
+        ("{Mine: yes, Yours: skip}", "`filter-beans.Mine` is no stand-in"),
+        ("{Mine: {use: jwt, clam: sub}, Yours: skip}", "`filter-beans.Mine` is no stand-in"),
+        ("{Mine: {args: {}}, Yours: skip}", "`filter-beans.Mine` is no stand-in"),
+        ("{Mine: skip, Yours: {use: Nothing}}", "unknown filter `Nothing`"),
+        ("{Mine: skip, Yours: skip, StripPrefix: skip}", "`StripPrefix` is a filter of the gateway"),
+        ("{Mine: skip, Yours: {use: jwt}}", "needs a section `jwt`"),
+    ] {
+        let rendered = refused(&with(beans));
+        assert!(rendered.contains(error), "{beans}: {rendered}");
+    }
+    let notes = loaded(&with("{Mine: skip, Yours: skip, Other: skip}")).notes.to_string();
+    assert!(notes.contains("warning: `filter-beans.Other` has no effect"), "{notes}");
+    assert!(notes.contains("note: the filter `Mine` is left out, in 1 list of filters"), "{notes}");
+}
+
+#[test]
+fn a_default_resolver_is_that_of_limiters_without_one() {
+    let text = "key-resolvers: {default: 'header:X-A'}\nspring.cloud.gateway.routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1}}]}]\n";
+    let loaded = loaded(text);
+    let Filter::RequestRateLimiter(limiter) = &loaded.config.routes[0].filters[0] else { panic!() };
+    assert_eq!(limiter.settings.key_resolver.to_string(), "header:x-a");
+    assert!(!loaded.notes.to_string().contains("warning"), "{}", loaded.notes);
+    let migrated = migrate("a.yml", text, &no_env).unwrap().yaml;
+    let config = super::loaded(&migrated).config;
+    let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!() };
+    assert_eq!(limiter.settings.key_resolver.to_string(), "header:x-a");
+}

@@ -1,0 +1,59 @@
+//! `--config` several times.
+
+use crate::overlays::replay;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+
+#[test]
+fn commands_take_several_files_and_name_them() {
+    replay(
+        "\
+== application.yml
+spring.cloud.gateway.server.webflux.routes:
+- {id: orders, uri: 'lb://orders', predicates: [Path=/orders/**]}
+== overlay.yaml
+upstreams: {orders: {endpoints: ['http://127.0.0.1:9001']}}
+== wrong.yaml
+upstreams:
+  orders: {endpoints: nowhere}
+$ tollgate check application.yml --config overlay.yaml
+application.yml, overlay.yaml: ok, 1 route
+$ tollgate check --config application.yml --config overlay.yaml
+application.yml, overlay.yaml: ok, 1 route
+$ tollgate check application.yml -c overlay.yaml -c wrong.yaml
+wrong.yaml:2:23: error: `nowhere` is not an endpoint
+  2 |   orders: {endpoints: nowhere}
+    |                       ^
+  help: write it like `http://10.0.0.1:9000`
+$ tollgate explain application.yml GET /orders/1 --config overlay.yaml | grep -c orders
+2
+$ tollgate explain -c application.yml -c overlay.yaml GET /orders/1 | grep -c orders
+2
+$ tollgate explain GET /orders/1
+tollgate: FILE, METHOD and URL are needed, or --live behind METHOD and URL
+$ tollgate migrate application.yml --config overlay.yaml | tollgate check /dev/stdin
+/dev/stdin: ok, 1 route
+$ tollgate check application.yml -c missing.yaml; echo $?
+missing.yaml: error: cannot read the file: No such file or directory (os error 2)
+2
+",
+    );
+}
+
+#[test]
+fn a_reload_reads_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let overlay = folder.path().join("overlay.yaml");
+    std::fs::write(&overlay, "routes: ['b=echo:,Path=/b']\n").unwrap();
+    let gateway = Gateway::start_over("routes: ['a=echo:,Path=/a']\n", &[&overlay]);
+    assert_eq!((gateway.get("/a").status, gateway.get("/b").status), (404, 200));
+    let file = gateway.admin("/api/config").text();
+    assert!(file.contains("tollgate.yaml, ") && file.contains("overlay.yaml"), "{file}");
+    std::fs::write(&overlay, "routes: ['c=echo:,Path=/c']\n").unwrap();
+    gateway.signal("HUP");
+    eventually("the new overlay is used", || gateway.get("/c").status == 200);
+    std::fs::write(&overlay, "routes: nonsense\n").unwrap();
+    gateway.signal("HUP");
+    gateway.logged("overlay.yaml:1:9: error");
+    assert_eq!(gateway.get("/c").status, 200);
+}
