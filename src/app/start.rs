@@ -135,6 +135,7 @@ impl Process {
                 tracing: tracing.clone(),
                 log: log.clone(),
                 top_queries,
+                admin: Arc::clone(&admin),
             },
             &config,
             &admin.connections,

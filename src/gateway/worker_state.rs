@@ -15,7 +15,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
 use crate::gateway::cors::{PolicyTable, no_route_service, with_cors, with_cors_headers};
-use crate::gateway::generation::{Generation, Route};
+use crate::gateway::generation::{Generation, OwnEndpoints, Route, patterns};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
@@ -54,6 +54,7 @@ pub struct WorkerState {
     upstreams: Arc<Upstreams>,
     current: Rc<CurrentGeneration>,
     tracing: Option<Tracing>,
+    own_service: Option<SharedService>,
 }
 
 impl WorkerState {
@@ -69,7 +70,14 @@ impl WorkerState {
     ) -> Self {
         let pools = Rc::new(Pools::new(PoolSettings::default()));
         let (workers, current) = (OnceCell::new(), Rc::default());
-        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing: None }
+        let (tracing, own_service) = (None, None);
+        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing, own_service }
+    }
+
+    /// Answers requests for `management` endpoints on the port for traffic by `service`.
+    #[must_use]
+    pub fn own_endpoints(self, service: SharedService) -> Self {
+        Self { own_service: Some(service), ..self }
     }
 
     /// Traces requests.
@@ -107,6 +115,7 @@ impl WorkerState {
             forwarded: config.forwarding.headers,
             has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
+            own_endpoints: OwnEndpoints::new(config, self.own_service.as_ref()),
             tunnels: config.forwarding.tunnels,
             tracing: self.tracing.clone(),
             current: Rc::clone(&self.current),
@@ -268,12 +277,6 @@ impl LayerContext for WorkerState {
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
     }
-}
-
-/// Returns the patterns of `Path` with their text.
-fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
-    let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
-    patterns.map(|pattern| (pattern.clone(), pattern.to_string().into())).collect()
 }
 
 /// Returns the name of a target in the metrics of upstreams.

@@ -64,6 +64,7 @@ mod secrets;
 mod shares;
 mod simulate;
 mod soak;
+mod spring_endpoints;
 mod spring_files;
 mod spring_properties;
 mod startup;

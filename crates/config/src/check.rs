@@ -14,7 +14,7 @@ use crate::routes::check::RouteSections;
 use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
-use crate::sections::management::check::{management, request_series};
+use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
@@ -30,6 +30,8 @@ pub(crate) struct Origin<'o> {
     pub(crate) switches: &'o Switches,
     /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
+    /// True if the file has the section `management`.
+    pub(crate) has_management: bool,
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -52,8 +54,13 @@ pub(crate) fn check(
     report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
     let access_log = crate::sections::access_log::check(&raw.access_log, diagnostics);
+    let traffic = TrafficListener {
+        port: server.port,
+        base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()),
+        has_management: origin.has_management,
+    };
     Config {
-        management: management(&raw.management, nodes, server.port, env, diagnostics),
+        management: management(&raw.management, nodes, traffic, env, diagnostics),
         server,
         redis,
         #[cfg(feature = "jwt")]
@@ -144,7 +151,7 @@ fn routes(
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &Origin { nodes, switches, ignores_trailing_slash } = origin;
+    let &Origin { nodes, switches, ignores_trailing_slash, .. } = origin;
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,

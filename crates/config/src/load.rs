@@ -137,7 +137,8 @@ fn parse_with_services(
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
     let nodes = Nodes::new(&root);
-    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash };
+    let has_management = root.get("management").is_some();
+    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash, has_management };
     let mut config = check::check(&raw, &origin, env, &mut diagnostics);
     config.locator = has_locator.then(|| Locator::new(&text));
     let failed = diagnostics.has_errors();

@@ -19,7 +19,7 @@ pub use crate::sections::http_client::tls::{Identity, Tls, TlsVersion, Trust};
 pub use crate::sections::http_client::{Http2, HttpClient};
 pub use crate::sections::log::{LogFormat, Logging};
 pub use crate::sections::management::key_hashing::KeyHashing;
-pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
+pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::OtlpExport;

@@ -182,9 +182,17 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry("spring.webflux.base-path", "spring.webflux.base-path: /gateway", ""),
     entry("spring.webflux.apiversion", "spring.webflux.apiversion.use.header: X-Version", ""),
     entry("spring.lifecycle.timeout-per-shutdown-phase", "spring.lifecycle.timeout-per-shutdown-phase: 20s", ""),
-    entry("management.server.port", "management.server.port: 9091", "default 9090, on 127.0.0.1"),
+    entry(
+        "management.server.port",
+        "management.server.port: 9091",
+        "absent, or equal to `server.port`: endpoints are served on the port for traffic; the admin port is then 9090 on 127.0.0.1",
+    ),
     entry("management.server.ssl", "", "PEM files and PEM bundles; Java key stores are refused"),
-    entry("management.endpoints.web.exposure.include", "management.endpoints.web.exposure.include: '*'", ""),
+    entry(
+        "management.endpoints.web.exposure.include",
+        "management.endpoints.web.exposure.include: 'health,prometheus'",
+        "on the port for traffic, if management has no port of its own; reads only",
+    ),
     entry("management.endpoint.gateway.access", "management.endpoint.gateway.access: read-only", ""),
     entry("management.tracing.enabled", "management.tracing.enabled: true", "traces need the endpoint of a collector"),
     entry(
