@@ -13,14 +13,14 @@ use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::dotted::property;
 use crate::source::files::{self, LoadError};
-use crate::source::placeholder::{self, Value};
+use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
 use crate::source::profiles::Profiles;
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties};
-use crate::yaml::{self, Node, Parsed, Places, Span};
+use crate::yaml::{self, Node, Parsed, Place, Places, Span};
 use crate::{filters, predicates};
 
 /// A valid configuration and its warnings.
@@ -129,7 +129,7 @@ fn parse_with_services(
         normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
     comma_lists::split(&mut root, &mut places);
     inspect(Unresolved { root: &root, properties: &properties });
-    resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
+    let unresolved = resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
     let names = KnownNames::new(predicates::names().collect(), filters::names());
     let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
@@ -141,8 +141,9 @@ fn parse_with_services(
     let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash, has_management };
     let mut config = check::check(&raw, &origin, env, &mut diagnostics);
     config.locator = has_locator.then(|| Locator::new(&text));
-    let failed = diagnostics.has_errors();
     let ineffective = diagnostics.ineffective();
+    report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
+    let failed = diagnostics.has_errors();
     let notes = diagnostics.finish(text, &places);
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed {
@@ -160,7 +161,7 @@ fn resolve(
     env: &dyn Fn(&str) -> Option<String>,
     places: &mut Places,
     diagnostics: &mut Diagnostics,
-) {
+) -> Vec<UnresolvedValue> {
     let mut groups = HashSet::new();
     placeholder::groups(root, &mut groups);
     let lookup = |name: &str| {
@@ -171,7 +172,28 @@ fn resolve(
         from_environment.or_else(random).or_else(property).or_else(group)
     };
     let literal = environment::overlay(root, env, places, diagnostics);
-    placeholder::resolve(root, &lookup, &literal, diagnostics);
+    let mut unresolved = Vec::new();
+    placeholder::resolve(root, &lookup, &literal, &mut unresolved, diagnostics);
+    unresolved
+}
+
+/// Reports placeholders without a value, unless their keys are unknown or without effect.
+fn report_unresolved(
+    unresolved: Vec<UnresolvedValue>,
+    (unknown, ineffective): (&[Unknown], &[(Span, String)]),
+    places: &Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let unused = unknown.iter().map(|unknown| unknown.span).chain(ineffective.iter().map(|(span, _)| *span));
+    let unused: Vec<&Place> = unused.filter_map(|span| places.get(span)).collect();
+    let is_below =
+        |place: &Place, above: &Place| place.document == above.document && place.path.starts_with(&above.path);
+    for value in unresolved {
+        let place = places.get(value.at);
+        if !place.is_some_and(|place| unused.iter().any(|above| is_below(place, above))) {
+            value.report(diagnostics);
+        }
+    }
 }
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.

@@ -8,6 +8,7 @@ use tollgate_limiter::store::redis::Servers;
 use crate::*;
 
 mod invalid;
+mod patterns;
 mod profiles;
 mod spring;
 

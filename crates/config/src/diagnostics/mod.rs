@@ -10,7 +10,7 @@ mod text;
 pub(crate) use collect::Diagnostics;
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
-pub(crate) use suggest::{closest, suggest};
+pub(crate) use suggest::{closest, similar, suggest};
 pub(crate) use text::{SourceFile, SourceText};
 
 /// Returns the message of `error` and of its sources, joined on one line.

@@ -7,10 +7,11 @@
 mod advice;
 pub(crate) mod key;
 pub(crate) mod locate;
+mod maven;
 mod node;
 mod parse;
 mod span;
 
 pub(crate) use node::{Node, NodeKind};
 pub(crate) use parse::{Parsed, Problem, ProblemAt, parse};
-pub(crate) use span::{Places, Span};
+pub(crate) use span::{Place, Places, Span};

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::yaml::advice::advice;
+use crate::yaml::maven::{marked, unmarked};
 use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::span::{Place, Places, Span};
 
@@ -40,9 +41,15 @@ pub(crate) enum ProblemAt {
 /// Reads every document of `text`.
 pub(crate) fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
-        let mut build =
-            Build { places: &mut parsed.places, problems: &mut parsed.problems, document: number, path: Vec::new() };
+    let (text, is_marked) = marked(text);
+    for (number, document) in serde_yaml::Deserializer::from_str(&text).enumerate() {
+        let mut build = Build {
+            places: &mut parsed.places,
+            problems: &mut parsed.problems,
+            document: number,
+            path: Vec::new(),
+            is_marked,
+        };
         match build.deserialize(document) {
             Ok(node) => parsed.documents.push(node),
             Err(error) => {
@@ -72,9 +79,15 @@ struct Build<'b> {
     problems: &'b mut Vec<Problem>,
     document: usize,
     path: Vec<u32>,
+    /// True if placeholders of Maven are marked in the text.
+    is_marked: bool,
 }
 
 impl Build<'_> {
+    fn text(&self, v: &str) -> String {
+        if self.is_marked { unmarked(v) } else { v.to_owned() }
+    }
+
     fn span(&mut self) -> Span {
         self.places.push(Place { document: self.document, path: self.path.clone() })
     }
@@ -132,7 +145,8 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
     }
 
     fn visit_str<E>(self, v: &str) -> Result<Node, E> {
-        self.node(NodeKind::Scalar(v.to_owned()))
+        let text = self.text(v);
+        self.node(NodeKind::Scalar(text))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
@@ -170,6 +184,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
         let mut merged = Vec::new();
         self.path.push(0);
         while let Some(key) = map.next_key_seed(Key)? {
+            let key = if self.is_marked { unmarked(&key) } else { key };
             let value = map.next_value_seed(&mut *self)?;
             if key == "<<" {
                 merged.push(value);

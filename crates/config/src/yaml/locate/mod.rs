@@ -20,6 +20,7 @@ use serde::de::DeserializeSeed;
 
 use crate::yaml::locate::found::{Found, Location, Wanted};
 use crate::yaml::locate::walk::Walk;
+use crate::yaml::maven::marked;
 use crate::yaml::span::{Places, Span};
 
 /// Readings of the text at most.
@@ -27,6 +28,7 @@ const MAX_READINGS: usize = 100;
 
 /// Returns the line and column of each of `spans` in `text`; `None` for those that are not found.
 pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
+    let text = &*marked(text).0;
     let found = Found {
         lines: text.split('\n').collect(),
         at: RefCell::new(vec![None; spans.len()]),
