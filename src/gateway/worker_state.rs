@@ -167,9 +167,9 @@ impl WorkerState {
         header_policy: &Arc<HeaderPolicy>,
     ) -> SharedService {
         let dynamic_target = self.dynamic_target(route, &config.http_client);
-        match (&route.uri, self.endpoints(&route.uri, &dynamic_target, config)) {
+        match (&route.uri, self.endpoints(route, &dynamic_target, config)) {
             (Target::Forward(_), _) => self.current.rerouting(),
-            (Target::Nowhere, _) => empty_service(),
+            (Target::Nowhere, None) => empty_service(),
             (_, None) => echo_service(),
             (_, Some(endpoints)) => upstream_service(Forward {
                 times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),
@@ -177,7 +177,7 @@ impl WorkerState {
                 is_traced: self.tracing.is_some(),
                 endpoints,
                 dynamic_target,
-                timeouts: timeouts(route, &config.http_client),
+                timeouts: UpstreamTimeouts::of(route, &config.http_client),
                 header_policy: Arc::clone(header_policy),
                 failure_response: forward_failed,
             }),
@@ -204,9 +204,16 @@ impl WorkerState {
         }
     }
 
-    /// Returns the endpoints of `target`, with the connection `settings`; `None` for a target within the gateway.
-    fn endpoints(&self, target: &Target, settings: &DynamicTarget, config: &Config) -> Option<RouteEndpoints> {
-        Some(match target {
+    /// Returns the endpoints of `route`, with the connection `settings`; `None` for a target within the gateway.
+    fn endpoints(
+        &self,
+        route: &tollgate_config::Route,
+        settings: &DynamicTarget,
+        config: &Config,
+    ) -> Option<RouteEndpoints> {
+        let sets_target = |filter: &Filter| matches!(filter, Filter::Edit(edit) if edit.runs_last());
+        Some(match &route.uri {
+            Target::Nowhere if route.filters.iter().any(sets_target) => RouteEndpoints::None,
             Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
             Target::Http { scheme, host, port } => {
                 RouteEndpoints::Single(self.pools.get(Origin::new(*scheme, host, *port, &settings.tls, settings.http2)))
@@ -285,13 +292,5 @@ fn upstream_name(target: &Target) -> String {
         Target::Balanced { upstream, .. } => upstream.name.to_string(),
         Target::Http { host, port, .. } => format!("{host}:{port}"),
         Target::Echo | Target::Forward(_) | Target::Nowhere => String::new(),
-    }
-}
-
-fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> UpstreamTimeouts {
-    UpstreamTimeouts {
-        connect: route.connect_timeout.unwrap_or(client.connect_timeout),
-        response: route.response_timeout.unwrap_or(client.response_timeout),
-        read: client.read_timeout,
     }
 }

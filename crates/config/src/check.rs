@@ -47,7 +47,7 @@ pub(crate) fn check(
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
-    let registries = registries(raw, nodes, diagnostics);
+    let registries = registries(raw, nodes, env, diagnostics);
     let upstreams = upstreams(raw, !registries.is_empty(), nodes, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
@@ -117,10 +117,19 @@ fn filter_context<'c>(
 }
 
 /// Registries of the file, unless Spring's discovery is off.
-fn registries(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
-    let sections =
-        RegistrySections { consul: raw.consul.as_ref(), eureka: raw.eureka.as_ref(), nacos: raw.nacos.as_ref() };
-    let found = registries::check(sections, nodes, diagnostics);
+fn registries(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Registry> {
+    let sections = RegistrySections {
+        consul: raw.consul.as_ref(),
+        eureka: raw.eureka.as_ref(),
+        nacos: raw.nacos.as_ref(),
+        kubernetes: raw.kubernetes.as_ref(),
+    };
+    let found = registries::check(sections, nodes, env, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
     if is_off { Vec::new() } else { found }
 }

@@ -197,7 +197,8 @@ fn report_unresolved(
 }
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
-const SHARED_SECTIONS: [&str; 7] = ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos"];
+const SHARED_SECTIONS: [&str; 8] =
+    ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
 
 /// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
 fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {

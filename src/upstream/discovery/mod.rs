@@ -15,6 +15,8 @@ mod eureka;
 #[cfg(test)]
 mod fixtures;
 mod instance;
+mod kubernetes;
+mod lines;
 mod nacos;
 mod names;
 mod registries;

@@ -2,6 +2,7 @@
 
 mod consul;
 mod eureka;
+mod kubernetes;
 mod locator;
 mod nacos;
 mod second_clients;

@@ -29,6 +29,7 @@ pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::Registry;
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
+pub use crate::sections::registries::kubernetes::{Kubernetes, KubernetesToken};
 pub use crate::sections::registries::nacos::Nacos;
 pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::request_id::RequestId;

@@ -8,7 +8,11 @@ use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
 
 /// Sections of registries under `spring.cloud`, and their parts that concern no services.
-const REGISTRIES: [(&str, &[&str]); 2] = [("consul", &["config", "ribbon", "retry"]), ("nacos", &["config"])];
+const REGISTRIES: [(&str, &[&str]); 3] = [
+    ("consul", &["config", "ribbon", "retry"]),
+    ("nacos", &["config"]),
+    ("kubernetes", &["config", "secrets", "reload", "leader", "ribbon", "loadbalancer", "discovery-server-url"]),
+];
 
 /// Moves `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the registries to the top level. Reports registries
 /// that are not supported.
@@ -49,7 +53,7 @@ fn add(result: &mut Node, name: &str, node: Node) {
 }
 
 /// Sections of registries that are not supported.
-const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "kubernetes"], &["spring", "cloud", "zookeeper"]];
+const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "zookeeper"]];
 
 /// Returns true if a section disables itself.
 pub(super) fn is_off(node: &Node) -> bool {

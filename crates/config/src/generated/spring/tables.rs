@@ -248,6 +248,27 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("spring.cloud.nacos.discovery.server-addr", "spring.cloud.nacos.discovery.server-addr: nacos:8848", ""),
     entry("spring.cloud.nacos.discovery.namespace", "spring.cloud.nacos.discovery: {namespace: dev, group: SHOP}", ""),
+    entry(
+        "spring.cloud.kubernetes.discovery.namespaces",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.namespaces: [shop]}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.all-namespaces",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.all-namespaces: true}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.service-labels",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.service-labels.tier: api}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.primary-port-name",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.primary-port-name: web}",
+        "",
+    ),
+    entry("spring.cloud.kubernetes.config", "spring.cloud.kubernetes.config.enabled: true", ""),
     entry("spring.cloud.nacos.discovery.username", "spring.cloud.nacos.discovery: {username: a, password: b}", ""),
     entry("spring.cloud.zookeeper", "spring.cloud.zookeeper.connect-string: zk:2181", ""),
 ];

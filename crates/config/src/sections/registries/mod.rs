@@ -2,6 +2,7 @@
 
 pub(crate) mod consul;
 pub(crate) mod eureka;
+pub(crate) mod kubernetes;
 pub(crate) mod nacos;
 pub(crate) mod server;
 
@@ -10,6 +11,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::registries::consul::{Consul, RawConsul};
 use crate::sections::registries::eureka::{Eureka, RawEureka};
+use crate::sections::registries::kubernetes::{Kubernetes, RawKubernetes};
 use crate::sections::registries::nacos::{Nacos, RawNacos};
 
 /// Registry with its settings.
@@ -21,6 +23,8 @@ pub enum Registry {
     Eureka(Eureka),
     /// Nacos.
     Nacos(Nacos),
+    /// The API server of a Kubernetes cluster.
+    Kubernetes(Kubernetes),
 }
 
 /// Sections of registries.
@@ -29,11 +33,17 @@ pub(crate) struct RegistrySections<'r> {
     pub(crate) consul: Option<&'r Spanned<RawConsul>>,
     pub(crate) eureka: Option<&'r Spanned<RawEureka>>,
     pub(crate) nacos: Option<&'r Spanned<RawNacos>>,
+    pub(crate) kubernetes: Option<&'r Spanned<RawKubernetes>>,
 }
 
 /// Checks the registries of a file. Returns those in use, in the order in which a name is looked up: by Spring's `order`,
 /// then by their place in the file.
-pub(crate) fn check(sections: RegistrySections<'_>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
+pub(crate) fn check(
+    sections: RegistrySections<'_>,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Registry> {
     let mut found: Vec<(i32, u32, Registry)> = Vec::new();
     if let Some(raw) = sections.consul
         && let Some((order, consul)) = consul::check(raw, nodes, diagnostics)
@@ -49,6 +59,11 @@ pub(crate) fn check(sections: RegistrySections<'_>, nodes: &Nodes<'_>, diagnosti
         && let Some((order, nacos)) = nacos::check(raw, nodes, diagnostics)
     {
         found.push((order, raw.span.place, Registry::Nacos(nacos)));
+    }
+    if let Some(raw) = sections.kubernetes
+        && let Some((order, kubernetes)) = kubernetes::check(raw, nodes, env, diagnostics)
+    {
+        found.push((order, raw.span.place, Registry::Kubernetes(kubernetes)));
     }
     found.sort_by_key(|(order, place, _)| (*order, *place));
     found.into_iter().map(|(.., registry)| registry).collect()
