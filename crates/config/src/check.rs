@@ -15,6 +15,7 @@ use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
+use crate::sections::registries::registration::Registration;
 use crate::sections::registries::{self, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
@@ -47,7 +48,7 @@ pub(crate) fn check(
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
-    let registries = registries(raw, nodes, env, diagnostics);
+    let (registries, registrations) = registries(raw, nodes, env, diagnostics);
     let upstreams = upstreams(raw, !registries.is_empty(), nodes, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
@@ -75,6 +76,7 @@ pub(crate) fn check(
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
         dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
         registries,
+        registrations,
         locator: None,
         upstreams: upstreams.into_all(),
         use404: raw.loadbalancer.use404.unwrap_or(false),
@@ -122,7 +124,7 @@ fn registries(
     nodes: &Nodes<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
-) -> Vec<Registry> {
+) -> (Vec<Registry>, Vec<Registration>) {
     let sections = RegistrySections {
         consul: raw.consul.as_ref(),
         eureka: raw.eureka.as_ref(),
@@ -130,8 +132,9 @@ fn registries(
         kubernetes: raw.kubernetes.as_ref(),
     };
     let found = registries::check(sections, nodes, env, diagnostics);
+    let registrations = registries::registrations(sections, nodes, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
-    if is_off { Vec::new() } else { found }
+    if is_off { Default::default() } else { (found, registrations) }
 }
 
 fn upstreams(

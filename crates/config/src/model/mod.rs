@@ -31,6 +31,7 @@ pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
 pub use crate::sections::registries::kubernetes::{Kubernetes, KubernetesToken};
 pub use crate::sections::registries::nacos::Nacos;
+pub use crate::sections::registries::registration::{RegisteredInstance, Registration};
 pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::request_id::RequestId;
 pub use crate::sections::server::Server;
@@ -75,6 +76,8 @@ pub struct Config {
     pub dns: Dns,
     /// Registries of services, in the order in which a name is looked up.
     pub registries: Vec<Registry>,
+    /// Registrations of the gateway itself.
+    pub registrations: Vec<Registration>,
     /// Routes of the services that the registries know; `None` if they get none.
     pub locator: Option<crate::locator::Locator>,
     /// Upstreams of `lb://` targets.

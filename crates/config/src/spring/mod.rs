@@ -6,6 +6,7 @@ mod hystrix;
 pub(crate) mod names;
 pub(crate) mod normalize;
 pub(crate) mod properties;
+mod protection;
 mod service_discovery;
 pub(crate) mod switches;
 mod tree;

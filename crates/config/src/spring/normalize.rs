@@ -5,7 +5,7 @@
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
-use crate::spring::{hystrix, service_discovery};
+use crate::spring::{hystrix, protection, service_discovery};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -93,8 +93,9 @@ pub(crate) fn normalize(
     }
     lend_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
-    drop_security(&mut whole, diagnostics);
-    drop_sentinel(&mut whole, diagnostics);
+    service_discovery::name_registrations(&mut whole, &mut result, places);
+    protection::drop_security(&mut whole, diagnostics);
+    protection::drop_sentinel(&mut whole, diagnostics);
     report_applications_own(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
@@ -178,27 +179,6 @@ fn take_redis(whole: &mut Node, is_off: bool, diagnostics: &mut Diagnostics) -> 
             .help("move it to `spring.data.redis`");
     }
     [old, new]
-}
-
-fn drop_security(whole: &mut Node, diagnostics: &mut Diagnostics) {
-    if let Some(security) = take(whole, &["spring", "security"]) {
-        diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
-            .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
-    }
-}
-
-/// Sentinel's rules come from Java, a dashboard or a data source, which the file does not contain.
-fn drop_sentinel(whole: &mut Node, diagnostics: &mut Diagnostics) {
-    if let Some(sentinel) =
-        take(whole, &["spring", "cloud", "sentinel"]).filter(|node| !service_discovery::is_off(node))
-    {
-        diagnostics
-            .warn(
-                sentinel.span.key(),
-                "`spring.cloud.sentinel` is not read: requests that its flow rules reject are let in here",
-            )
-            .help("`RequestRateLimiter` limits requests by route and key, and `CircuitBreaker` replaces degrade rules");
-    }
 }
 
 /// Reports the sections that nothing has taken.

@@ -5,23 +5,22 @@
 //! known endpoints stay in use.
 
 mod read;
+mod requests;
 mod table;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::read::{Event, ReadError, SERVICE_NAME};
+use self::read::{Event, ReadError};
 use self::table::Table;
 use crate::upstream::discovery::Registry;
 use crate::upstream::discovery::client::{Call, ClientError, HttpClient};
@@ -29,10 +28,8 @@ use crate::upstream::discovery::names::NamesSink;
 use crate::upstream::discovery::service::Sink;
 use crate::upstream::discovery::status::RegistryStatus;
 use crate::upstream::discovery::task::{Watch, retry_after};
-use tollgate_config::{Kubernetes, KubernetesToken};
+use tollgate_config::Kubernetes;
 
-/// Timeout for a page of a list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for the head of the response to a watch.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which the server ends a watch.
@@ -43,12 +40,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// Least time between two lists of a namespace.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
-/// EndpointSlices of a page.
-const PAGE: usize = 500;
 /// Most EndpointSlices that are kept.
 const MAX_SLICES: usize = 50_000;
-/// Largest file with a token, in bytes.
-const MAX_TOKEN: usize = 64 << 10;
 
 /// Kubernetes.
 #[derive(Debug)]
@@ -188,37 +181,6 @@ impl Shared {
         self.listed.borrow().len() == self.settings.namespaces.len()
     }
 
-    /// Reads the list of a namespace. Returns its version.
-    async fn list(&self, namespace: &str) -> Result<String, WatchError> {
-        let mut slices = Vec::new();
-        let mut next: Option<String> = None;
-        let version = loop {
-            let mut target = format!("{}&limit={PAGE}", self.target(namespace));
-            if let Some(token) = &next {
-                target.push_str("&continue=");
-                target.push_str(&utf8_percent_encode(token, NON_ALPHANUMERIC).to_string());
-            }
-            let headers = self.headers().await?;
-            let reply = self.client.send(&Call::get(&target, LIST_TIMEOUT).headers(&headers)).await?;
-            if next.is_some() && reply.status == StatusCode::GONE {
-                return Err(WatchError::ListGone);
-            }
-            let mut page = read::page(&reply.ok()?, &self.settings)?;
-            slices.append(&mut page.slices);
-            if slices.len() > MAX_SLICES {
-                return Err(WatchError::TooMany);
-            }
-            match page.next {
-                Some(token) if next.as_ref() != Some(&token) => next = Some(token),
-                _ => break page.version,
-            }
-        };
-        self.table.borrow_mut().replace(namespace, slices);
-        self.listed.borrow_mut().insert(namespace.to_owned());
-        self.publish(None);
-        Ok(version)
-    }
-
     /// Applies changes since `version`, which follows them, until the server ends the watch. Returns false if it no longer
     /// knows that version.
     async fn follow_changes(
@@ -309,37 +271,6 @@ impl Shared {
             sink.publish(instances);
         }
     }
-
-    /// Returns the path and query of the slices of a namespace.
-    fn target(&self, namespace: &str) -> String {
-        let path = match namespace {
-            "" => "/apis/discovery.k8s.io/v1/endpointslices".to_owned(),
-            name => format!("/apis/discovery.k8s.io/v1/namespaces/{name}/endpointslices"),
-        };
-        let labels = self.settings.labels.iter().map(|(name, value)| format!(",{name}={value}"));
-        let selector = format!("{SERVICE_NAME}{}", labels.collect::<String>());
-        format!("{path}?labelSelector={}", utf8_percent_encode(&selector, NON_ALPHANUMERIC))
-    }
-
-    /// Returns the header fields of a request. The token's file is read again: the kubelet replaces it.
-    async fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, WatchError> {
-        let token = match &self.settings.token {
-            None => return Ok(Vec::new()),
-            Some(KubernetesToken::Text(token)) => token.0.clone(),
-            Some(KubernetesToken::File(path)) => read_token(path).await?,
-        };
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| WatchError::Token)?;
-        value.set_sensitive(true);
-        Ok(vec![(AUTHORIZATION, value)])
-    }
-}
-
-async fn read_token(path: &Path) -> Result<String, WatchError> {
-    let failed = |error| WatchError::TokenFile(path.display().to_string(), error);
-    let file = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
-    let text = read.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
-    if text.len() > MAX_TOKEN { Err(WatchError::Token) } else { Ok(text) }
 }
 
 impl Drop for User {

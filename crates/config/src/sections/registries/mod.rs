@@ -4,6 +4,7 @@ pub(crate) mod consul;
 pub(crate) mod eureka;
 pub(crate) mod kubernetes;
 pub(crate) mod nacos;
+pub(crate) mod registration;
 pub(crate) mod server;
 
 use crate::de::nodes::Nodes;
@@ -13,6 +14,7 @@ use crate::sections::registries::consul::{Consul, RawConsul};
 use crate::sections::registries::eureka::{Eureka, RawEureka};
 use crate::sections::registries::kubernetes::{Kubernetes, RawKubernetes};
 use crate::sections::registries::nacos::{Nacos, RawNacos};
+use crate::sections::registries::registration::Registration;
 
 /// Registry with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,4 +69,16 @@ pub(crate) fn check(
     }
     found.sort_by_key(|(order, place, _)| (*order, *place));
     found.into_iter().map(|(.., registry)| registry).collect()
+}
+
+/// Checks the registrations that a file asks for.
+pub(crate) fn registrations(
+    sections: RegistrySections<'_>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Registration> {
+    let consul = sections.consul.and_then(|raw| consul::registration(raw, nodes, diagnostics));
+    let eureka = sections.eureka.and_then(|raw| eureka::registration(raw, nodes, diagnostics));
+    let nacos = sections.nacos.and_then(|raw| nacos::registration(raw, nodes, diagnostics));
+    [consul, eureka, nacos].into_iter().flatten().collect()
 }
