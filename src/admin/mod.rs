@@ -19,6 +19,7 @@ mod guard;
 mod health;
 mod limits;
 mod metrics;
+pub mod on_traffic;
 mod peer;
 mod query;
 mod reply;

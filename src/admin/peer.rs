@@ -18,6 +18,8 @@ pub(super) enum Peer {
         /// Names of its certificate, which the handshake has verified.
         certificate: Option<CertificateNames>,
     },
+    /// Client of the port for traffic.
+    Traffic,
 }
 
 impl Peer {
@@ -30,7 +32,7 @@ impl Peer {
     /// Returns the names of the client's certificate.
     pub(super) fn certificate(&self) -> Option<&CertificateNames> {
         match self {
-            Self::Socket => None,
+            Self::Socket | Self::Traffic => None,
             Self::Port { certificate, .. } => certificate.as_ref(),
         }
     }
@@ -41,6 +43,7 @@ impl fmt::Display for Peer {
         match self {
             Self::Socket => f.write_str("unix"),
             Self::Port { client, .. } => client.fmt(f),
+            Self::Traffic => f.write_str("traffic"),
         }
     }
 }

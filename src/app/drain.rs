@@ -36,9 +36,11 @@ impl Process {
     }
 
     /// Waits for in-flight requests, then writes the remaining usage.
-    async fn finish(self) {
+    async fn finish(mut self) {
         drop(self.reload_requests);
         self.admin.draining.store(true, Relaxed);
+        // Clients of the registries find other gateways while this one still serves.
+        self.registrations.leave().await;
         self.redis_monitor.deregister().await;
         let timeout = self.config.borrow().server.shutdown_timeout;
         tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");

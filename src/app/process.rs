@@ -1,6 +1,7 @@
 //! Parts of the running process that reload and drain need.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::state::redis_monitor::RedisMonitor;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::traces::exporter::SpanQueue;
 use crate::upstream::balance::UpstreamManager;
+use crate::upstream::discovery::Registrations;
 
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {
@@ -31,6 +33,10 @@ pub(super) struct Process {
     /// File of the Unix socket, removed at the end.
     pub(super) _admin_socket: Option<SocketFile>,
     pub(super) upstreams: UpstreamManager,
+    /// Registrations of the gateway in registries.
+    pub(super) registrations: Registrations,
+    /// Address of the listener for traffic.
+    pub(super) listener: SocketAddr,
     #[cfg(feature = "jwt")]
     pub(super) jwks: JwksRefresher,
     pub(super) metering: Metering,

@@ -65,6 +65,7 @@ impl Process {
         #[cfg(feature = "jwt")]
         self.jwks.apply(config.jwt.as_ref()).await;
         self.upstreams.apply(&config).await;
+        self.registrations.apply(&config.registrations, self.listener, config.server.tls.is_some()).await;
         self.admin.stores.declare_limiters(&config);
         key_display::configure(config.management.key_hashing.as_ref());
         self.admin.config.store(Arc::clone(&config));

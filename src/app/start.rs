@@ -34,6 +34,7 @@ use crate::telemetry::top_keys;
 use crate::telemetry::traces::Tracing;
 use crate::telemetry::traces::exporter::SpanQueue;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
+use crate::upstream::discovery::Registrations;
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_routing::Predicate;
 
@@ -136,6 +137,7 @@ impl Process {
                 tracing: tracing.clone(),
                 log: log.clone(),
                 top_queries,
+                admin: Arc::clone(&admin),
             },
             &config,
             &admin.connections,
@@ -146,7 +148,11 @@ impl Process {
         let redis_monitor = RedisMonitor::start(&stores, config_receiver);
         announce(address, admin_address, &config);
         spawn_boxed(report_ready(started, Arc::clone(&admin)));
+        let mut registrations = Registrations::default();
+        registrations.apply(&config.registrations, address, config.server.tls.is_some()).await;
         Ok(Self {
+            registrations,
+            listener: address,
             config: config_sender,
             drain: drain_sender,
             workers,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
+use crate::admin::{self, AdminState};
 use crate::gateway::{Gateway, WorkerState};
 use crate::http::executor::spawn_boxed;
 use crate::server::accept;
@@ -54,6 +55,8 @@ pub struct Worker {
     pub log: Option<LogWriter>,
     /// Queries for the most frequent keys.
     pub top_queries: top_keys::Queries,
+    /// State that the endpoints on the port for traffic report.
+    pub admin: Arc<AdminState>,
 }
 
 impl Worker {
@@ -77,7 +80,9 @@ impl Worker {
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
         let state = Rc::new(
-            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons).tracing(self.tracing),
+            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons)
+                .tracing(self.tracing)
+                .own_endpoints(admin::on_traffic::service(self.admin)),
         );
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(state.build_generation(&config), unrouted, log.clone());

@@ -74,6 +74,10 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Cir
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
         return explanation;
     }
+    if config.management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.owns(head.uri.path())) {
+        explanation.own_endpoint = true;
+        return explanation;
+    }
     let forwarding = &config.forwarding;
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
     let address = if forwarding.trusts_client_address { client } else { peer };

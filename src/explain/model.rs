@@ -13,6 +13,9 @@ use tollgate_config::StoreKind;
 pub struct Explanation {
     /// Reason if the request is refused before routing. The other fields are empty then.
     pub refused: Option<String>,
+    /// True if an endpoint of the gateway itself answers, before all routes. The other fields are empty then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_endpoint: bool,
     /// Routes that were tried before and do not match.
     pub passed_over: Vec<SkippedRoute>,
     /// Route that matches; without one the response is 404.

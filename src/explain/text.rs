@@ -12,6 +12,9 @@ impl Display for Explanation {
         if let Some(reason) = &self.refused {
             return writeln!(f, "refused before routing: {}", printable(reason));
         }
+        if self.own_endpoint {
+            return writeln!(f, "response of the gateway: a path of `management.endpoints`, which come before routes");
+        }
         for route in &self.passed_over {
             writeln!(f, "skipped {}: {} does not match: {}", route.route, route.predicate, printable(&route.seen))?;
         }

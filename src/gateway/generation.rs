@@ -12,8 +12,8 @@ use crate::http::service::SharedService;
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::traces::Tracing;
 use crate::upstream::headers::HeaderPolicy;
-use tollgate_config::{ForwardedHeaders, TrustedProxies};
-use tollgate_routing::{PathPattern, RouteTable};
+use tollgate_config::{Config, ForwardedHeaders, TrafficEndpoints, TrustedProxies};
+use tollgate_routing::{PathPattern, Predicate, RouteTable};
 
 /// Configuration in the form that requests use.
 #[derive(Debug)]
@@ -38,12 +38,23 @@ pub struct Generation {
     pub(super) has_cors: bool,
     /// Service for requests without a route, if a CORS policy applies to them.
     pub(super) unrouted: Option<SharedService>,
+    /// Endpoints of the gateway itself, before all routes; `None` without any.
+    pub(super) own_endpoints: Option<OwnEndpoints>,
     /// True if upgrade requests are tunnelled.
     pub tunnels: bool,
     /// Traces of requests; `None` if they are off.
     pub tracing: Option<Tracing>,
     /// Set to this generation when it goes into use.
     pub(super) current: Rc<CurrentGeneration>,
+}
+
+/// Endpoints of the gateway itself on the port for traffic.
+#[derive(Debug)]
+pub(super) struct OwnEndpoints {
+    /// Their paths.
+    pub(super) endpoints: TrafficEndpoints,
+    /// Answers requests for them.
+    pub(super) service: SharedService,
 }
 
 /// Route in the form that requests use.
@@ -69,6 +80,19 @@ pub struct Route {
     pub may_reroute: bool,
 }
 
+impl OwnEndpoints {
+    /// Creates the endpoints of `config`, answered by `service`; `None` without any.
+    pub(super) fn new(config: &Config, service: Option<&SharedService>) -> Option<Self> {
+        let (endpoints, service) = (config.management.on_traffic.clone()?, service?.clone());
+        Some(Self { endpoints, service })
+    }
+
+    /// Returns the service of requests for `path`, if an endpoint has this path.
+    pub(super) fn service_for(&self, path: &str) -> Option<&SharedService> {
+        self.endpoints.owns(path).then_some(&self.service)
+    }
+}
+
 impl Route {
     /// Returns the metrics of a request for `path`.
     #[must_use]
@@ -76,4 +100,10 @@ impl Route {
         let by_path = self.metrics_by_path.iter().find(|(pattern, _)| pattern.matches(path, true));
         by_path.map_or(&self.metrics, |(_, metrics)| metrics)
     }
+}
+
+/// Returns the patterns of `Path` with their text.
+pub(super) fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
+    let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
+    patterns.map(|pattern| (pattern.clone(), pattern.to_string().into())).collect()
 }

@@ -112,6 +112,9 @@ impl Gateway {
             body
         };
         *accepts_problem = summary.accepts_problem;
+        if let Some(own) = generation.own_endpoints.as_ref().and_then(|own| own.service_for(head.uri.path())) {
+            return Ok(own.respond(Request::from_parts(head, body(record))));
+        }
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {
             peer = client_ip(peer, &head.headers, &generation.trusted_proxies);

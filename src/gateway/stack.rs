@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
+use tollgate_filters::context::TargetUri;
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::fallback_headers::FallbackHeadersLayer;
 use tollgate_filters::key_resolver::KeyFields;
@@ -24,8 +25,9 @@ use crate::gateway::layer_context::LayerContext;
 use crate::gateway::respond::forward_failed;
 use crate::gateway::{limiter, resilience, response_cache};
 use crate::http::body::Body;
-use crate::http::service::SharedService;
+use crate::http::service::{ResponseFuture, SharedService};
 use crate::upstream::echo::echo;
+use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{
@@ -36,7 +38,17 @@ use tollgate_config::{
 #[must_use]
 pub fn upstream_service(forward: Forward) -> SharedService {
     let forward = Rc::new(forward);
-    SharedService::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)))
+    if !matches!(forward.endpoints, RouteEndpoints::None) {
+        return SharedService::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)));
+    }
+    // A route without an upstream (`no:`), whose filters may name one.
+    let empty = empty_service();
+    SharedService::new(service_fn(move |request: Request<Body>| -> ResponseFuture {
+        match request.extensions().get::<TargetUri>() {
+            Some(_) => Box::pin(Rc::clone(&forward).forward(request)),
+            None => empty.respond(request),
+        }
+    }))
 }
 
 /// Sets `X-Forwarded-Prefix` in front of `innermost`, from the path prefix that filters removed.

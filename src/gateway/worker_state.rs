@@ -15,7 +15,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
 use crate::gateway::cors::{PolicyTable, no_route_service, with_cors, with_cors_headers};
-use crate::gateway::generation::{Generation, Route};
+use crate::gateway::generation::{Generation, OwnEndpoints, Route, patterns};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
@@ -54,6 +54,7 @@ pub struct WorkerState {
     upstreams: Arc<Upstreams>,
     current: Rc<CurrentGeneration>,
     tracing: Option<Tracing>,
+    own_service: Option<SharedService>,
 }
 
 impl WorkerState {
@@ -69,7 +70,14 @@ impl WorkerState {
     ) -> Self {
         let pools = Rc::new(Pools::new(PoolSettings::default()));
         let (workers, current) = (OnceCell::new(), Rc::default());
-        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing: None }
+        let (tracing, own_service) = (None, None);
+        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing, own_service }
+    }
+
+    /// Answers requests for `management` endpoints on the port for traffic by `service`.
+    #[must_use]
+    pub fn own_endpoints(self, service: SharedService) -> Self {
+        Self { own_service: Some(service), ..self }
     }
 
     /// Traces requests.
@@ -107,6 +115,7 @@ impl WorkerState {
             forwarded: config.forwarding.headers,
             has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
+            own_endpoints: OwnEndpoints::new(config, self.own_service.as_ref()),
             tunnels: config.forwarding.tunnels,
             tracing: self.tracing.clone(),
             current: Rc::clone(&self.current),
@@ -158,9 +167,9 @@ impl WorkerState {
         header_policy: &Arc<HeaderPolicy>,
     ) -> SharedService {
         let dynamic_target = self.dynamic_target(route, &config.http_client);
-        match (&route.uri, self.endpoints(&route.uri, &dynamic_target, config)) {
+        match (&route.uri, self.endpoints(route, &dynamic_target, config)) {
             (Target::Forward(_), _) => self.current.rerouting(),
-            (Target::Nowhere, _) => empty_service(),
+            (Target::Nowhere, None) => empty_service(),
             (_, None) => echo_service(),
             (_, Some(endpoints)) => upstream_service(Forward {
                 times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),
@@ -168,7 +177,7 @@ impl WorkerState {
                 is_traced: self.tracing.is_some(),
                 endpoints,
                 dynamic_target,
-                timeouts: timeouts(route, &config.http_client),
+                timeouts: UpstreamTimeouts::of(route, &config.http_client),
                 header_policy: Arc::clone(header_policy),
                 failure_response: forward_failed,
             }),
@@ -195,9 +204,16 @@ impl WorkerState {
         }
     }
 
-    /// Returns the endpoints of `target`, with the connection `settings`; `None` for a target within the gateway.
-    fn endpoints(&self, target: &Target, settings: &DynamicTarget, config: &Config) -> Option<RouteEndpoints> {
-        Some(match target {
+    /// Returns the endpoints of `route`, with the connection `settings`; `None` for a target within the gateway.
+    fn endpoints(
+        &self,
+        route: &tollgate_config::Route,
+        settings: &DynamicTarget,
+        config: &Config,
+    ) -> Option<RouteEndpoints> {
+        let sets_target = |filter: &Filter| matches!(filter, Filter::Edit(edit) if edit.runs_last());
+        Some(match &route.uri {
+            Target::Nowhere if route.filters.iter().any(sets_target) => RouteEndpoints::None,
             Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
             Target::Http { scheme, host, port } => {
                 RouteEndpoints::Single(self.pools.get(Origin::new(*scheme, host, *port, &settings.tls, settings.http2)))
@@ -270,25 +286,11 @@ impl LayerContext for WorkerState {
     }
 }
 
-/// Returns the patterns of `Path` with their text.
-fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
-    let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
-    patterns.map(|pattern| (pattern.clone(), pattern.to_string().into())).collect()
-}
-
 /// Returns the name of a target in the metrics of upstreams.
 fn upstream_name(target: &Target) -> String {
     match target {
         Target::Balanced { upstream, .. } => upstream.name.to_string(),
         Target::Http { host, port, .. } => format!("{host}:{port}"),
         Target::Echo | Target::Forward(_) | Target::Nowhere => String::new(),
-    }
-}
-
-fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> UpstreamTimeouts {
-    UpstreamTimeouts {
-        connect: route.connect_timeout.unwrap_or(client.connect_timeout),
-        response: route.response_timeout.unwrap_or(client.response_timeout),
-        read: client.read_timeout,
     }
 }

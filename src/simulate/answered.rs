@@ -9,7 +9,7 @@ use tollgate_filters::cors::{Policy, Verdict};
 
 use crate::simulate::knowledge::Known;
 use crate::simulate::routes::LogRoute;
-use tollgate_config::Config;
+use tollgate_config::{Config, TrafficEndpoints};
 use tollgate_routing::{Predicate, RequestView};
 
 /// Reasons in the log of requests that `RequestSize` and `RequestHeaderSize` refused.
@@ -24,6 +24,7 @@ pub(super) struct Answered {
     has_requested_method: bool,
     /// True if the log has the reasons of the gateway's own responses.
     has_reasons: bool,
+    own_endpoints: Option<TrafficEndpoints>,
 }
 
 /// Way of a request to its limiters.
@@ -44,7 +45,13 @@ impl Answered {
             has_origin: known.has_header(ORIGIN.as_str()),
             has_requested_method: known.has_header(ACCESS_CONTROL_REQUEST_METHOD.as_str()),
             has_reasons: known.is_own,
+            own_endpoints: config.management.on_traffic.clone(),
         }
+    }
+
+    /// True if an endpoint of the gateway itself answers requests for `path`.
+    pub(super) fn is_own_endpoint(&self, path: &str) -> bool {
+        self.own_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
     }
 
     /// Returns the limit of the simulation that follows from CORS policies; `None` without one.

@@ -95,6 +95,10 @@ impl Replay {
             self.totals.refused += 1;
             return finished.push((number, false));
         };
+        if self.answered.is_own_endpoint(head.uri.path()) {
+            self.totals.answered += 1;
+            return finished.push((number, false));
+        }
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
         let index = match find(&self.table, &view, entry.route()) {

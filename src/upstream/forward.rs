@@ -29,6 +29,7 @@ use crate::upstream::pool::Connection;
 use crate::upstream::request::RequestExtras;
 use crate::upstream::times::UpstreamTimes;
 use crate::upstream::upgrade;
+use tollgate_config::{HttpClient, Route};
 
 /// Timeouts for an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,18 @@ pub struct UpstreamTimeouts {
     pub response: Option<Duration>,
     /// Between two parts of the response body.
     pub read: Duration,
+}
+
+impl UpstreamTimeouts {
+    /// Returns the timeouts of `route`, or those of the client.
+    #[must_use]
+    pub fn of(route: &Route, client: &HttpClient) -> Self {
+        Self {
+            connect: route.connect_timeout.unwrap_or(client.connect_timeout),
+            response: route.response_timeout.unwrap_or(client.response_timeout),
+            read: client.read_timeout,
+        }
+    }
 }
 
 /// Forwarding to a route's upstream with the settings of the route.

@@ -69,6 +69,8 @@ fn prepare_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<
     if let Some(upgrade) = extras.and_then(|extras| extras.upgrade.as_ref()) {
         head.headers.insert(UPGRADE, upgrade.protocol.clone());
         head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        // `Connection` would have to name it too (RFC 9110 §10.1.4); a tunnel has no trailers.
+        head.headers.remove(TE);
     } else if head.headers.contains_key(TE) {
         head.headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }

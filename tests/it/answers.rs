@@ -251,6 +251,7 @@ fn trailers_are_forwarded() {
         assert_eq!(answer.header("x-sum"), None, "never merged into the head");
     }
     assert_eq!(upstream.requests()[0].header("te"), Some("trailers"));
+    assert_eq!(upstream.requests()[0].header("connection"), Some("te"), "RFC 9110 §10.1.4");
     assert_eq!(upstream.connections(), 1);
 }
 

@@ -62,6 +62,17 @@ fn a_tunnel_forwards_all_bytes_in_both_directions() {
 }
 
 #[test]
+fn an_upgrade_carries_no_te_that_connection_does_not_name() {
+    let upstream = shouting();
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send(ASK.replacen("\r\n", "\r\nTE: trailers\r\n", 1));
+    assert_eq!(client.response().unwrap().status, 101);
+    let request = &upstream.requests()[0];
+    assert_eq!((request.header("te"), request.header("connection")), (None, Some("upgrade")));
+}
+
+#[test]
 fn bytes_sent_before_the_101_enter_the_tunnel() {
     let upstream = shouting();
     let gateway = Gateway::to(&upstream.uri());

@@ -43,6 +43,23 @@ fn a_dynamic_target_replaces_the_whole_target_of_the_route() {
 }
 
 #[test]
+fn a_route_without_an_upstream_sends_requests_whose_filters_name_one() {
+    let plain = Server::echoing(ServerProtocol::plain());
+    let gateway = Gateway::start(&format!(
+        "routes:\n- {{id: set, uri: 'no://op', predicates: ['Path=/set/{{item}}'], filters: ['SetRequestUri={}/items/{{item}}']}}\n\
+         - {{id: named, uri: 'no://op', predicates: [Path=/named], filters: [RequestHeaderToRequestUri=X-Target]}}\n",
+        plain.uri("http"),
+    ));
+    let host = format!("localhost:{}", plain.address.port());
+    assert_eq!(gateway.get("/set/7").text(), format!("HTTP/1.1 GET /items/7 host={host}"), "{}", gateway.log());
+    let named = |value: &str| gateway.connect().request("GET", "/named", &[("X-Target", value)], b"");
+    assert_eq!(named(&format!("http://{host}/y")).text(), format!("HTTP/1.1 GET /y host={host}"));
+    let empty = gateway.get("/named");
+    assert_eq!((empty.status, empty.text().as_str()), (200, ""), "no target, no upstream");
+    assert_eq!(named("http://127.0.0.1:1/refused").status, 502);
+}
+
+#[test]
 fn upstream_endpoints_are_reached_over_tls() {
     let made = Certificates::new();
     let tls = format!("tls: {{ca: {}}}", made.ca().display());

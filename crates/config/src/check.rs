@@ -14,7 +14,8 @@ use crate::routes::check::RouteSections;
 use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
-use crate::sections::management::check::{management, request_series};
+use crate::sections::management::check::{TrafficListener, management, request_series};
+use crate::sections::registries::registration::Registration;
 use crate::sections::registries::{self, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
@@ -30,6 +31,8 @@ pub(crate) struct Origin<'o> {
     pub(crate) switches: &'o Switches,
     /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
+    /// True if the file has the section `management`.
+    pub(crate) has_management: bool,
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -45,15 +48,20 @@ pub(crate) fn check(
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
-    let registries = registries(raw, nodes, diagnostics);
+    let (registries, registrations) = registries(raw, nodes, env, diagnostics);
     let upstreams = upstreams(raw, !registries.is_empty(), nodes, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
     let access_log = crate::sections::access_log::check(&raw.access_log, diagnostics);
+    let traffic = TrafficListener {
+        port: server.port,
+        base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()),
+        has_management: origin.has_management,
+    };
     Config {
-        management: management(&raw.management, nodes, server.port, env, diagnostics),
+        management: management(&raw.management, nodes, traffic, env, diagnostics),
         server,
         redis,
         #[cfg(feature = "jwt")]
@@ -68,6 +76,7 @@ pub(crate) fn check(
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
         dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
         registries,
+        registrations,
         locator: None,
         upstreams: upstreams.into_all(),
         use404: raw.loadbalancer.use404.unwrap_or(false),
@@ -110,12 +119,22 @@ fn filter_context<'c>(
 }
 
 /// Registries of the file, unless Spring's discovery is off.
-fn registries(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
-    let sections =
-        RegistrySections { consul: raw.consul.as_ref(), eureka: raw.eureka.as_ref(), nacos: raw.nacos.as_ref() };
-    let found = registries::check(sections, nodes, diagnostics);
+fn registries(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<Registry>, Vec<Registration>) {
+    let sections = RegistrySections {
+        consul: raw.consul.as_ref(),
+        eureka: raw.eureka.as_ref(),
+        nacos: raw.nacos.as_ref(),
+        kubernetes: raw.kubernetes.as_ref(),
+    };
+    let found = registries::check(sections, nodes, env, diagnostics);
+    let registrations = registries::registrations(sections, nodes, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
-    if is_off { Vec::new() } else { found }
+    if is_off { Default::default() } else { (found, registrations) }
 }
 
 fn upstreams(
@@ -144,7 +163,7 @@ fn routes(
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &Origin { nodes, switches, ignores_trailing_slash } = origin;
+    let &Origin { nodes, switches, ignores_trailing_slash, .. } = origin;
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,

@@ -16,13 +16,13 @@ use crate::sections::upstreams;
 use crate::source::dotted::property;
 use crate::source::files::LoadError;
 use crate::source::imports;
-use crate::source::placeholder::{self, Value};
+use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
 use crate::source::{documents, environment};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties, stand_ins};
-use crate::yaml::{Node, Places, Span};
+use crate::yaml::{Node, Place, Places, Span};
 use crate::{filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
@@ -129,7 +129,7 @@ fn parse_with_services(
     comma_lists::split(&mut root, &mut places);
     stand_ins::apply(&mut root, &is_filter, &mut places, &mut diagnostics);
     inspect(Unresolved { root: &root, properties: &properties });
-    resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
+    let unresolved = resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
@@ -137,11 +137,13 @@ fn parse_with_services(
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
     let nodes = Nodes::new(&root);
-    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash };
+    let has_management = root.get("management").is_some();
+    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash, has_management };
     let mut config = check::check(&raw, &origin, env, &mut diagnostics);
     config.locator = has_locator.then(|| Locator::new(&text));
-    let failed = diagnostics.has_errors();
     let ineffective = diagnostics.ineffective();
+    report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
+    let failed = diagnostics.has_errors();
     let notes = diagnostics.finish(text, &places);
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed {
@@ -159,7 +161,7 @@ fn resolve(
     env: &dyn Fn(&str) -> Option<String>,
     places: &mut Places,
     diagnostics: &mut Diagnostics,
-) {
+) -> Vec<UnresolvedValue> {
     let mut groups = HashSet::new();
     placeholder::groups(root, &mut groups);
     let lookup = |name: &str| {
@@ -170,7 +172,29 @@ fn resolve(
         from_environment.or_else(random).or_else(property).or_else(group)
     };
     let literal = environment::overlay(root, env, &arguments(), places, diagnostics);
-    placeholder::resolve(root, &lookup, &literal, diagnostics);
+    let mut unresolved = Vec::new();
+    placeholder::resolve(root, &lookup, &literal, &mut unresolved, diagnostics);
+    unresolved
+}
+
+/// Reports placeholders without a value, unless their keys are unknown or without effect.
+fn report_unresolved(
+    unresolved: Vec<UnresolvedValue>,
+    (unknown, ineffective): (&[Unknown], &[(Span, String)]),
+    places: &Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let unused = unknown.iter().map(|unknown| unknown.span).chain(ineffective.iter().map(|(span, _)| *span));
+    let unused: Vec<&Place> = unused.filter_map(|span| places.get(span)).collect();
+    let is_below = |place: &Place, above: &Place| {
+        (place.file, place.document) == (above.file, above.document) && place.path.starts_with(&above.path)
+    };
+    for value in unresolved {
+        let place = places.get(value.at);
+        if !place.is_some_and(|place| unused.iter().any(|above| is_below(place, above))) {
+            value.report(diagnostics);
+        }
+    }
 }
 
 /// Returns true for the name of a filter of the gateway.
@@ -216,7 +240,8 @@ const LONG_ARGUMENTS: [&str; 19] = [
 ];
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
-const SHARED_SECTIONS: [&str; 7] = ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos"];
+const SHARED_SECTIONS: [&str; 8] =
+    ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
 
 /// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
 fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {

@@ -27,6 +27,7 @@ use crate::sections::metering::RawMetering;
 use crate::sections::redis::RawRedis;
 use crate::sections::registries::consul::RawConsul;
 use crate::sections::registries::eureka::RawEureka;
+use crate::sections::registries::kubernetes::RawKubernetes;
 use crate::sections::registries::nacos::RawNacos;
 use crate::sections::request_id::RawRequestId;
 use crate::sections::resilience::RawResilience;
@@ -91,6 +92,8 @@ pub(crate) struct RawConfig {
     pub(crate) eureka: Option<Spanned<RawEureka>>,
     /// Nacos as a registry of `lb://` names, by its HTTP API.
     pub(crate) nacos: Option<Spanned<RawNacos>>,
+    /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
+    pub(crate) kubernetes: Option<Spanned<RawKubernetes>>,
     /// DNS resolver for `upstreams.NAME.dns`.
     pub(crate) dns: RawDns,
     /// Response if no endpoint of an upstream is healthy.

@@ -10,6 +10,7 @@ use crate::*;
 mod files;
 mod imports;
 mod invalid;
+mod patterns;
 mod profiles;
 mod spring;
 mod stand_ins;

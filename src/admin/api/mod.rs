@@ -6,7 +6,7 @@ mod router;
 mod table;
 
 pub(super) use self::openapi::document;
-pub(super) use self::router::{Found, find};
+pub(super) use self::router::{Found, find, find_exposed};
 pub(super) use self::table::{ENDPOINTS, Operation};
 
 /// Endpoint: a method on a path.

@@ -19,9 +19,24 @@ pub(in crate::admin) enum Found {
 
 /// Finds the endpoint of `method path` among those that `actuator` enables.
 pub(in crate::admin) fn find(method: &Method, path: &str, actuator: &Actuator) -> Found {
+    find_among(ENDPOINTS.iter(), method, path, actuator)
+}
+
+/// Finds the endpoint of `method path` among those of Spring Boot that only read.
+pub(in crate::admin) fn find_exposed(method: &Method, path: &str, actuator: &Actuator) -> Found {
+    let is_exposed = |endpoint: &&Endpoint| endpoint.base != Base::Root && endpoint.method == Verb::Get;
+    find_among(ENDPOINTS.iter().filter(is_exposed), method, path, actuator)
+}
+
+fn find_among(
+    endpoints: impl Iterator<Item = &'static Endpoint>,
+    method: &Method,
+    path: &str,
+    actuator: &Actuator,
+) -> Found {
     let mut allowed: Vec<&'static str> = Vec::new();
     let mut is_known = false;
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints {
         let mut values = Vec::new();
         let rest = base(endpoint.base, actuator).and_then(|base| path.strip_prefix(base));
         if !rest.is_some_and(|rest| matches(endpoint.path, rest, &mut values)) || is_hidden(endpoint, actuator) {

@@ -191,7 +191,7 @@ impl HttpClient {
         Ok(Reply { status, headers, body: bytes.freeze() })
     }
 
-    fn request(&self, call: &Call<'_>) -> Result<Request<Full<Bytes>>, http::Error> {
+    pub(super) fn request(&self, call: &Call<'_>) -> Result<Request<Full<Bytes>>, http::Error> {
         let RegistryServer { scheme, host, port, path, .. } = &self.server;
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if *port == scheme.default_port() { host } else { format!("{host}:{port}") };
@@ -210,7 +210,7 @@ impl HttpClient {
         request.body(Full::new(call.body.clone()))
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+    pub(super) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         let stream = TcpStream::connect((self.server.host.as_str(), self.server.port)).await;
         let stream = stream.map_err(ClientError::Connect)?;
         let _ = stream.set_nodelay(true);

@@ -15,8 +15,11 @@ mod eureka;
 #[cfg(test)]
 mod fixtures;
 mod instance;
+mod kubernetes;
+mod lines;
 mod nacos;
 mod names;
+mod registration;
 mod registries;
 mod service;
 mod status;
@@ -28,6 +31,7 @@ use std::sync::Arc;
 
 pub use self::instance::Instance;
 pub use self::names::NamesSubscription;
+pub use self::registration::Registrations;
 pub use self::registries::Registries;
 pub use self::service::{Follower, Subscriptions};
 pub use self::status::RegistryStatus;

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::upstream::discovery::consul::ConsulRegistry;
 use crate::upstream::discovery::eureka::EurekaRegistry;
+use crate::upstream::discovery::kubernetes::KubernetesRegistry;
 use crate::upstream::discovery::nacos::NacosRegistry;
 use crate::upstream::discovery::names::{Names, NamesSink, NamesSubscription};
 use crate::upstream::discovery::service::{Service, Sink};
@@ -28,6 +29,7 @@ impl Registries {
                 tollgate_config::Registry::Consul(settings) => Rc::new(ConsulRegistry::new(settings)),
                 tollgate_config::Registry::Eureka(settings) => Rc::new(EurekaRegistry::new(settings)),
                 tollgate_config::Registry::Nacos(settings) => Rc::new(NacosRegistry::new(settings)),
+                tollgate_config::Registry::Kubernetes(settings) => Rc::new(KubernetesRegistry::new(settings)),
             }
         });
         Self { registries: registries.collect(), settings: settings.to_vec() }

@@ -2,8 +2,10 @@
 
 mod consul;
 mod eureka;
+mod kubernetes;
 mod locator;
 mod nacos;
+mod registration;
 mod second_clients;
 mod simple;
 

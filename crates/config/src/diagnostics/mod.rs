@@ -13,7 +13,7 @@ pub(crate) use collect::Diagnostics;
 pub(crate) use missing::{Missing, Section, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
-pub(crate) use suggest::{closest, suggest};
+pub(crate) use suggest::{closest, similar, suggest};
 pub(crate) use text::{DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 
 /// Returns the message of `error` and of its sources, joined on one line.

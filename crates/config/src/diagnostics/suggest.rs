@@ -14,6 +14,39 @@ pub(crate) fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c 
         .map(|(_, candidate)| candidate)
 }
 
+/// Suggestions for one name at most.
+const MAX_SIMILAR: usize = 5;
+
+/// Returns the candidates that share a word of four letters or more with `typed`, the most similar ones first.
+pub(crate) fn similar<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
+    let words: Vec<String> = words(typed);
+    let shared = |candidate: &str| {
+        let others = self::words(candidate);
+        words.iter().filter(|word| word.len() >= 4 && others.contains(word)).count()
+    };
+    let mut found: Vec<(usize, usize, &str)> = candidates
+        .into_iter()
+        .map(|candidate| (shared(candidate), strsim::damerau_levenshtein(typed, candidate), candidate))
+        .filter(|(shared, ..)| *shared > 0)
+        .collect();
+    found.sort_by_key(|(shared, distance, _)| (std::cmp::Reverse(*shared), *distance));
+    found.into_iter().take(MAX_SIMILAR).map(|(.., candidate)| candidate).collect()
+}
+
+/// Returns the words of a name in camel case, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() || words.is_empty() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words
+}
+
 /// Returns ``did you mean `x`?`` for a similar or abbreviated name, or the list of all candidates.
 pub(crate) fn suggest(typed: &str, candidates: &[&str]) -> String {
     if let Some(spaced) = with_space(typed, candidates) {

@@ -83,11 +83,6 @@ impl From<SourceFile> for SourceText {
 }
 
 impl SourceText {
-    /// Returns the line of a file, by its 1-based number.
-    pub(crate) fn line(&self, file: usize, line: usize) -> Option<&str> {
-        self.files.get(file)?.text.lines().nth(line.checked_sub(1)?)
-    }
-
     /// Returns the name of a file; an empty one if there is no such file.
     pub(crate) fn name(&self, file: usize) -> &str {
         self.files.get(file).map_or("", |file| &file.name)

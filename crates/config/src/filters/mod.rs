@@ -26,13 +26,13 @@ mod targets;
 
 pub(crate) use self::circuit_breaker::configure_breaker;
 pub use self::entry::{ArgumentSchema, Arguments, Entry};
-use crate::diagnostics::{Diagnostics, Missing, Section, closest};
+use crate::diagnostics::{Diagnostics, Missing, Section, closest, similar};
 use crate::filters::context::FilterContext;
 use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
-use crate::spring::names::refusal;
+use crate::spring::names::{HYSTRIX, refusal};
 use crate::spring::offers::{self, Offer};
 
 /// All filters.
@@ -69,7 +69,13 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// The filter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
+    let name = if spec.name == HYSTRIX { "CircuitBreaker" } else { spec.name.as_str() };
+    if spec.name == HYSTRIX {
+        diagnostics
+            .note(spec.span, "`Hystrix` runs as `CircuitBreaker`")
+            .help("timeouts and thresholds below `hystrix.command` are read as those of `resilience4j`");
+    }
+    let Some(entry) = filters().find(|entry| entry.name == name) else {
         report_unknown(spec, diagnostics);
         return None;
     };
@@ -91,6 +97,7 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
             .help(refusal.instead);
         return;
     }
+    let is_spring = diagnostics.is_spring;
     let near = closest(name, names());
     let Offer { value, comment } = offers::filter(name);
     let comment =
@@ -98,8 +105,19 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };
     diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).help(match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("filters: {}", names().join(", ")),
+        None => suggestions(name, is_spring),
     })
+}
+
+/// Returns similar names, and in a Spring file the case of a filter in Java.
+fn suggestions(name: &str, is_spring: bool) -> String {
+    let similar = similar(name, names());
+    let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));
+    let java = format!(
+        "a Java class of the application, such as `{name}GatewayFilterFactory`, does not run here: remove it, or do its work in the upstream"
+    );
+    let list = "docs/reference/filters lists all filters".to_owned();
+    [similar, Some(if is_spring { java } else { list })].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

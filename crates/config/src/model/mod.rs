@@ -19,7 +19,7 @@ pub use crate::sections::http_client::tls::{Identity, Tls, TlsVersion, Trust};
 pub use crate::sections::http_client::{Http2, HttpClient};
 pub use crate::sections::log::{LogFormat, Logging};
 pub use crate::sections::management::key_hashing::KeyHashing;
-pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
+pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::OtlpExport;
@@ -29,7 +29,9 @@ pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::Registry;
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
+pub use crate::sections::registries::kubernetes::{Kubernetes, KubernetesToken};
 pub use crate::sections::registries::nacos::Nacos;
+pub use crate::sections::registries::registration::{RegisteredInstance, Registration};
 pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::request_id::RequestId;
 pub use crate::sections::server::Server;
@@ -74,6 +76,8 @@ pub struct Config {
     pub dns: Dns,
     /// Registries of services, in the order in which a name is looked up.
     pub registries: Vec<Registry>,
+    /// Registrations of the gateway itself.
+    pub registrations: Vec<Registration>,
     /// Routes of the services that the registries know; `None` if they get none.
     pub locator: Option<crate::locator::Locator>,
     /// Upstreams of `lb://` targets.

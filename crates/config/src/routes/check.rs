@@ -42,9 +42,13 @@ pub(crate) fn check(
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);
     if sections.routes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
-        diagnostics
-            .warn(Span::ROOT, "no routes: every request gets 404")
-            .help("the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
+        let help = if diagnostics.is_spring {
+            "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
+             `spring.config.import`), or in Java (a `RouteLocator`): bring them into this file"
+        } else {
+            "the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`"
+        };
+        diagnostics.warn(Span::ROOT, "no routes: every request gets 404").help(help);
     }
     routes.sort_by_key(|route| route.order);
     routes

@@ -31,10 +31,11 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
                     let span = places.again(value.span);
                     value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
                 }
-                if is_taken(&result, &first, &value) {
+                if is_taken(&result, &first, &value, diagnostics.is_spring) {
                     diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                 }
-                merge(&mut result, Node { span, kind: NodeKind::Map(vec![(first, value)]) });
+                let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
+                if diagnostics.is_spring { merge_properties(&mut result, one) } else { merge(&mut result, one) }
             }
             result.kind
         }
@@ -46,13 +47,16 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
     Node { span, kind }
 }
 
-/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged.
-fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
+/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. Among Spring's properties,
+/// `a` and `a.b` stand side by side.
+fn is_taken(map: &Node, key: &str, value: &Node, is_spring: bool) -> bool {
     let NodeKind::Map(entries) = &map.kind else { return false };
-    entries
-        .iter()
-        .filter(|(name, _)| same_name(name, key))
-        .any(|(_, old)| !(matches!(old.kind, NodeKind::Map(_)) && matches!(value.kind, NodeKind::Map(_))))
+    entries.iter().filter(|(name, _)| same_name(name, key)).any(|(_, old)| {
+        let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
+        let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
+        let are_apart = is_spring && maps[0] != maps[1] && lists == [false, false];
+        maps != [true, true] && !are_apart
+    })
 }
 
 /// Turns every map of indices below `node` into a list.
@@ -118,6 +122,26 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
                 }
             }
         }
+        (_, kind) => {
+            under.kind = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+/// Merges as [`merge`] does, but a plain value beside keys below it changes nothing: in Spring both exist, and settings with
+/// parts are read from the parts.
+fn merge_properties(under: &mut Node, over: Node) {
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            for (key, value) in more {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
+                    Some((_, old)) => merge_properties(old, value),
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (NodeKind::Map(entries), NodeKind::Scalar(_) | NodeKind::Null) if !entries.is_empty() => {}
         (_, kind) => {
             under.kind = kind;
             under.span = over.span;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
 use crate::source::environment::Literal;
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Nesting of placeholders at most: a bound for defaults that refer to themselves.
 const MAX_DEPTH: usize = 16;
@@ -21,34 +21,94 @@ pub(crate) enum Value {
     Text(String),
 }
 
-/// Resolves every placeholder below `node`, except in `literal` places. Reports a name without value and default.
+/// Value with a placeholder that has no value. It stays as it is.
+#[derive(Debug)]
+pub(crate) struct Unresolved {
+    pub(crate) at: Span,
+    message: String,
+    help: &'static str,
+}
+
+impl Unresolved {
+    /// Reports it as an error.
+    pub(crate) fn report(self, diagnostics: &mut Diagnostics) {
+        diagnostics.unmute(self.at);
+        diagnostics.error(self.at, self.message).help(self.help);
+    }
+}
+
+/// Resolves every placeholder below `node`, except in `literal` places. Names without value and default are added to
+/// `unresolved`: they are errors only where the value has an effect. Later diagnostics about such values are dropped.
 pub(crate) fn resolve(
     node: &mut Node,
     lookup: &dyn Fn(&str) -> Option<Value>,
     literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
     diagnostics: &mut Diagnostics,
 ) {
     match &mut node.kind {
         NodeKind::Scalar(_) if literal.contains(&node.span.place) => {}
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
-            if text.contains("${") {
+            let problem = if text.contains("${") {
+                let help = "set it in the environment, or write a default: `${NAME:default}`";
                 match expand(text, lookup, 0) {
-                    Ok(resolved) => *text = resolved,
-                    Err(message) => {
-                        diagnostics
-                            .error(node.span, message)
-                            .help("set it in the environment, or write a default: `${NAME:default}`");
-                        diagnostics.mute(node.span);
+                    Ok(resolved) => {
+                        *text = resolved;
+                        None
                     }
+                    Err(message) => Some((message, help)),
+                }
+            } else {
+                maven_name(text).filter(|_| diagnostics.is_spring).map(|name| {
+                    let message = format!("`@{name}@` is a placeholder of the application's build");
+                    (message, "take the file that the build has written, `target/classes/application.yml`, or write the value")
+                })
+            };
+            if let Some((message, help)) = problem {
+                unresolved.push(Unresolved { at: node.span, message, help });
+                diagnostics.mute(node.span);
+            }
+        }
+        NodeKind::Seq(items) => {
+            items.iter_mut().for_each(|item| resolve(item, lookup, literal, unresolved, diagnostics))
+        }
+        NodeKind::Map(entries) => {
+            for (name, value) in entries {
+                if name == "metadata" {
+                    resolve_metadata(value, lookup, literal, unresolved, diagnostics);
+                } else {
+                    resolve(value, lookup, literal, unresolved, diagnostics);
                 }
             }
         }
-        NodeKind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, diagnostics)),
-        NodeKind::Map(entries) => {
-            entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, diagnostics))
-        }
     }
+}
+
+/// Resolves the metadata of a route. Only a few of them have a meaning here.
+fn resolve_metadata(
+    node: &mut Node,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
+    diagnostics: &mut Diagnostics,
+) {
+    let NodeKind::Map(entries) = &mut node.kind else {
+        return resolve(node, lookup, literal, unresolved, diagnostics);
+    };
+    let has_meaning = |name: &str| ["connect-timeout", "response-timeout", "http2", "cors"].contains(&name);
+    for (name, value) in entries {
+        let mut ignored = Vec::new();
+        let into = if has_meaning(name) { &mut *unresolved } else { &mut ignored };
+        resolve(value, lookup, literal, into, diagnostics);
+    }
+}
+
+/// Returns the name of a placeholder of Maven, `@name@`, with which `text` begins.
+pub(crate) fn maven_name(text: &str) -> Option<&str> {
+    let (name, _) = text.strip_prefix('@')?.split_once('@')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
 /// Collects the group names `(?<name>…)` in all texts below `node`. In a replacement, `${name}` refers to a group if

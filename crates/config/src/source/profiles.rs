@@ -27,7 +27,11 @@ impl Profiles {
         // The last document wins.
         let said = |key: &str| {
             let last = plain().filter_map(|document| setting(document, &[key])).next_back();
-            last.map(|node| names(&with_environment(node, env)))
+            let names = last.map(|node| names(&with_environment(node, env)));
+            // A build would have replaced `@profile@`.
+            names.map(|names| {
+                names.into_iter().filter(|name| placeholder::maven_name(name).is_none()).collect::<Vec<_>>()
+            })
         };
         let given = |variable: &str| {
             let listed: Vec<String> = env(variable)?.split(',').map(|name| name.trim().to_owned()).collect();
@@ -131,7 +135,7 @@ fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
     let mut node = node.clone();
     let lookup = |name: &str| placeholder::in_environment(name, env).map(placeholder::Value::Literal);
     // An unresolved placeholder stays among the active profiles and matches none.
-    placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Diagnostics::default());
+    placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Vec::new(), &mut Diagnostics::default());
     node
 }
 

@@ -2,10 +2,12 @@
 //! properties that are known but not used.
 
 pub(crate) mod comma_lists;
+mod hystrix;
 pub(crate) mod names;
 pub(crate) mod normalize;
 pub(crate) mod offers;
 pub(crate) mod properties;
+mod protection;
 mod service_discovery;
 pub(crate) mod stand_ins;
 pub(crate) mod switches;

@@ -1,17 +1,19 @@
 //! Names of predicates and filters: those that exist here, and those of Spring Cloud Gateway that are refused.
 
 /// Names that are refused because they need Java or another system: the name, the reason and the replacement.
-const REFUSED: [(&str, &str, &str); 9] = [
+const REFUSED: [(&str, &str, &str); 8] = [
     ("ReadBody", "it needs a Java predicate", "match on a header, the query or the path instead"),
     ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
     ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
-    ("Hystrix", "Spring Cloud Gateway 3 has removed it", "write `CircuitBreaker`, with the same arguments"),
     ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
     ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
+
+/// Name of `CircuitBreaker` in Spring Cloud Gateway 2.
+pub(crate) const HYSTRIX: &str = "Hystrix";
 
 /// The refused name that is a predicate; all others are filters.
 const REFUSED_PREDICATE: &str = "ReadBody";
@@ -48,6 +50,6 @@ impl KnownNames {
 
     /// Returns the names of all filters, here or in Spring.
     pub(super) fn all_filters(&self) -> impl Iterator<Item = &'static str> {
-        self.filters.iter().copied().chain(REFUSED.map(|(name, ..)| name))
+        self.filters.iter().copied().chain(REFUSED.map(|(name, ..)| name)).chain([HYSTRIX])
     }
 }

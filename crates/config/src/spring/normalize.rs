@@ -4,8 +4,8 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
-use crate::spring::service_discovery;
 use crate::spring::tree::{find, is_empty, section, take};
+use crate::spring::{hystrix, protection, service_discovery};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -80,6 +80,7 @@ pub(crate) fn normalize(
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
+    hystrix::move_to_resilience4j(&mut whole, &mut result, places);
     let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
     let has_own_routes = own.as_ref().is_some_and(|own| own.get("routes").is_some());
     for (path, name) in MOVED {
@@ -103,7 +104,9 @@ pub(crate) fn normalize(
     }
     lend_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
-    drop_security(&mut whole, diagnostics);
+    service_discovery::name_registrations(&mut whole, &mut result, places);
+    protection::drop_security(&mut whole, diagnostics);
+    protection::drop_sentinel(&mut whole, diagnostics);
     report_applications_own(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
@@ -187,13 +190,6 @@ fn take_redis(whole: &mut Node, is_off: bool, diagnostics: &mut Diagnostics) -> 
             .help("move it to `spring.data.redis`");
     }
     [old, new]
-}
-
-fn drop_security(whole: &mut Node, diagnostics: &mut Diagnostics) {
-    if let Some(security) = take(whole, &["spring", "security"]) {
-        diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
-            .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
-    }
 }
 
 /// Reports the sections that nothing has taken.

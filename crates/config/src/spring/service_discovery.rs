@@ -5,10 +5,14 @@ use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::{Node, NodeKind, Places};
 
 /// Sections of registries under `spring.cloud`, and their parts that concern no services.
-const REGISTRIES: [(&str, &[&str]); 2] = [("consul", &["config", "ribbon", "retry"]), ("nacos", &["config"])];
+const REGISTRIES: [(&str, &[&str]); 3] = [
+    ("consul", &["config", "ribbon", "retry"]),
+    ("nacos", &["config"]),
+    ("kubernetes", &["config", "secrets", "reload", "leader", "ribbon", "loadbalancer", "discovery-server-url"]),
+];
 
 /// Moves `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the registries to the top level. Reports registries
 /// that are not supported.
@@ -43,13 +47,78 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
     }
 }
 
+/// Registration in a registry.
+struct Switch {
+    /// Key that asks for it.
+    path: &'static [&'static str],
+    /// Section of the instance.
+    instance: &'static [&'static str],
+    /// Keys of that section that only describe the instance, that of its name first.
+    keys: &'static [&'static str],
+}
+
+const REGISTRATIONS: [Switch; 3] = [
+    Switch {
+        path: &["consul", "discovery", "register"],
+        instance: &["consul", "discovery"],
+        keys: &["service-name", "instance-id", "hostname", "ip-address", "port", "metadata", "heartbeat"],
+    },
+    Switch {
+        path: &["eureka", "client", "register-with-eureka"],
+        instance: &["eureka", "instance"],
+        keys: &[
+            "appname",
+            "instance-id",
+            "hostname",
+            "ip-address",
+            "prefer-ip-address",
+            "non-secure-port",
+            "lease-renewal-interval-in-seconds",
+            "lease-expiration-duration-in-seconds",
+        ],
+    },
+    Switch {
+        path: &["nacos", "discovery", "register-enabled"],
+        instance: &["nacos", "discovery"],
+        keys: &["service", "ip", "port", "metadata", "heart-beat-interval", "heart-beat-timeout"],
+    },
+];
+
+/// Names the service as which the gateway registers, where the file asks for it: `spring.application.name`. Elsewhere the keys
+/// of the instance have no effect and are removed, and so are all of them if
+/// `spring.cloud.service-registry.auto-registration.enabled` is false.
+pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &mut Places) {
+    let auto = ["spring", "cloud", "service-registry", "auto-registration"];
+    let is_auto = find(whole, &auto).is_none_or(|node| !is_off(node));
+    let name = find(whole, &["spring", "application", "name"]).map(|node| node.clone());
+    for Switch { path, instance, keys } in REGISTRATIONS {
+        let is_on = |node: &mut Node| node.scalar().is_some_and(|text| !text.trim().eq_ignore_ascii_case("false"));
+        if !is_auto || !find(result, path).is_some_and(is_on) {
+            take(result, path);
+            if let Some(section) = find(result, instance) {
+                keys.iter().for_each(|key| drop(take(section, &[key])));
+            }
+            continue;
+        }
+        let key = [instance, &keys[..1]].concat();
+        if let Some(name) = name.as_ref().filter(|_| find(result, &key).is_none()) {
+            let mut node = name.clone();
+            for step in key.iter().rev() {
+                let span = places.again(name.span);
+                node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
+            }
+            dotted::merge(result, node);
+        }
+    }
+}
+
 /// Merges `node` into `result` as its section `name`.
 fn add(result: &mut Node, name: &str, node: Node) {
     dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
 }
 
 /// Sections of registries that are not supported.
-const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "kubernetes"], &["spring", "cloud", "zookeeper"]];
+const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "zookeeper"]];
 
 /// Returns true if a section disables itself.
 pub(super) fn is_off(node: &Node) -> bool {

@@ -7,6 +7,7 @@
 mod advice;
 pub(crate) mod key;
 pub(crate) mod locate;
+mod maven;
 mod node;
 mod parse;
 mod span;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::yaml::advice::advice;
+use crate::yaml::maven::{marked, unmarked};
 use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::span::{Place, Places, Span};
 
@@ -39,8 +40,10 @@ pub(crate) enum ProblemAt {
 /// Reads every document of `text`, the content of the file with the index `file`. Adds their nodes to `places`.
 pub(crate) fn parse(text: &str, file: usize, places: &mut Places) -> Parsed {
     let mut parsed = Parsed::default();
-    for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
-        let mut build = Build { places, problems: &mut parsed.problems, file, document: number, path: Vec::new() };
+    let (text, is_marked) = marked(text);
+    for (number, document) in serde_yaml::Deserializer::from_str(&text).enumerate() {
+        let problems = &mut parsed.problems;
+        let mut build = Build { places, problems, file, document: number, path: Vec::new(), is_marked };
         match build.deserialize(document) {
             Ok(node) => parsed.documents.push(node),
             Err(error) => {
@@ -55,7 +58,8 @@ pub(crate) fn parse(text: &str, file: usize, places: &mut Places) -> Parsed {
 /// Reads `text` as JSON, in the same way.
 pub(crate) fn parse_json(text: &str, file: usize, places: &mut Places) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut build = Build { places, problems: &mut parsed.problems, file, document: 0, path: Vec::new() };
+    let problems = &mut parsed.problems;
+    let mut build = Build { places, problems, file, document: 0, path: Vec::new(), is_marked: false };
     match build.deserialize(&mut serde_json::Deserializer::from_str(text)) {
         Ok(node) => parsed.documents.push(node),
         Err(error) => parsed.problems.push(Problem {
@@ -86,9 +90,15 @@ struct Build<'b> {
     file: usize,
     document: usize,
     path: Vec<u32>,
+    /// True if placeholders of Maven are marked in the text.
+    is_marked: bool,
 }
 
 impl Build<'_> {
+    fn text(&self, v: &str) -> String {
+        if self.is_marked { unmarked(v) } else { v.to_owned() }
+    }
+
     fn span(&mut self) -> Span {
         self.places.push(Place { file: self.file, document: self.document, path: self.path.clone() })
     }
@@ -146,7 +156,8 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
     }
 
     fn visit_str<E>(self, v: &str) -> Result<Node, E> {
-        self.node(NodeKind::Scalar(v.to_owned()))
+        let text = self.text(v);
+        self.node(NodeKind::Scalar(text))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
@@ -184,6 +195,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
         let mut merged = Vec::new();
         self.path.push(0);
         while let Some(key) = map.next_key_seed(Key)? {
+            let key = if self.is_marked { unmarked(&key) } else { key };
             let value = map.next_value_seed(&mut *self)?;
             if key == "<<" {
                 merged.push(value);

@@ -4,6 +4,7 @@
 //! has too.
 
 mod read;
+mod register;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -42,7 +43,7 @@ const MAX_REQUESTS: usize = 16;
 pub(super) struct NacosRegistry(Rc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
+pub(in crate::upstream::discovery) struct Shared {
     settings: Nacos,
     clients: Vec<HttpClient>,
     /// Server that answered last.
@@ -75,7 +76,7 @@ struct Token {
 
 /// Error of a lookup.
 #[derive(Debug, Error)]
-enum LookupError {
+pub(in crate::upstream::discovery) enum LookupError {
     #[error("no usable response")]
     Client(#[from] ClientError),
     #[error("the response cannot be read")]

@@ -10,7 +10,7 @@ use crate::upstream::discovery::instance::{Instance, Unusable};
 
 /// Error of a response.
 #[derive(Debug, Error)]
-pub(super) enum ReadError {
+pub(in crate::upstream::discovery) enum ReadError {
     #[error("it is not JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no list of instances")]

@@ -1,5 +1,6 @@
 //! HTTP/1.1 server of a stand-in: a thread for each connection, with outages and faulty responses.
 
+use std::any::Any;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -40,7 +41,12 @@ pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<u8>,
+    /// Further parts of the body, as they come; `None` ends it.
+    pub(super) parts: Option<Parts>,
 }
+
+/// Source of the parts of a body, from the state of the stand-in. It waits until there is one.
+pub(super) type Parts = Box<dyn FnMut(&dyn Any) -> Option<Vec<u8>> + Send>;
 
 /// State of a stand-in, and the requests that it has received.
 pub(super) struct Shared<S> {
@@ -75,7 +81,7 @@ impl Request {
 
 impl Response {
     pub(super) fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), body: Vec::new(), parts: None }
     }
 
     pub(super) fn json(value: &Value) -> Self {
@@ -146,6 +152,20 @@ impl<S: Send + 'static> Shared<S> {
         }
     }
 
+    /// Sends a body part by part, until it ends or a fault cuts it.
+    fn stream(&self, writer: &mut TcpStream, mut parts: Parts, epoch: u64) -> std::io::Result<()> {
+        writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+        while let Some(part) = parts(self) {
+            if self.lock().epoch != epoch {
+                return Ok(());
+            }
+            writer.write_all(format!("{:x}\r\n", part.len()).as_bytes())?;
+            writer.write_all(&part)?;
+            writer.write_all(b"\r\n")?;
+        }
+        if self.lock().epoch == epoch { writer.write_all(b"0\r\n\r\n") } else { Ok(()) }
+    }
+
     fn serve(&self, stream: TcpStream, answer: &(impl Fn(&Self, &Request) -> Response + ?Sized)) {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -163,6 +183,10 @@ impl<S: Send + 'static> Shared<S> {
                     let response = answer(self, &request);
                     // A request that waited when a fault began is cut.
                     if self.lock().epoch != epoch {
+                        return;
+                    }
+                    if let Some(parts) = response.parts {
+                        let _ = self.stream(&mut writer, parts, epoch);
                         return;
                     }
                     response.bytes()

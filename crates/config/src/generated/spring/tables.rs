@@ -182,9 +182,17 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry("spring.webflux.base-path", "spring.webflux.base-path: /gateway", ""),
     entry("spring.webflux.apiversion", "spring.webflux.apiversion.use.header: X-Version", ""),
     entry("spring.lifecycle.timeout-per-shutdown-phase", "spring.lifecycle.timeout-per-shutdown-phase: 20s", ""),
-    entry("management.server.port", "management.server.port: 9091", "default 9090, on 127.0.0.1"),
+    entry(
+        "management.server.port",
+        "management.server.port: 9091",
+        "absent, or equal to `server.port`: endpoints are served on the port for traffic; the admin port is then 9090 on 127.0.0.1",
+    ),
     entry("management.server.ssl", "", "PEM files and PEM bundles; Java key stores are refused"),
-    entry("management.endpoints.web.exposure.include", "management.endpoints.web.exposure.include: '*'", ""),
+    entry(
+        "management.endpoints.web.exposure.include",
+        "management.endpoints.web.exposure.include: 'health,prometheus'",
+        "on the port for traffic, if management has no port of its own; reads only",
+    ),
     entry("management.endpoint.gateway.access", "management.endpoint.gateway.access: read-only", ""),
     entry("management.tracing.enabled", "management.tracing.enabled: true", "traces need the endpoint of a collector"),
     entry(
@@ -240,6 +248,27 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("spring.cloud.nacos.discovery.server-addr", "spring.cloud.nacos.discovery.server-addr: nacos:8848", ""),
     entry("spring.cloud.nacos.discovery.namespace", "spring.cloud.nacos.discovery: {namespace: dev, group: SHOP}", ""),
+    entry(
+        "spring.cloud.kubernetes.discovery.namespaces",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.namespaces: [shop]}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.all-namespaces",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.all-namespaces: true}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.service-labels",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.service-labels.tier: api}",
+        "",
+    ),
+    entry(
+        "spring.cloud.kubernetes.discovery.primary-port-name",
+        "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.primary-port-name: web}",
+        "",
+    ),
+    entry("spring.cloud.kubernetes.config", "spring.cloud.kubernetes.config.enabled: true", ""),
     entry("spring.cloud.nacos.discovery.username", "spring.cloud.nacos.discovery: {username: a, password: b}", ""),
     entry("spring.cloud.zookeeper", "spring.cloud.zookeeper.connect-string: zk:2181", ""),
 ];

@@ -6,7 +6,7 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::metrics::RawRequestSeries;
-use crate::sections::management::model::{Management, RequestSeries};
+use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
 use crate::sections::management::raw::RawManagement;
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::{endpoints, key_hashing, socket, tokens, tracing};
@@ -17,30 +17,49 @@ use crate::spec::definition::flatten;
 /// Port without `management.server.port`.
 const DEFAULT_PORT: u16 = 9090;
 
-/// Checks the management listener; `traffic` is the port of the other one.
+/// Listener for traffic, as far as management depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrafficListener<'t> {
+    /// Its port.
+    pub(crate) port: u16,
+    /// Prefix of every path, such as `/api`.
+    pub(crate) base_path: &'t str,
+    /// True if the file has a section `management`, so that the application has Spring Boot's endpoints.
+    pub(crate) has_management: bool,
+}
+
+/// Checks the management listener.
 pub(crate) fn management(
     raw: &RawManagement,
     nodes: &Nodes<'_>,
-    traffic: u16,
+    traffic: TrafficListener<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Management {
     let overridden = port_from("MANAGEMENT_SERVER_PORT", env, diagnostics);
-    let given = raw.server.port;
+    let named = overridden.map(i32::from).or(raw.server.port.map(|port| port.value));
+    let is_shared = diagnostics.is_spring
+        && traffic.has_management
+        && named.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
+    // Spring's shared port is no port of its own: the admin port stays at its default.
+    let own = |port: &i32| !(is_shared && *port == i32::from(traffic.port));
+    let overridden = overridden.filter(|port| own(&i32::from(*port)));
+    let given = raw.server.port.filter(|port| own(&port.value));
     let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
     let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
+    let on_traffic = if enabled { endpoints::on_traffic(raw, is_shared, traffic.base_path) } else { None };
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.unwrap_or(true));
     let tls = tls::check(raw.server.ssl, false, nodes, diagnostics);
     if enabled {
-        report_port(raw, port, traffic, diagnostics);
+        report_port(given, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {
             report_exposure(raw, &tokens, tls.as_ref(), diagnostics);
         }
         if diagnostics.is_spring {
-            note_spring_defaults(raw, port, diagnostics);
+            note_spring_defaults(raw, port, (is_shared, on_traffic.as_ref()), diagnostics);
         }
     }
     Management {
@@ -52,6 +71,7 @@ pub(crate) fn management(
         port,
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
+        on_traffic,
         tags: labels(raw.metrics.tags, nodes, diagnostics),
         metrics_are_open: raw.metrics.open.is_some_and(|open| open.value),
         tokens,
@@ -102,8 +122,8 @@ fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics
 }
 
 /// Reports a listener on the port of the other one.
-fn report_port(raw: &RawManagement, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
-    if let Some(given) = raw.server.port.filter(|given| port == traffic && i32::from(port) == given.value)
+fn report_port(given: Option<Spanned<i32>>, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
+    if let Some(given) = given.filter(|given| port == traffic && i32::from(port) == given.value)
         && port != 0
     {
         diagnostics
@@ -112,19 +132,24 @@ fn report_port(raw: &RawManagement, port: u16, traffic: u16, diagnostics: &mut D
     }
 }
 
-/// Notes defaults that differ from Spring Boot's.
-fn note_spring_defaults(raw: &RawManagement, port: u16, diagnostics: &mut Diagnostics) {
-    match (raw.server.port, &raw.endpoints.web.exposure.include) {
-        (None, Some(exposed)) => diagnostics
-            .note(
-                exposed.span,
-                format!("endpoints are served on the management port {port}, not on the port for traffic"),
-            )
-            .help("point probes and Prometheus at `management.server.port` and `management.server.address`"),
-        (Some(given), _) if raw.server.address.is_none() => diagnostics
+/// Notes defaults that differ from Spring Boot's, and what clients of the port for traffic can read.
+fn note_spring_defaults(
+    raw: &RawManagement,
+    port: u16,
+    (is_shared, on_traffic): (bool, Option<&TrafficEndpoints>),
+    diagnostics: &mut Diagnostics,
+) {
+    let actuator = on_traffic.map(|endpoints| &endpoints.actuator);
+    let open = actuator.and_then(|actuator| actuator.gateway.as_ref().or(actuator.prometheus.as_ref()));
+    if let (Some(exposed), Some(path)) = (&raw.endpoints.web.exposure.include, open) {
+        diagnostics
+            .note(exposed.span, format!("every client of the port for traffic can read `{path}`, as in Spring Boot"))
+            .help(format!("`health` alone suffices for probes; the management port {port} on 127.0.0.1 serves all"));
+    }
+    if let Some(given) = raw.server.port.filter(|_| raw.server.address.is_none() && !is_shared) {
+        diagnostics
             .note(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
-            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines"),
-        _ => {}
+            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines");
     }
 }
 

@@ -2,8 +2,46 @@
 
 use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::model::Actuator;
+use crate::sections::management::model::{Actuator, TrafficEndpoints};
 use crate::sections::management::raw::{RawAccess, RawEndpoint, RawManagement};
+
+/// Spring Boot's and Spring Cloud's endpoints, which `include: "*"` exposes.
+const KNOWN_ENDPOINTS: [&str; 34] = [
+    "auditevents",
+    "beans",
+    "busenv",
+    "busrefresh",
+    "caches",
+    "circuitbreakers",
+    "conditions",
+    "configprops",
+    "env",
+    "features",
+    "flyway",
+    "gateway",
+    "health",
+    "heapdump",
+    "httpexchanges",
+    "httptrace",
+    "info",
+    "integrationgraph",
+    "liquibase",
+    "logfile",
+    "loggers",
+    "mappings",
+    "metrics",
+    "nacosdiscovery",
+    "prometheus",
+    "quartz",
+    "refresh",
+    "sbom",
+    "scheduledtasks",
+    "serviceregistry",
+    "sessions",
+    "shutdown",
+    "startup",
+    "threaddump",
+];
 
 /// The endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
 pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
@@ -19,7 +57,6 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
     let listed = |names: &[String], id: &str| names.iter().any(|name| name.trim() == "*" || canonical(name) == id);
     let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
     let access = |id: &str, settings: &RawEndpoint| {
-        let of_switch = |on: bool| if on { RawAccess::Unrestricted } else { RawAccess::None };
         let default = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
         let own = settings.access.or(settings.enabled.map(of_switch));
         let is_exposed = web.exposure.include.as_ref().is_none_or(|names| listed(&names.value, id))
@@ -32,11 +69,6 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
         (access > RawAccess::None).then(|| join(&base, mapped.unwrap_or(id)))
     };
     let health = &raw.endpoint.health;
-    if let Some(asked) = health.probes.add_additional_paths.filter(|asked| asked.value) {
-        diagnostics
-            .note(asked.span.key(), "`/livez` and `/readyz` do not exist on the port for traffic")
-            .help("use `/health/live` and `/health/ready` on the management port");
-    }
     let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) != "always");
     let gateway = access("gateway", &raw.endpoint.gateway);
     Actuator {
@@ -48,6 +80,64 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
         has_probes: health.probes.enabled.unwrap_or(true),
         base,
     }
+}
+
+/// Endpoints that the port for traffic serves, below `base_path`: as Spring Boot exposes them, and only for reads.
+///
+/// `shares_port` is true if the management port is the one for traffic.
+pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str) -> Option<TrafficEndpoints> {
+    let health = &raw.endpoint.health;
+    let has_probe_paths = health.probes.add_additional_paths.is_some_and(|asked| asked.value);
+    if !shares_port {
+        let endpoints = TrafficEndpoints { has_probe_paths, ..TrafficEndpoints::default() };
+        return has_probe_paths.then_some(endpoints);
+    }
+    let web = &raw.endpoints.web;
+    let base = join(base_path, web.base_path.as_deref().unwrap_or("/actuator"));
+    let default = [String::from("health")];
+    let included = web.exposure.include.as_ref().map_or(&default[..], |names| &names.value);
+    let is_named = |names: &[String], id: &str| names.iter().any(|name| canonical(name.trim()) == id);
+    let has_all = |names: &[String]| names.iter().any(|name| name.trim() == "*");
+    let is_exposed = |id: &str| {
+        (is_named(included, id) || has_all(included))
+            && !(is_named(&web.exposure.exclude, id) || has_all(&web.exposure.exclude))
+    };
+    let all = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
+    let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
+    let is_readable = |settings: &RawEndpoint, default: RawAccess| {
+        let own = settings.access.or(settings.enabled.map(of_switch));
+        own.or(all).unwrap_or(default).min(most) > RawAccess::None
+    };
+    let path = |id: &str| {
+        let mapped = web.path_mapping.iter().find(|(name, _)| canonical(name) == id);
+        join(&base, mapped.map_or(id, |(_, path)| path.value.as_str()))
+    };
+    let served = |id: &str, settings: &RawEndpoint, default: RawAccess| {
+        (is_exposed(id) && is_readable(settings, default)).then(|| path(id))
+    };
+    // Spring Cloud Gateway 4.1 and later show routes only if they are asked for; `*` does not name them.
+    let routes = if is_named(included, "gateway") { RawAccess::ReadOnly } else { RawAccess::None };
+    let shows = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "always");
+    let actuator = Actuator {
+        health: served("health", health, RawAccess::ReadOnly),
+        prometheus: served("prometheus", &raw.endpoint.prometheus, RawAccess::ReadOnly),
+        gateway: served("gateway", &raw.endpoint.gateway, routes),
+        may_refresh: false,
+        shows_components: shows(&health.show_components)
+            || (health.show_components.is_none() && shows(&health.show_details)),
+        has_probes: health.probes.enabled.unwrap_or(true),
+        base: base.clone(),
+    };
+    let named = included.iter().map(|name| canonical(name.trim())).filter(|name| name != "*");
+    let known = KNOWN_ENDPOINTS.iter().map(|&name| name.to_owned()).filter(|_| has_all(included));
+    let mut owned: Vec<String> = named.chain(known).filter(|id| is_exposed(id)).map(|id| path(&id)).collect();
+    owned.sort_unstable();
+    owned.dedup();
+    Some(TrafficEndpoints { actuator, owned, has_probe_paths })
+}
+
+fn of_switch(on: bool) -> RawAccess {
+    if on { RawAccess::Unrestricted } else { RawAccess::None }
 }
 
 /// Joins two paths without a slash at the end.

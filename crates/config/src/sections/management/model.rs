@@ -27,6 +27,8 @@ pub struct Management {
     pub readiness_needs_redis: bool,
     /// Spring Boot's endpoints.
     pub actuator: Actuator,
+    /// Endpoints on the port for traffic; `None` without any.
+    pub on_traffic: Option<TrafficEndpoints>,
     /// Labels of all metrics.
     pub tags: Vec<(String, String)>,
     /// Serves the metrics without a token on every address.
@@ -69,4 +71,29 @@ pub struct Actuator {
     pub shows_components: bool,
     /// Enables `liveness` and `readiness`.
     pub has_probes: bool,
+}
+
+/// Spring Boot's endpoints on the port for traffic, for reads only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrafficEndpoints {
+    /// Served endpoints.
+    pub actuator: Actuator,
+    /// Paths of exposed endpoints, served ones or not. No request below them reaches a route, as in Spring.
+    pub owned: Vec<String>,
+    /// Serves `/livez` and `/readyz`.
+    pub has_probe_paths: bool,
+}
+
+impl TrafficEndpoints {
+    /// True if requests for `path` are answered here rather than by a route.
+    #[must_use]
+    pub fn owns(&self, path: &str) -> bool {
+        let base = self.actuator.base.as_str();
+        let is_index = |path: &str| !base.is_empty() && (path == base || path.strip_suffix('/') == Some(base));
+        let is_below =
+            |owned: &str| path.strip_prefix(owned).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        is_index(path)
+            || self.owned.iter().any(|owned| is_below(owned))
+            || (self.has_probe_paths && ["/livez", "/readyz"].contains(&path))
+    }
 }

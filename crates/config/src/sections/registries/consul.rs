@@ -12,6 +12,8 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::Registry;
+use crate::sections::registries::registration::{self, InstanceKeys, Registration};
 use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
 
 /// Consul as a registry of `lb://` names.
@@ -65,6 +67,32 @@ pub(crate) struct RawConsulDiscovery {
     wait: Option<Spanned<Time>>,
     /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
+    /// Registers the gateway itself, with a check by TTL. Default false.
+    register: Option<Spanned<bool>>,
+    /// Service as which the gateway registers. Default: `spring.application.name`, in a Spring file.
+    service_name: Option<Spanned<String>>,
+    /// Id of the gateway's instance. Default: its address, service and port.
+    instance_id: Option<Spanned<String>>,
+    /// Host of the gateway. Default: the address from which it reaches the agent.
+    #[serde(alias = "ip-address")]
+    hostname: Option<Spanned<String>>,
+    /// Port of the gateway. Default: that of the listener for traffic.
+    #[serde(rename = "port")]
+    own_port: Option<u16>,
+    /// Metadata of the gateway's instance. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    metadata: BTreeMap<String, Spanned<String>>,
+    /// Heartbeats of the gateway's instance.
+    heartbeat: RawConsulHeartbeat,
+}
+
+/// Heartbeats of the gateway's instance.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawConsulHeartbeat {
+    /// Time without a heartbeat after which the check is critical; heartbeats are sent three times as often. Default 30s.
+    ttl: Option<Spanned<Time>>,
 }
 
 /// Consul as a registry.
@@ -90,6 +118,31 @@ pub struct Consul {
     pub zone_key: String,
     /// Longest time that Consul may hold a query open.
     pub wait: Duration,
+}
+
+/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+pub(super) fn registration(
+    section: &Spanned<RawConsul>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Registration> {
+    let discovery = &section.value.discovery;
+    let asked = discovery.register.filter(|asked| asked.value)?;
+    let (_, consul) = check(section, nodes, diagnostics)?;
+    let lease = positive(discovery.heartbeat.ttl, 30, diagnostics);
+    let keys = InstanceKeys {
+        name_key: "consul.discovery.service-name",
+        name: discovery.service_name.as_ref(),
+        id: discovery.instance_id.as_ref(),
+        host: discovery.hostname.as_ref(),
+        port: discovery.own_port,
+        metadata: &discovery.metadata,
+        heartbeat: lease / 3,
+        lease,
+        at: asked.span.key(),
+    };
+    let instance = registration::instance(keys, diagnostics)?;
+    Some(Registration { registry: Registry::Consul(consul), instance })
 }
 
 /// Longest `wait`: Consul's own limit.

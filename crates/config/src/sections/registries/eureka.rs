@@ -12,6 +12,8 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::Registry;
+use crate::sections::registries::registration::{self, InstanceKeys, Registration};
 use crate::sections::registries::server::{self, RegistryServer, client_tls, given};
 
 /// Eureka as a registry of `lb://` names.
@@ -34,6 +36,8 @@ pub(crate) struct RawEurekaClient {
     enabled: Option<bool>,
     /// Enables the lookup of services. Default true.
     fetch_registry: Option<bool>,
+    /// Registers the gateway itself. Default false.
+    register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     service_url: BTreeMap<String, Spanned<String>>,
@@ -69,6 +73,22 @@ pub(crate) struct RawEurekaInstance {
     /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     metadata_map: BTreeMap<String, Spanned<String>>,
+    /// Application as which the gateway registers. Default: `spring.application.name`, in a Spring file.
+    appname: Option<Spanned<String>>,
+    /// Id of the gateway's instance. Default: its address, application and port.
+    instance_id: Option<Spanned<String>>,
+    /// Host of the gateway. Default: the address from which it reaches the server.
+    hostname: Option<Spanned<String>>,
+    /// Registers the address instead of `hostname`. Default false.
+    prefer_ip_address: Option<bool>,
+    /// Address of the gateway, instead of `hostname`. Default: that from which it reaches the server.
+    ip_address: Option<Spanned<String>>,
+    /// Port of the gateway. Default: that of the listener for traffic.
+    non_secure_port: Option<u16>,
+    /// Seconds between two heartbeats. Default 30.
+    lease_renewal_interval_in_seconds: Option<NonZeroU32>,
+    /// Seconds without a heartbeat after which the server removes the gateway. Default 90.
+    lease_expiration_duration_in_seconds: Option<NonZeroU32>,
 }
 
 /// Eureka as a registry.
@@ -106,8 +126,39 @@ pub(super) fn check(
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<(i32, Eureka)> {
+    if section.value.client.fetch_registry == Some(false) { None } else { settings(section, nodes, diagnostics) }
+}
+
+/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+pub(super) fn registration(
+    section: &Spanned<RawEureka>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Registration> {
+    let asked = section.value.client.register_with_eureka.filter(|asked| asked.value)?;
+    let (_, eureka) = settings(section, nodes, diagnostics)?;
+    let raw = &section.value.instance;
+    let seconds =
+        |given: Option<NonZeroU32>, default| Duration::from_secs(given.map_or(default, NonZeroU32::get).into());
+    let keys = InstanceKeys {
+        name_key: "eureka.instance.appname",
+        name: raw.appname.as_ref(),
+        id: raw.instance_id.as_ref(),
+        host: raw.ip_address.as_ref().or(raw.hostname.as_ref().filter(|_| raw.prefer_ip_address != Some(true))),
+        port: raw.non_secure_port,
+        metadata: &raw.metadata_map,
+        heartbeat: seconds(raw.lease_renewal_interval_in_seconds, 30),
+        lease: seconds(raw.lease_expiration_duration_in_seconds, 90),
+        at: asked.span.key(),
+    };
+    let instance = registration::instance(keys, diagnostics)?;
+    Some(Registration { registry: Registry::Eureka(eureka), instance })
+}
+
+/// Returns the order and settings; `None` if the registry is off, or after an error.
+fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<(i32, Eureka)> {
     let raw = &section.value.client;
-    if raw.enabled == Some(false) || raw.fetch_registry == Some(false) {
+    if raw.enabled == Some(false) {
         return None;
     }
     let servers = servers(raw, section, diagnostics)?;

@@ -2,7 +2,9 @@
 
 pub(crate) mod consul;
 pub(crate) mod eureka;
+pub(crate) mod kubernetes;
 pub(crate) mod nacos;
+pub(crate) mod registration;
 pub(crate) mod server;
 
 use crate::de::nodes::Nodes;
@@ -10,7 +12,9 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::registries::consul::{Consul, RawConsul};
 use crate::sections::registries::eureka::{Eureka, RawEureka};
+use crate::sections::registries::kubernetes::{Kubernetes, RawKubernetes};
 use crate::sections::registries::nacos::{Nacos, RawNacos};
+use crate::sections::registries::registration::Registration;
 
 /// Registry with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub enum Registry {
     Eureka(Eureka),
     /// Nacos.
     Nacos(Nacos),
+    /// The API server of a Kubernetes cluster.
+    Kubernetes(Kubernetes),
 }
 
 /// Sections of registries.
@@ -29,11 +35,17 @@ pub(crate) struct RegistrySections<'r> {
     pub(crate) consul: Option<&'r Spanned<RawConsul>>,
     pub(crate) eureka: Option<&'r Spanned<RawEureka>>,
     pub(crate) nacos: Option<&'r Spanned<RawNacos>>,
+    pub(crate) kubernetes: Option<&'r Spanned<RawKubernetes>>,
 }
 
 /// Checks the registries of a file. Returns those in use, in the order in which a name is looked up: by Spring's `order`,
 /// then by their place in the file.
-pub(crate) fn check(sections: RegistrySections<'_>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<Registry> {
+pub(crate) fn check(
+    sections: RegistrySections<'_>,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Registry> {
     let mut found: Vec<(i32, u32, Registry)> = Vec::new();
     if let Some(raw) = sections.consul
         && let Some((order, consul)) = consul::check(raw, nodes, diagnostics)
@@ -50,6 +62,23 @@ pub(crate) fn check(sections: RegistrySections<'_>, nodes: &Nodes<'_>, diagnosti
     {
         found.push((order, raw.span.place, Registry::Nacos(nacos)));
     }
+    if let Some(raw) = sections.kubernetes
+        && let Some((order, kubernetes)) = kubernetes::check(raw, nodes, env, diagnostics)
+    {
+        found.push((order, raw.span.place, Registry::Kubernetes(kubernetes)));
+    }
     found.sort_by_key(|(order, place, _)| (*order, *place));
     found.into_iter().map(|(.., registry)| registry).collect()
+}
+
+/// Checks the registrations that a file asks for.
+pub(crate) fn registrations(
+    sections: RegistrySections<'_>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Registration> {
+    let consul = sections.consul.and_then(|raw| consul::registration(raw, nodes, diagnostics));
+    let eureka = sections.eureka.and_then(|raw| eureka::registration(raw, nodes, diagnostics));
+    let nacos = sections.nacos.and_then(|raw| nacos::registration(raw, nodes, diagnostics));
+    [consul, eureka, nacos].into_iter().flatten().collect()
 }

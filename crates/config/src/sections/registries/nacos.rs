@@ -1,5 +1,6 @@
 //! `nacos`: Nacos as a registry.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,6 +12,8 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
+use crate::sections::registries::Registry;
+use crate::sections::registries::registration::{self, InstanceKeys, Registration};
 use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
 use crate::sections::upstreams::endpoints::Scheme;
 
@@ -59,6 +62,21 @@ pub(crate) struct RawNacosDiscovery {
     /// TLS to the servers; files are PEM.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
+    /// Registers the gateway itself, as an ephemeral instance. Default false.
+    register_enabled: Option<Spanned<bool>>,
+    /// Service as which the gateway registers. Default: `spring.application.name`, in a Spring file.
+    service: Option<Spanned<String>>,
+    /// Address of the gateway. Default: that from which it reaches the server.
+    ip: Option<Spanned<String>>,
+    /// Port of the gateway. Default: that of the listener for traffic.
+    port: Option<u16>,
+    /// Metadata of the gateway's instance. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    metadata: BTreeMap<String, Spanned<String>>,
+    /// Interval of heartbeats. Default 5s.
+    heart_beat_interval: Option<Spanned<Time>>,
+    /// Time without a heartbeat after which the gateway is unhealthy. Default 15s.
+    heart_beat_timeout: Option<Spanned<Time>>,
 }
 
 /// Nacos as a registry.
@@ -108,6 +126,30 @@ pub(super) fn check(
         interval: positive(discovery.poll_interval, 5, diagnostics),
     };
     Some((discovery.order.unwrap_or(0), nacos))
+}
+
+/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+pub(super) fn registration(
+    section: &Spanned<RawNacos>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Registration> {
+    let discovery = &section.value.discovery;
+    let asked = discovery.register_enabled.filter(|asked| asked.value)?;
+    let (_, nacos) = check(section, nodes, diagnostics)?;
+    let keys = InstanceKeys {
+        name_key: "nacos.discovery.service",
+        name: discovery.service.as_ref(),
+        id: None,
+        host: discovery.ip.as_ref(),
+        port: discovery.port,
+        metadata: &discovery.metadata,
+        heartbeat: positive(discovery.heart_beat_interval, 5, diagnostics),
+        lease: positive(discovery.heart_beat_timeout, 15, diagnostics),
+        at: asked.span.key(),
+    };
+    let instance = registration::instance(keys, diagnostics)?;
+    Some(Registration { registry: Registry::Nacos(nacos), instance })
 }
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {

@@ -139,7 +139,7 @@ impl Reader<'_> {
             let value = placeholder::in_environment(name, self.env).map(placeholder::Value::Literal);
             value.or_else(|| crate::source::dotted::property(document, name).map(placeholder::Value::Text))
         };
-        placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Diagnostics::default());
+        placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Vec::new(), &mut Diagnostics::default());
         node.scalar().unwrap_or(location).to_owned()
     }
 

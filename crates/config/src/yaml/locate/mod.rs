@@ -22,6 +22,7 @@ pub(crate) use crate::yaml::locate::found::{Location, argument};
 
 use crate::yaml::locate::found::{Found, Wanted};
 use crate::yaml::locate::walk::Walk;
+use crate::yaml::maven::marked;
 use crate::yaml::span::{Places, Span};
 
 /// Readings of the text at most.
@@ -29,6 +30,7 @@ const MAX_READINGS: usize = 100;
 
 /// Returns the line and column of each of `spans` in the file `text`; `None` for those that are not found.
 pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
+    let text = &*marked(text).0;
     let found = Found {
         lines: text.split('\n').collect(),
         at: RefCell::new(vec![None; spans.len()]),

@@ -126,6 +126,12 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     Some(Tls { trust, identity, server_name, min_version: min_version(raw.min_version.as_ref(), diagnostics) })
 }
 
+/// Returns settings that trust the CA certificates in the PEM file `ca`.
+pub(crate) fn trusting(ca: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let file = Spanned { value: ca.to_owned(), span: at };
+    Some(Tls { trust: trust(Some(&file), None, diagnostics)?, ..Tls::default() })
+}
+
 /// Trusted certificates by `ca` and `insecure`.
 fn trust(
     ca: Option<&Spanned<String>>,

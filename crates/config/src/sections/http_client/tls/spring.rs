@@ -24,9 +24,13 @@ pub(crate) struct RawClientSsl {
     use_insecure_trust_manager: Option<Spanned<bool>>,
     trusted_x509_certificates: Vec<Spanned<String>>,
     ssl_bundle: Option<Spanned<String>>,
+    #[serde(alias = "handshake-timeout-millis")]
     handshake_timeout: Option<Spanned<Time>>,
+    #[serde(alias = "close-notify-flush-timeout-millis")]
     close_notify_flush_timeout: Option<Spanned<Time>>,
+    #[serde(alias = "close-notify-read-timeout-millis")]
     close_notify_read_timeout: Option<Spanned<Time>>,
+    default_configuration_type: Option<NodeRef>,
     key_store: Option<Spanned<String>>,
     key_store_type: Option<Spanned<String>>,
     key_store_provider: Option<Spanned<String>>,
@@ -52,6 +56,9 @@ pub(super) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostic
         if let Some(time) = time {
             no_effect(time.span, &format!("ssl.{name}"), "connections are closed without waiting", diagnostics);
         }
+    }
+    if let Some(kind) = raw.default_configuration_type {
+        no_effect(kind.0, "ssl.default-configuration-type", "protocols are negotiated by ALPN", diagnostics);
     }
     let patience = raw.handshake_timeout.map(|time| positive(Some(time), 10, diagnostics));
     (kept(&raw, nodes, diagnostics), patience)

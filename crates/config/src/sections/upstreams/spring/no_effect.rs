@@ -4,7 +4,7 @@ use crate::de::canonical;
 
 /// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
 /// A path includes everything below it.
-const NO_EFFECT: [(&str, &str); 19] = [
+const NO_EFFECT: [(&str, &str); 21] = [
     ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),
@@ -25,6 +25,8 @@ const NO_EFFECT: [(&str, &str); 19] = [
     ("loadbalancer.health-check.refetch-instances", "`dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.health-check.refetch-instances-interval", "`dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.health-check.update-results-list", "an endpoint that fails its checks gets no request"),
+    ("loadbalancer.nacos", "weights and zones of Nacos count without it"),
+    ("loadbalancer.ribbon", "the gateway balances by itself, without Ribbon"),
     ("loadbalancer.clients", "write the service's own section below `upstreams`"),
     ("discovery.client", "define endpoints under `discovery.client.simple.instances` or `upstreams`"),
 ];

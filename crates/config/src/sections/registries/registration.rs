@@ -1,0 +1,91 @@
+//! Registration of the gateway itself in a registry.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::registries::Registry;
+use crate::sections::registries::server::given;
+use crate::yaml::Span;
+
+/// Registration of the gateway in a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The registry.
+    pub registry: Registry,
+    /// The gateway as an instance.
+    pub instance: RegisteredInstance,
+}
+
+/// The gateway as an instance of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredInstance {
+    /// Name of the service.
+    pub name: String,
+    /// Id of the instance; `None`: host, name and port.
+    pub id: Option<String>,
+    /// Its address; `None`: that from which the gateway reaches the registry.
+    pub host: Option<String>,
+    /// Its port; `None`: that of the listener for traffic.
+    pub port: Option<u16>,
+    /// Metadata.
+    pub metadata: BTreeMap<String, String>,
+    /// Interval of heartbeats.
+    pub heartbeat: Duration,
+    /// Time without a heartbeat after which the registry removes it.
+    pub lease: Duration,
+}
+
+/// Settings of the instance, as far as all registries have them.
+pub(super) struct InstanceKeys<'k> {
+    /// Key of the name, for messages.
+    pub(super) name_key: &'static str,
+    pub(super) name: Option<&'k Spanned<String>>,
+    pub(super) id: Option<&'k Spanned<String>>,
+    pub(super) host: Option<&'k Spanned<String>>,
+    pub(super) port: Option<u16>,
+    pub(super) metadata: &'k BTreeMap<String, Spanned<String>>,
+    pub(super) heartbeat: Duration,
+    pub(super) lease: Duration,
+    /// Switch that asks for the registration.
+    pub(super) at: Span,
+}
+
+/// Checks the settings of an instance. Reports errors.
+pub(super) fn instance(keys: InstanceKeys<'_>, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
+    let Some(name) = given(keys.name) else {
+        diagnostics
+            .mistake(keys.at, "the gateway is not registered: a registration needs the name of a service")
+            .help(format!("set `{}`, or `spring.application.name` in a Spring file", keys.name_key));
+        return None;
+    };
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+    for text in [keys.name, keys.id, keys.host].into_iter().flatten() {
+        if !is_plain(text.value.trim()) {
+            diagnostics
+                .error(text.span, format!("`{}` cannot be registered", text.value.trim()))
+                .help("use letters, digits, `-`, `_`, `.` and `:`");
+            return None;
+        }
+    }
+    if let Some((_, value)) = keys.metadata.iter().find(|(_, value)| value.value.chars().any(char::is_control)) {
+        diagnostics.error(value.span, "metadata cannot have control characters");
+        return None;
+    }
+    if keys.lease <= keys.heartbeat {
+        diagnostics
+            .error(keys.at, "the lease of the registration must be longer than the interval of its heartbeats")
+            .help("three intervals are usual");
+        return None;
+    }
+    Some(RegisteredInstance {
+        name: name.to_owned(),
+        id: given(keys.id).map(str::to_owned),
+        host: given(keys.host).map(str::to_owned),
+        port: keys.port,
+        metadata: keys.metadata.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
+        heartbeat: keys.heartbeat,
+        lease: keys.lease,
+    })
+}

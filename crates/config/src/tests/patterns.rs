@@ -1,0 +1,123 @@
+//! Patterns of real Spring files: old names, placeholders of builds, properties beside their parts.
+
+use super::*;
+use crate::Filter;
+
+const ROUTE: &str = "spring.cloud.gateway.routes: [{id: a, uri: 'http://a', predicates: [Path=/**]}]\n";
+
+/// Returns the time limits of the circuit breakers of `text`, in milliseconds.
+fn time_limits(text: &str) -> Vec<Option<u128>> {
+    let filters = loaded(text).config.routes[0].filters.clone();
+    let limit = |filter: &Filter| match filter {
+        Filter::CircuitBreaker(breaker) => Some(breaker.settings.time_limit.map(|limit| limit.as_millis())),
+        _ => None,
+    };
+    filters.iter().filter_map(limit).collect()
+}
+
+#[test]
+fn hystrix_is_a_circuit_breaker_with_its_timeouts() {
+    let text = |commands: &str| {
+        format!(
+            "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n  - Hystrix=one\n  \
+             - {{name: Hystrix, args: {{name: two, fallbackUri: 'forward:/x'}}}}\n{commands}"
+        )
+    };
+    let timeout = "execution.isolation.thread.timeoutInMilliseconds";
+    assert_eq!(time_limits(&text("")), [Some(1000), Some(1000)], "Hystrix has this default too");
+    let given = format!("hystrix.command.default.{timeout}: 3000\nhystrix.command.two.{timeout}: 5000\n");
+    assert_eq!(time_limits(&text(&given)), [Some(3000), Some(5000)]);
+    let nested = "hystrix:\n  command:\n    two:\n      execution:\n        timeout:\n          enabled: false\n      circuitBreaker:\n        \
+                  requestVolumeThreshold: 7\n    one: {threadPool: x}\n";
+    assert_eq!(time_limits(&text(nested)), [Some(1000), None]);
+    let notes = loaded(&text(nested)).notes.to_string();
+    assert!(notes.contains("`Hystrix` runs as `CircuitBreaker` (also in line 7)"), "{notes}");
+    assert!(notes.contains("skipped: hystrix"), "{notes}");
+}
+
+#[test]
+fn placeholders_of_a_build_are_texts_and_errors_only_where_they_are_used() {
+    let text = format!(
+        "spring:\n  application: {{name: @project.artifactId@}}\n  profiles.active: @profile@\ninfo.version: @project.version@\n{}",
+        ROUTE.replace("predicates", "metadata: {version: @v@, team: '${TEAM}'}, predicates")
+    );
+    let loaded = loaded(&text);
+    assert_eq!(loaded.config.routes[0].definition.metadata["version"], "@v@");
+    let used = format!("{ROUTE}server:\n  port: @port@\n");
+    let problems = refused(&used);
+    assert!(
+        problems.contains("test.yaml:3:9: error: `@port@` is a placeholder of the application's build"),
+        "{problems}"
+    );
+    assert!(!problems.contains("expected"), "{problems}");
+}
+
+#[test]
+fn placeholders_matter_only_in_keys_with_an_effect() {
+    let unused = "my.key: '${UNSET}'\neureka: {instance: {hostname: '${HOST}', lease: {x: ['${A}']}}, client.enabled: true}\n\
+                  management.info.env.enabled: '${X}'\nserver.tomcat.threads.max: '${Y}'\n";
+    let notes = loaded(&format!("{ROUTE}{unused}")).notes.to_string();
+    assert!(!notes.contains("is not set"), "{notes}");
+    let problems = refused(&format!("{ROUTE}eureka: {{client: {{service-url: {{defaultZone: '${{URL}}'}}}}}}\n"));
+    assert_eq!(problems.matches("`${URL}` is not set").count(), 1, "{problems}");
+}
+
+#[test]
+fn a_property_stands_beside_its_parts() {
+    for text in ["my.a: 1\nmy.a.b: 2\n", "my.a.b: 2\nmy.a: 1\n", "my: {a: 1}\nmy.a: {b: 2}\n", "my.a.b: 2\nmy.a:\n"] {
+        loaded(&format!("{ROUTE}{text}"));
+    }
+    let port = |text: &str| loaded(&format!("{ROUTE}{text}")).config.server.port;
+    assert_eq!(port("server.port: 81\nserver: x\n"), 81, "the parts count");
+    assert!(refused(&format!("{ROUTE}my: 1\nMY: 2\n")).contains("same key"));
+    assert!(refused("a: 1\na.b: 2\nroutes: []\n").contains("same key"), "in our own form nothing has changed");
+}
+
+#[test]
+fn old_names_and_java_parts_are_known() {
+    let text = "spring.cloud:\n  loadbalancer: {nacos.enabled: true, ribbon.enabled: false}\n  sentinel: {transport.dashboard: 'a:1'}\n  \
+                gateway:\n    httpclient.ssl: {handshake-timeout-millis: 3000, close-notify-flush-timeout-millis: 1, \
+                close-notify-read-timeout-millis: 0, default-configuration-type: TCP}\n    \
+                routes: [{id: a, uri: 'http://a', predicates: [Path=/**]}]\n";
+    let loaded = loaded(text);
+    assert_eq!(loaded.config.http_client.handshake_timeout, Duration::from_secs(3));
+    let notes = loaded.notes.to_string();
+    assert!(notes.contains("warning: `spring.cloud.sentinel` is not read"), "{notes}");
+    assert_eq!(notes.matches("warning").count(), 1, "{notes}");
+    let off = format!("{ROUTE}spring.cloud.sentinel.enabled: false\n");
+    assert!(!super::loaded(&off).notes.to_string().contains("flow rules"));
+}
+
+#[test]
+fn a_spring_file_without_routes_says_where_they_may_be() {
+    let notes = loaded("spring.application.name: a\n").notes.to_string();
+    for place in ["--profile", "config server", "Nacos", "RouteLocator"] {
+        assert!(notes.contains(place), "{notes}");
+    }
+    assert!(loaded("server.port: 80\n").notes.to_string().contains("the smallest one"));
+}
+
+#[test]
+fn an_unknown_filter_gets_few_suggestions_and_the_case_of_java() {
+    let with = |name: &str| refused(&ROUTE.replace("predicates", &format!("filters: [{name}], predicates")));
+    let problems = with("AddRequestSomethingHeader");
+    let similar = problems.split("similar: ").nth(1).unwrap().split(';').next().unwrap();
+    assert!((1..=5).contains(&similar.split(", ").count()) && similar.contains("AddRequestHeader"), "{problems}");
+    let problems = with("JwtAuth");
+    assert!(problems.contains("`JwtAuthGatewayFilterFactory`") && !problems.contains("similar"), "{problems}");
+    assert!(problems.len() < 400, "{problems}");
+}
+
+#[test]
+fn equal_notes_are_shown_once_with_their_lines() {
+    let route = |id: &str| format!("- {{id: {id}, uri: 'http://a', predicates: [Path=/{id}], filters: [Hystrix=x]}}\n");
+    let routes: String = ["a", "b", "c", "d", "e", "f", "g", "h"].map(route).concat();
+    let notes = loaded(&format!("spring.cloud.gateway.routes:\n{routes}")).notes;
+    let shown: Vec<_> = notes.list().iter().filter(|note| note.message.contains("runs as")).collect();
+    assert_eq!(shown.len(), 1, "{notes}");
+    assert_eq!(
+        (shown[0].line, shown[0].message.contains("(also in lines 3, 4, 5, 6, 7 and 2 more)")),
+        (2, true),
+        "{notes}"
+    );
+}
