@@ -79,7 +79,10 @@ fn a_stand_in_is_another_filter_with_its_own_arguments() {
         ("{Mine: {args: {}}, Yours: skip}", "`filter-beans.Mine` is no stand-in"),
         ("{Mine: skip, Yours: {use: Nothing}}", "unknown filter `Nothing`"),
         ("{Mine: skip, Yours: skip, StripPrefix: skip}", "`StripPrefix` is a filter of the gateway"),
-        ("{Mine: skip, Yours: {use: jwt}}", "needs a section `jwt`"),
+        (
+            "{Mine: skip, Yours: {use: jwt}}",
+            if cfg!(feature = "jwt") { "needs a section `jwt`" } else { "needs the feature `jwt`" },
+        ),
     ] {
         let rendered = refused(&with(beans));
         assert!(rendered.contains(error), "{beans}: {rendered}");
