@@ -5,6 +5,7 @@ mod eureka;
 mod kubernetes;
 mod locator;
 mod nacos;
+mod outage;
 mod registration;
 mod second_clients;
 mod simple;
