@@ -2,6 +2,7 @@
 
 mod consul;
 mod eureka;
+mod https;
 mod kubernetes;
 mod locator;
 mod nacos;
