@@ -222,14 +222,13 @@ impl Call {
     async fn connect(&self, mut pick: Pick) -> Result<(Pick, Connection), Response<Body>> {
         loop {
             let timer = Timer::start();
-            match pick.pool.connect(self.forward.timeouts.connect, self.upgrades()).await {
+            match pick.connect(self.forward.timeouts.connect, self.upgrades()).await {
                 Ok(connection) => {
                     self.monitor.connected(timer.connected());
                     return Ok((pick, connection));
                 }
                 Err(error) => {
                     pick.report(Outcome::ConnectFailed);
-                    let error = error.into();
                     self.monitor.failed(&error);
                     let response = self.forward.failed(&error, Some(pick.pool.origin()));
                     pick = pick.another().ok_or(response)?;

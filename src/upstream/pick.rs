@@ -1,10 +1,13 @@
 //! Endpoint selected for one request.
 
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
+use crate::upstream::error::ForwardError;
 use crate::upstream::outcome::Outcome;
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::{Connection, Pool};
 
 /// Endpoint selected for one request.
 #[derive(Debug)]
@@ -24,6 +27,9 @@ pub trait Attempt: Debug {
 
     /// Selects another endpoint for the same request, to which no attempt has gone yet; `None` if there is none.
     fn another(&self) -> Option<Pick>;
+
+    /// Waits until the endpoint leaves the list of its upstream.
+    fn removed(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 
 impl Pick {
@@ -31,6 +37,25 @@ impl Pick {
     pub fn report(&self, outcome: Outcome) {
         if let Some(attempt) = &self.attempt {
             attempt.report(outcome);
+        }
+    }
+
+    /// Establishes a connection, or waits for one. See [`Pool::connect`].
+    ///
+    /// # Errors
+    /// There is no connection in time, or the endpoint leaves the list of its upstream meanwhile: the request must not
+    /// reach it later.
+    pub(super) async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ForwardError> {
+        let removed = async {
+            match &self.attempt {
+                Some(attempt) => attempt.removed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = removed => Err(ForwardError::NoEndpoint { as_not_found: false }),
+            connected = self.pool.connect(timeout, upgrades) => Ok(connected?),
         }
     }
 

@@ -57,6 +57,11 @@ fn replies_of_scripts_are_whole_or_nothing() {
     replay("redis_reply", targets::redis_reply::run);
 }
 
+#[test]
+fn responses_of_registries_give_usable_instances_only() {
+    replay("registry_reply", targets::registry_reply::run);
+}
+
 #[cfg(feature = "jwt")]
 #[test]
 fn tokens_without_a_valid_signature_are_rejected() {

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 /// Pieces that matter to the parsers.
-const PIECES: [&[u8]; 40] = [
+const PIECES: [&[u8]; 47] = [
     b"",
     b"\0",
     b"\r\n",
@@ -44,6 +44,13 @@ const PIECES: [&[u8]; 40] = [
     b"eyJhbGciOiJub25lIn0",
     b".",
     b"\xff",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"null",
+    b"70000",
+    b"\\r\\n",
 ];
 
 /// Maximum length of an input.

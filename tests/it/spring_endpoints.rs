@@ -89,11 +89,11 @@ fn exposed_endpoints_are_readable_and_never_writable() {
         assert!([404, 405].contains(&refused.status), "{path}: {}", refused.status);
     }
     assert!(!gateway.log().contains("reloaded"), "{}", gateway.log());
-    gateway.reload(&format!(
-        "server: {{address: 127.0.0.1, workers: 1}}\naccess-log: {{output: off}}\nspring.cloud.gateway.server.webflux.routes:\n\
-         - {{id: all, uri: 'echo:', predicates: [Path=/**], filters: ['AddResponseHeader=X-Route,all']}}\n\
-         management: {{server.address: 127.81.0.2, endpoints.web.exposure: {{include: '*', exclude: 'health,env'}}}}\n"
-    ));
+    gateway.reload(
+        "server: {address: 127.0.0.1, workers: 1}\naccess-log: {output: off}\nspring.cloud.gateway.server.webflux.routes:\n\
+         - {id: all, uri: 'echo:', predicates: [Path=/**], filters: ['AddResponseHeader=X-Route,all']}\n\
+         management: {server.address: 127.81.0.2, endpoints.web.exposure: {include: '*', exclude: 'health,env'}}\n"
+    );
     check(
         &gateway,
         &[

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -210,6 +211,10 @@ impl Attempt for InFlight {
         let candidate = self.balancer.select(&view.healthy, &context, untried);
         let candidate = candidate.or_else(|| self.balancer.select(&view.ejected, &context, untried));
         Some(self.balancer.start(candidate?, context))
+    }
+
+    fn removed(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(self.candidate.endpoint.removed())
     }
 }
 

@@ -1,9 +1,12 @@
 //! One endpoint, shared by all workers.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use tokio::sync::Notify;
 
 use crate::upstream::balance::policy::hash;
 use crate::upstream::origin::Origin;
@@ -16,13 +19,17 @@ pub struct Endpoint {
     identity: u64,
     in_flight: AtomicU32,
     failures: AtomicU32,
+    /// Set when it leaves the list of its upstream. It never comes back: its address then has a new endpoint.
+    is_removed: AtomicBool,
+    removal: Notify,
 }
 
 impl Endpoint {
     /// Creates an endpoint without history.
     pub(super) fn new(address: EndpointAddress) -> Self {
         let identity = hash(address.to_string().as_bytes());
-        Self { address, identity, in_flight: AtomicU32::new(0), failures: AtomicU32::new(0) }
+        let (in_flight, failures, is_removed) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+        Self { address, identity, in_flight, failures, is_removed, removal: Notify::new() }
     }
 
     /// Returns its address.
@@ -49,6 +56,21 @@ impl Endpoint {
 
     pub(super) fn request_ended(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// Marks it as removed, and wakes the requests that wait for it.
+    pub(super) fn remove(&self) {
+        self.is_removed.store(true, Release);
+        self.removal.notify_waiters();
+    }
+
+    /// Waits until it is removed.
+    pub(super) async fn removed(&self) {
+        let mut notified = pin!(self.removal.notified());
+        notified.as_mut().enable();
+        if !self.is_removed.load(Acquire) {
+            notified.await;
+        }
     }
 
     /// Marks an endpoint as recovering: the next failure reaches `threshold` and ejects it again.

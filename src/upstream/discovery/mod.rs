@@ -19,6 +19,7 @@ mod kubernetes;
 mod lines;
 mod nacos;
 mod names;
+pub mod readers;
 mod registration;
 mod registries;
 mod service;

@@ -4,4 +4,5 @@
 pub mod forwarded;
 pub mod path;
 pub mod redis_reply;
+pub mod registry_reply;
 pub mod request;

@@ -2,9 +2,11 @@
 
 mod consul;
 mod eureka;
+mod https;
 mod kubernetes;
 mod locator;
 mod nacos;
+mod outage;
 mod registration;
 mod second_clients;
 mod simple;

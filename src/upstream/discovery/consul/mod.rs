@@ -3,7 +3,7 @@
 //! Consul holds a query open until the service changes, `wait` at most. Its index is treated as Consul's documentation
 //! asks: an index that goes backwards starts again at 0, and repeated failures slow the queries down.
 
-mod read;
+pub(super) mod read;
 
 use std::any::Any;
 use std::collections::BTreeSet;

@@ -10,7 +10,7 @@ use crate::upstream::discovery::instance::{Instance, Unusable};
 
 /// Error of a response.
 #[derive(Debug, Error)]
-pub(super) enum ReadError {
+pub(in crate::upstream::discovery) enum ReadError {
     #[error("it is not a list or map in JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no usable instance among {0}")]
@@ -65,7 +65,7 @@ struct Check {
 ///
 /// # Errors
 /// The body is not a list, or none of its entries can be used.
-pub(super) fn instances(body: &[u8], zone_key: &str) -> Result<Vec<Instance>, ReadError> {
+pub(in crate::upstream::discovery) fn instances(body: &[u8], zone_key: &str) -> Result<Vec<Instance>, ReadError> {
     let entries: Vec<Value> = serde_json::from_slice(body)?;
     let count = entries.len();
     let mut found = Vec::with_capacity(count);
@@ -94,7 +94,7 @@ pub(super) fn instances(body: &[u8], zone_key: &str) -> Result<Vec<Instance>, Re
 ///
 /// # Errors
 /// The body is not a map.
-pub(super) fn names(body: &[u8]) -> Result<BTreeSet<String>, ReadError> {
+pub(in crate::upstream::discovery) fn names(body: &[u8]) -> Result<BTreeSet<String>, ReadError> {
     let services: BTreeMap<String, Value> = serde_json::from_slice(body)?;
     Ok(services.into_keys().filter(|name| name != "consul").collect())
 }

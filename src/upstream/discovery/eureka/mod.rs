@@ -3,8 +3,8 @@
 //! After each change, the counts of instances by status are compared with those of the server (`apps__hashcode`). If they
 //! differ, the whole registry is fetched again. A server that fails is left for the next one.
 
-mod read;
-mod table;
+pub(super) mod read;
+pub(super) mod table;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -11,7 +11,7 @@ use crate::upstream::discovery::instance::{Instance, Unusable};
 
 /// Error of a response.
 #[derive(Debug, Error)]
-pub(super) enum ReadError {
+pub(in crate::upstream::discovery) enum ReadError {
     #[error("it is not JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no `applications`")]
@@ -22,30 +22,30 @@ pub(super) enum ReadError {
 
 /// Applications of a response.
 #[derive(Debug, Default)]
-pub(super) struct Applications {
+pub(in crate::upstream::discovery) struct Applications {
     /// Counts of instances by status in the whole registry.
-    pub(super) hash: Option<String>,
-    pub(super) entries: Vec<Entry>,
+    pub(in crate::upstream::discovery) hash: Option<String>,
+    pub(in crate::upstream::discovery) entries: Vec<Entry>,
     /// Number of instances without id or application.
-    pub(super) unusable: usize,
+    pub(in crate::upstream::discovery) unusable: usize,
 }
 
 /// Instance of an application.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(in crate::upstream::discovery) struct Entry {
     /// Name of the application, in upper case.
-    pub(super) application: String,
-    pub(super) id: String,
+    pub(in crate::upstream::discovery) application: String,
+    pub(in crate::upstream::discovery) id: String,
     /// Virtual addresses, in upper case.
     vips: Vec<String>,
-    pub(super) status: String,
-    pub(super) action: Action,
-    pub(super) instance: Result<Instance, Unusable>,
+    pub(in crate::upstream::discovery) status: String,
+    pub(in crate::upstream::discovery) action: Action,
+    pub(in crate::upstream::discovery) instance: Result<Instance, Unusable>,
 }
 
 /// Change of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(in crate::upstream::discovery) enum Action {
     /// It is new or has changed.
     Present,
     /// It is gone.
@@ -57,7 +57,7 @@ impl Applications {
     ///
     /// # Errors
     /// It is not a list of applications in JSON.
-    pub(super) fn read(body: &[u8]) -> Result<Self, ReadError> {
+    pub(in crate::upstream::discovery) fn read(body: &[u8]) -> Result<Self, ReadError> {
         let root: Value = serde_json::from_slice(body)?;
         let applications = root.get("applications").and_then(Value::as_object).ok_or(ReadError::Shape)?;
         let mut read = Self { hash: text(applications, "apps__hashcode"), ..Self::default() };
@@ -91,7 +91,7 @@ impl Entry {
     }
 
     /// Returns the names by which clients look it up.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::upstream::discovery) fn names(&self) -> impl Iterator<Item = &str> {
         let application = self.vips.is_empty().then_some(self.application.as_str());
         self.vips.iter().map(String::as_str).chain(application)
     }

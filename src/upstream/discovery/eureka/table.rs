@@ -12,7 +12,7 @@ type Key = (String, String);
 
 /// Instances of all applications.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+pub(in crate::upstream::discovery) struct Table {
     entries: BTreeMap<Key, Rc<Entry>>,
     /// Instances by the names that clients look up, in upper case.
     by_name: BTreeMap<String, BTreeSet<Key>>,
@@ -23,7 +23,7 @@ impl Table {
     ///
     /// # Errors
     /// It has instances, but none can be used.
-    pub(super) fn of(all: Applications) -> Result<Self, ReadError> {
+    pub(in crate::upstream::discovery) fn of(all: Applications) -> Result<Self, ReadError> {
         let count = all.entries.len() + all.unusable;
         let problem = all.entries.iter().find_map(|entry| entry.instance.as_ref().err().copied());
         let has_any = all.entries.iter().any(|entry| entry.instance.is_ok());
@@ -36,7 +36,7 @@ impl Table {
     }
 
     /// Applies changes.
-    pub(super) fn change(&mut self, changes: Applications) {
+    pub(in crate::upstream::discovery) fn change(&mut self, changes: Applications) {
         let unusable = changes.entries.iter().filter(|entry| entry.instance.is_err()).count() + changes.unusable;
         if unusable > 0 {
             tracing::warn!(registry = "eureka", unusable, "instances ignored");
@@ -62,7 +62,7 @@ impl Table {
     }
 
     /// Returns the counts of instances by status, as servers write them: `DOWN_1_UP_2_`.
-    pub(super) fn hash(&self) -> String {
+    pub(in crate::upstream::discovery) fn hash(&self) -> String {
         let mut counts = BTreeMap::<&str, usize>::new();
         for entry in self.entries.values() {
             *counts.entry(&entry.status).or_default() += 1;
@@ -75,13 +75,13 @@ impl Table {
     }
 
     /// Returns the names of the applications that have an instance with the status `UP`.
-    pub(super) fn names(&self) -> BTreeSet<String> {
+    pub(in crate::upstream::discovery) fn names(&self) -> BTreeSet<String> {
         let up = self.entries.values().filter(|entry| entry.status == "UP" && entry.instance.is_ok());
         up.map(|entry| entry.application.clone()).collect()
     }
 
     /// Returns the usable instances of the service `name`.
-    pub(super) fn instances(&self, name: &str, only_up: bool) -> Vec<Instance> {
+    pub(in crate::upstream::discovery) fn instances(&self, name: &str, only_up: bool) -> Vec<Instance> {
         let keys = self.by_name.get(&name.to_uppercase()).into_iter().flatten();
         let entries = keys.filter_map(|key| self.entries.get(key));
         let used = entries.filter(|entry| !only_up || entry.status == "UP");

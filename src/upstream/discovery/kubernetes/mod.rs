@@ -4,7 +4,7 @@
 //! without a sign is noticed. If the server no longer knows that version (410), the list is read again. Until then the
 //! known endpoints stay in use.
 
-mod read;
+pub(super) mod read;
 mod requests;
 mod table;
 

@@ -10,7 +10,7 @@ use crate::upstream::discovery::instance::{Instance, Unusable};
 use tollgate_config::Kubernetes;
 
 /// Label with the name of a slice's service.
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(in crate::upstream::discovery) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// Label of a service with the name of its port.
 const PRIMARY_PORT: &str = "primary-port-name";
 /// Label of a service that is asked over `https`.
@@ -20,7 +20,7 @@ const MAX_ENDPOINTS: usize = 1000;
 
 /// Error of a response.
 #[derive(Debug, Error)]
-pub(super) enum ReadError {
+pub(in crate::upstream::discovery) enum ReadError {
     #[error("it is no list of EndpointSlices, or no event, in JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no usable EndpointSlice among {0}")]
@@ -33,37 +33,37 @@ pub(super) enum ReadError {
 
 /// Page of a list.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(in crate::upstream::discovery) struct Page {
     /// Version of the list.
-    pub(super) version: String,
+    pub(in crate::upstream::discovery) version: String,
     /// Token of the next page; `None` for the last one.
-    pub(super) next: Option<String>,
-    pub(super) slices: Vec<(Key, Slice)>,
+    pub(in crate::upstream::discovery) next: Option<String>,
+    pub(in crate::upstream::discovery) slices: Vec<(Key, Slice)>,
 }
 
 /// Namespace and name of a slice.
-pub(super) type Key = (String, String);
+pub(in crate::upstream::discovery) type Key = (String, String);
 
 /// The endpoints of a slice that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slice {
-    pub(super) service: String,
-    pub(super) is_ipv4: bool,
-    pub(super) endpoints: Vec<Endpoint>,
+pub(in crate::upstream::discovery) struct Slice {
+    pub(in crate::upstream::discovery) service: String,
+    pub(in crate::upstream::discovery) is_ipv4: bool,
+    pub(in crate::upstream::discovery) endpoints: Vec<Endpoint>,
 }
 
 /// Endpoint with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Endpoint {
-    pub(super) instance: Instance,
-    pub(super) is_ready: bool,
+pub(in crate::upstream::discovery) struct Endpoint {
+    pub(in crate::upstream::discovery) instance: Instance,
+    pub(in crate::upstream::discovery) is_ready: bool,
     /// True if it serves while it terminates: it is used if no endpoint of the service is ready.
-    pub(super) is_last_resort: bool,
+    pub(in crate::upstream::discovery) is_last_resort: bool,
 }
 
 /// Event of a watch.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(in crate::upstream::discovery) enum Event {
     /// A slice is new or has changed.
     Changed(String, Key, Slice),
     /// A slice has been removed.
@@ -155,7 +155,7 @@ struct RawPort {
 ///
 /// # Errors
 /// It is no list, it has no version, or none of its slices can be used.
-pub(super) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError> {
+pub(in crate::upstream::discovery) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError> {
     let RawList { metadata, items } = serde_json::from_slice(body)?;
     let items = items.unwrap_or_default();
     if metadata.resource_version.is_empty() {
@@ -177,7 +177,7 @@ pub(super) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
 ///
 /// # Errors
 /// It is no event, or reports an error other than 410.
-pub(super) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadError> {
+pub(in crate::upstream::discovery) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadError> {
     let RawEvent { kind, object } = serde_json::from_slice(line)?;
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     match kind.as_str() {

@@ -3,7 +3,7 @@
 //! The version of the API is found by asking: a server without the API of 3.x answers 404, and gets that of 1.x, which 2.x
 //! has too.
 
-mod read;
+pub(super) mod read;
 mod register;
 
 use std::any::Any;

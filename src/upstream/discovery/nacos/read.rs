@@ -55,7 +55,7 @@ fn one() -> f64 {
 ///
 /// # Errors
 /// The body is not a list of instances, or none of them can be used.
-pub(super) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
+pub(in crate::upstream::discovery) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
     let root: Value = serde_json::from_slice(body)?;
     match root.get("code").and_then(Value::as_i64) {
         None | Some(0 | 200) => {}
@@ -91,7 +91,7 @@ pub(super) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
 ///
 /// # Errors
 /// The body has no list of names.
-pub(super) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
+pub(in crate::upstream::discovery) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
     let root: Value = serde_json::from_slice(body)?;
     let data = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
     let list =
@@ -121,7 +121,7 @@ fn instance(host: Host) -> Result<Option<Instance>, Unusable> {
 ///
 /// # Errors
 /// The body has no token.
-pub(super) fn token(body: &[u8]) -> Result<(String, u64), ReadError> {
+pub(in crate::upstream::discovery) fn token(body: &[u8]) -> Result<(String, u64), ReadError> {
     let root: Value = serde_json::from_slice(body)?;
     let fields = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
     let text = fields.get("accessToken").and_then(Value::as_str).filter(|text| !text.is_empty() && text.len() < 8192);

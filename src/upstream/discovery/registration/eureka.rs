@@ -55,7 +55,7 @@ impl EurekaRegistrar {
         }});
         let target = format!("/apps/{}", application(entry));
         let reply = self.send(Method::POST, &target, body.to_string().into()).await?;
-        if reply.status == StatusCode::NO_CONTENT { Ok(()) } else { Ok(drop(reply.ok()?)) }
+        if reply.status == StatusCode::NO_CONTENT { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
     }
 
     pub(super) async fn renew(&self, entry: &Entry) -> Result<bool, RegisterError> {
@@ -69,7 +69,7 @@ impl EurekaRegistrar {
 
     pub(super) async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
         let reply = self.send(Method::DELETE, &target(entry), Bytes::new()).await?;
-        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { Ok(drop(reply.ok()?)) }
+        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
     }
 
     /// Sends a request to the server that answered last, or to the next one.

@@ -49,7 +49,7 @@ struct Entry {
 /// Client of one registry.
 #[derive(Debug)]
 enum Registrar {
-    Consul(ConsulRegistrar),
+    Consul(Box<ConsulRegistrar>),
     Eureka(EurekaRegistrar),
     Nacos(NacosRegistrar),
 }
@@ -105,7 +105,7 @@ impl Registrations {
 impl Running {
     fn start(settings: &Registration, listener: SocketAddr, is_secure: bool) -> Option<Self> {
         let (registrar, server) = match &settings.registry {
-            Registry::Consul(consul) => (Registrar::Consul(ConsulRegistrar::new(consul)), &consul.server),
+            Registry::Consul(consul) => (Registrar::Consul(Box::new(ConsulRegistrar::new(consul))), &consul.server),
             Registry::Eureka(eureka) => (Registrar::Eureka(EurekaRegistrar::new(eureka)), eureka.servers.first()?),
             Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.first()?),
             Registry::Kubernetes(_) => return None,

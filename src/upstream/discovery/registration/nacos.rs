@@ -42,7 +42,7 @@ impl NacosRegistrar {
 
     pub(super) async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
         let reply = self.send(entry, (Method::DELETE, "", false)).await?;
-        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { Ok(drop(reply.ok()?)) }
+        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
     }
 
     async fn send(&self, entry: &Entry, (method, path, is_beat): (Method, &str, bool)) -> Result<Reply, RegisterError> {

@@ -12,8 +12,7 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
-use crate::sections::registries::Registry;
-use crate::sections::registries::registration::{self, InstanceKeys, Registration};
+use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
 
 /// Consul as a registry of `lb://` names.
@@ -120,12 +119,13 @@ pub struct Consul {
     pub wait: Duration,
 }
 
-/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// after an error.
 pub(super) fn registration(
     section: &Spanned<RawConsul>,
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Registration> {
+) -> Option<(Consul, RegisteredInstance)> {
     let discovery = &section.value.discovery;
     let asked = discovery.register.filter(|asked| asked.value)?;
     let (_, consul) = check(section, nodes, diagnostics)?;
@@ -141,8 +141,7 @@ pub(super) fn registration(
         lease,
         at: asked.span.key(),
     };
-    let instance = registration::instance(keys, diagnostics)?;
-    Some(Registration { registry: Registry::Consul(consul), instance })
+    Some((consul, registration::instance(keys, diagnostics)?))
 }
 
 /// Longest `wait`: Consul's own limit.

@@ -12,8 +12,7 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
-use crate::sections::registries::Registry;
-use crate::sections::registries::registration::{self, InstanceKeys, Registration};
+use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, client_tls, given};
 
 /// Eureka as a registry of `lb://` names.
@@ -129,12 +128,13 @@ pub(super) fn check(
     if section.value.client.fetch_registry == Some(false) { None } else { settings(section, nodes, diagnostics) }
 }
 
-/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// after an error.
 pub(super) fn registration(
     section: &Spanned<RawEureka>,
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Registration> {
+) -> Option<(Eureka, RegisteredInstance)> {
     let asked = section.value.client.register_with_eureka.filter(|asked| asked.value)?;
     let (_, eureka) = settings(section, nodes, diagnostics)?;
     let raw = &section.value.instance;
@@ -151,8 +151,7 @@ pub(super) fn registration(
         lease: seconds(raw.lease_expiration_duration_in_seconds, 90),
         at: asked.span.key(),
     };
-    let instance = registration::instance(keys, diagnostics)?;
-    Some(Registration { registry: Registry::Eureka(eureka), instance })
+    Some((eureka, registration::instance(keys, diagnostics)?))
 }
 
 /// Returns the order and settings; `None` if the registry is off, or after an error.

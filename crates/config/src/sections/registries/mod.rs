@@ -14,7 +14,7 @@ use crate::sections::registries::consul::{Consul, RawConsul};
 use crate::sections::registries::eureka::{Eureka, RawEureka};
 use crate::sections::registries::kubernetes::{Kubernetes, RawKubernetes};
 use crate::sections::registries::nacos::{Nacos, RawNacos};
-use crate::sections::registries::registration::Registration;
+use crate::sections::registries::registration::RegisteredInstance;
 
 /// Registry with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,15 @@ pub enum Registry {
     Nacos(Nacos),
     /// The API server of a Kubernetes cluster.
     Kubernetes(Kubernetes),
+}
+
+/// Registration of the gateway in a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The registry.
+    pub registry: Registry,
+    /// The gateway as an instance.
+    pub instance: RegisteredInstance,
 }
 
 /// Sections of registries.
@@ -80,5 +89,8 @@ pub(crate) fn registrations(
     let consul = sections.consul.and_then(|raw| consul::registration(raw, nodes, diagnostics));
     let eureka = sections.eureka.and_then(|raw| eureka::registration(raw, nodes, diagnostics));
     let nacos = sections.nacos.and_then(|raw| nacos::registration(raw, nodes, diagnostics));
+    let consul = consul.map(|(consul, instance)| Registration { registry: Registry::Consul(consul), instance });
+    let eureka = eureka.map(|(eureka, instance)| Registration { registry: Registry::Eureka(eureka), instance });
+    let nacos = nacos.map(|(nacos, instance)| Registration { registry: Registry::Nacos(nacos), instance });
     [consul, eureka, nacos].into_iter().flatten().collect()
 }

@@ -12,8 +12,7 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
-use crate::sections::registries::Registry;
-use crate::sections::registries::registration::{self, InstanceKeys, Registration};
+use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
 use crate::sections::upstreams::endpoints::Scheme;
 
@@ -128,12 +127,13 @@ pub(super) fn check(
     Some((discovery.order.unwrap_or(0), nacos))
 }
 
-/// Checks the registration, if it is asked for. Returns `None` without one, or after an error.
+/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// after an error.
 pub(super) fn registration(
     section: &Spanned<RawNacos>,
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Registration> {
+) -> Option<(Nacos, RegisteredInstance)> {
     let discovery = &section.value.discovery;
     let asked = discovery.register_enabled.filter(|asked| asked.value)?;
     let (_, nacos) = check(section, nodes, diagnostics)?;
@@ -148,8 +148,7 @@ pub(super) fn registration(
         lease: positive(discovery.heart_beat_timeout, 15, diagnostics),
         at: asked.span.key(),
     };
-    let instance = registration::instance(keys, diagnostics)?;
-    Some(Registration { registry: Registry::Nacos(nacos), instance })
+    Some((nacos, registration::instance(keys, diagnostics)?))
 }
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {

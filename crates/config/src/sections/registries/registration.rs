@@ -5,18 +5,8 @@ use std::time::Duration;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::Registry;
 use crate::sections::registries::server::given;
 use crate::yaml::Span;
-
-/// Registration of the gateway in a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
-    /// The registry.
-    pub registry: Registry,
-    /// The gateway as an instance.
-    pub instance: RegisteredInstance,
-}
 
 /// The gateway as an instance of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
