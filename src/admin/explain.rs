@@ -12,9 +12,9 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::redis::RedisPlans;
 
-use crate::admin::limits::{BucketStore, Probe};
+use crate::admin::limits::BucketStore;
 use crate::admin::query::parameters;
-use crate::admin::reply::{json, problem};
+use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
 use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
@@ -86,20 +86,15 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
         Ok(store) => store.probe(key, rule, counted.cost).await,
         Err(error) => Err(error),
     };
-    let ms = |duration: Duration| u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
-    let read = read.map(|probe| match &law {
-        Some((Law::Unlimited, _)) => Probe { is_exceeded: false, retry_after: None, ..probe },
-        Some((Law::Blocked, left)) => Probe { is_exceeded: true, retry_after: Some(*left), ..probe },
-        Some((Law::Rule(_), _)) | None => probe,
-    });
+    let read = read.map(|probe| probe.under(law.as_ref()));
     let overridden = law.as_ref().map(|(law, _)| law.as_str().to_owned());
     Some(match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),
             capacity,
             is_exceeded: probe.is_exceeded,
-            retry_after_ms: probe.retry_after.map(ms),
-            reset_after_ms: Some(ms(probe.reset_after)),
+            retry_after_ms: probe.retry_after.map(whole_millis),
+            reset_after_ms: Some(whole_millis(probe.reset_after)),
             overridden,
             problem: None,
         },

@@ -123,10 +123,20 @@ fn path(route: &str, key: &str) -> String {
     format!("/api/limits/{}/{}", encoded(route), encoded(key))
 }
 
+/// Returns the time until a request is admitted; empty if one is now.
+fn retry_after(ms: &Value) -> String {
+    match ms.as_u64() {
+        Some(0) => String::new(),
+        Some(ms) => format!("{} s", ms.div_ceil(1000)),
+        None => "never".to_owned(),
+    }
+}
+
 /// Returns the answer as a table.
 fn render(answer: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let mut rows = vec![["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "STORE"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE"].map(str::to_owned).to_vec()];
     for limit in answer["limits"].as_array().into_iter().flatten() {
         let full_in = limit["reset-after-ms"].as_u64().unwrap_or_default().div_ceil(1000);
         rows.push(vec![
@@ -135,8 +145,12 @@ fn render(answer: &Value) -> String {
             limit["remaining"].to_string(),
             limit["capacity"].to_string(),
             format!("{full_in} s"),
+            retry_after(&limit["retry-after-ms"]),
             text(&limit["store"]),
         ]);
     }
-    table(&rows, &[2, 3, 4])
+    let plan = answer.get("plan").map_or_else(String::new, |plan| {
+        format!("plan: {}\n", plan.as_str().map_or_else(|| "none".to_owned(), printable))
+    });
+    plan + &table(&rows, &[2, 3, 4, 5])
 }

@@ -73,6 +73,10 @@ impl<C: DryContext> LayerContext for C {
         empty_upstream()
     }
 
+    fn counts_keys(&self) -> bool {
+        false
+    }
+
     fn logs_reasons(&self) -> bool {
         // All local responses carry their reason.
         true

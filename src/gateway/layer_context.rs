@@ -34,6 +34,10 @@ pub trait LayerContext {
     fn is_traced(&self) -> bool {
         false
     }
+    /// True if the keys of verdicts are counted (see [`top_keys`](crate::telemetry::top_keys)). Default: true.
+    fn counts_keys(&self) -> bool {
+        true
+    }
     /// True if the access log contains reason codes.
     fn logs_reasons(&self) -> bool;
     /// Metrics of the process, and the index of the worker that writes them.

@@ -34,12 +34,13 @@ pub(super) fn with_rate_limiter(
     let (sets, labels) = rule_sets(naming, context);
     let (metrics, worker) = context.metrics();
     let is_in_memory = limiter.store == Some(StoreKind::Memory);
+    let counts_keys = context.counts_keys();
     let series = labels.iter().zip(naming.all()).map(|(label, named)| {
         let rule = named.name.map_or_else(|| Arc::clone(&named.scope), Into::into);
         let name = RuleName { route: Arc::clone(route), rule, plan: named.plan.map(Into::into) };
         let series = metrics.limiter(worker, route, label);
         series.configured(is_in_memory);
-        (series, top_keys::register(name))
+        (series, counts_keys.then(|| top_keys::register(name)))
     });
     let series: Vec<_> = series.collect();
     let (is_traced, scope) = (context.is_traced(), naming.scope().to_string());
@@ -57,8 +58,8 @@ pub(super) fn with_rate_limiter(
             match event.rule.and_then(|rule| series.get(rule)) {
                 Some((series, rule)) => {
                     series.observe(event.kind, event.source);
-                    if let Some(key) = key {
-                        top_keys::observe(*rule, event.kind, key);
+                    if let (Some(key), Some(rule)) = (key, *rule) {
+                        top_keys::observe(rule, event.kind, key);
                     }
                 }
                 None => limiter_series.observe(event.kind, event.source),

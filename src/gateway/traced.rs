@@ -17,12 +17,14 @@ use crate::http::body::Body;
 use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
 use crate::telemetry::record::Record;
+use crate::telemetry::traces::Tracing;
 use crate::telemetry::traces::request::{RequestTrace, TraceHandle};
 use crate::telemetry::traces::server::ServerInfo;
 use crate::upstream::forwarded::client_ip;
 
 impl Generation {
     /// Starts the trace of a request, if traces are on and it is sampled. `route` is `None` without a route.
+    #[inline]
     pub(super) fn begin_trace(
         &self,
         head: &mut Parts,
@@ -30,7 +32,21 @@ impl Generation {
         route: Option<&Route>,
         record: &mut Record,
     ) {
-        let Some(tracing) = &self.tracing else { return };
+        // The rest is a call of its own, so that traces that are off cost one comparison.
+        if let Some(tracing) = &self.tracing {
+            self.sample(tracing, head, connection, route, record);
+        }
+    }
+
+    #[inline(never)]
+    fn sample(
+        &self,
+        tracing: &Tracing,
+        head: &mut Parts,
+        connection: &ConnectionInfo,
+        route: Option<&Route>,
+        record: &mut Record,
+    ) {
         let Some(sampled) = tracing.decide(&mut head.headers) else { return };
         let path = head.uri.path();
         let patterns = route.map(|route| &*route.patterns).unwrap_or_default();

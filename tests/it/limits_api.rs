@@ -58,6 +58,8 @@ fn walk(gateway: &Gateway, store: &str) {
     assert_eq!(admin.left("GET", "plain/al%20ice", ""), [5], "no request yet");
     assert_eq!(ask("plain", 6), [200, 200, 200, 200, 200, 429]);
     assert_eq!(admin.left("GET", "plain/al%20ice", ""), [0]);
+    let (_, state) = admin.call("GET", "/api/limits/plain/al%20ice", "");
+    assert!(state["limits"][0]["retry-after-ms"].as_u64().is_some_and(|ms| ms > 0), "{state}");
     assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"grant": 2}"#), [2]);
     assert_eq!(ask("plain", 3), [200, 200, 429], "the denial is not remembered longer than it holds");
     assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"remaining": 4}"#), [4]);
@@ -80,7 +82,7 @@ fn walk(gateway: &Gateway, store: &str) {
 
     let (_, one) = admin.call("GET", "/api/limits/sold/bob", "");
     let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "store": store,
-        "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"]});
+        "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"], "retry-after-ms": 0});
     assert_eq!(one, json!({"route": "sold", "key": "bob", "limits": [limit]}));
 }
 

@@ -12,6 +12,7 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
+use crate::state::overrides::Law;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// Store of a limiter's buckets.
@@ -38,6 +39,17 @@ pub(in crate::admin) struct Probe {
     pub(in crate::admin) is_exceeded: bool,
     /// Time until it would; `None` if it would now, or never does.
     pub(in crate::admin) retry_after: Option<Duration>,
+}
+
+impl Probe {
+    /// Returns the state under a temporary override.
+    pub(in crate::admin) fn under(self, law: Option<&(Law, Duration)>) -> Self {
+        match law {
+            Some((Law::Unlimited, _)) => Self { is_exceeded: false, retry_after: None, ..self },
+            Some((Law::Blocked, left)) => Self { is_exceeded: true, retry_after: Some(*left), ..self },
+            Some((Law::Rule(_), _)) | None => self,
+        }
+    }
 }
 
 impl BucketStore {

@@ -4,6 +4,7 @@ mod batch;
 mod bucket_store;
 mod error;
 pub(super) mod overrides;
+mod plan;
 mod selection;
 
 use bytes::Bytes;
@@ -16,11 +17,11 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::batch::Batch;
-pub(super) use self::bucket_store::{BucketStore, Probe};
+pub(super) use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
-use crate::admin::reply::{json, problem};
+use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::state::overrides::Law;
 use crate::telemetry::key_display;
@@ -88,12 +89,17 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(Sta
     let route = find()?;
     let (action, selector) = action(request, selector).await?;
     let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
+    let plan = plan::plan(&rules, &key, &config, state).await?;
     let limits = apply(&action, route, &rules, &key, &config, state).await?;
     let key = key_display::shown(&key);
     if !matches!(action, Action::Read) {
         tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
     }
-    Ok((StatusCode::OK, json!({"route": &*route.id, "key": key, "limits": limits})))
+    let mut answer = json!({"route": &*route.id, "key": key, "limits": limits});
+    if let Some(plan) = plan {
+        answer["plan"] = json!(plan);
+    }
+    Ok((StatusCode::OK, answer))
 }
 
 /// Reads the action of a request.
@@ -150,15 +156,16 @@ async fn apply(
             Action::Change(Change { remaining: Some(remaining), .. }) => store.set(key, rule, *remaining).await?,
             Action::Change(Change { grant, .. }) => store.grant(key, rule, grant.unwrap_or_default()).await?,
         }
-        let (remaining, reset_after) = store.read(key, rule).await?;
+        let probe = store.probe(key, rule, 1).await?.under(law.as_ref());
         let mut limit = describe(route, selected);
         limit["capacity"] = json!(rule.capacity());
         if let Some((law, left)) = &law {
             limit["override"] = overrides::in_effect(law, *left);
         }
         limit["store"] = json!(store.name());
-        limit["remaining"] = json!(remaining);
-        limit["reset-after-ms"] = json!(u64::try_from(reset_after.as_millis()).unwrap_or(u64::MAX));
+        limit["remaining"] = json!(probe.remaining);
+        limit["reset-after-ms"] = json!(whole_millis(probe.reset_after));
+        limit["retry-after-ms"] = if probe.is_exceeded { json!(probe.retry_after.map(whole_millis)) } else { json!(0) };
         limits.push(limit);
     }
     Ok(limits)

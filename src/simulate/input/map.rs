@@ -50,7 +50,7 @@ pub struct Map {
     pub(super) fields: Vec<(String, Slot)>,
     is_own: bool,
     /// Positions of the fields by length and ends of their names.
-    buckets: [Vec<u8>; BUCKETS],
+    buckets: Box<[Vec<u8>]>,
 }
 
 /// Number of the buckets.
@@ -145,11 +145,11 @@ impl Map {
     }
 
     fn new(fields: Vec<(String, Slot)>, is_own: bool) -> Self {
-        let mut buckets = [const { Vec::new() }; BUCKETS];
+        let mut buckets = vec![Vec::new(); BUCKETS];
         for (position, (name, _)) in (0..).zip(&fields) {
             buckets[bucket(name)].push(position);
         }
-        Self { fields, is_own, buckets }
+        Self { fields, is_own, buckets: buckets.into() }
     }
 
     /// Returns the slot of the field `name` of a flat object.

@@ -59,6 +59,7 @@ impl Store for OverriddenStore {
 }
 
 impl OverriddenStore {
+    #[inline(never)]
     fn decide_by(&self, table: &Table, checks: &[Check<'_>]) -> Decision {
         let laws: Vec<_> = checks.iter().map(|check| table.law(check.key, check.rule)).collect();
         if laws.iter().all(Option::is_none) {

@@ -10,6 +10,11 @@ const PLANS: &str = "key-resolver: 'header:x-key', default-plan: free, plans: {\
     free: {replenish-rate: 1, period: 1h, burst-capacity: 2}, \
     gold: {replenish-rate: 1, period: 1h, burst-capacity: 5}, staff: unlimited}";
 
+/// Returns the plan of `key` on route `a`, as the admin port shows it.
+fn shown(gateway: &Gateway, key: &str) -> serde_json::Value {
+    gateway.admin(&format!("/api/limits/a/{key}")).json()["plan"].clone()
+}
+
 /// Sends eight requests; returns the number admitted.
 fn passed(client: &mut Connection, headers: &[(&str, &str)]) -> usize {
     (0..8).filter(|_| client.request("GET", "/a", headers, b"").status == 200).count()
@@ -24,11 +29,16 @@ fn a_plan_is_resolved_from_a_header_or_a_table() {
         assert_eq!(passed(&mut client, &[("x-key", &key), ("x-plan", plan)]), most, "{plan}");
     }
     assert_eq!(passed(&mut client, &[("x-key", "key-free"), ("x-plan", "gold")]), 3, "spent tokens stay spent");
+    assert!(gateway.admin("/api/limits/a/key-free").json().get("plan").is_none(), "the request names it");
     let gateway = Gateway::start(&yaml(&format!("{PLANS}, plan-resolver: {{table: {{ada: gold, 10.0.0.1: staff}}}}")));
     let mut client = gateway.connect();
     for (key, most) in [("ada", 5), ("10.0.0.1", 8), ("bob", 2)] {
         assert_eq!(passed(&mut client, &[("x-key", key)]), most, "{key}");
     }
+    assert_eq!(
+        [shown(&gateway, "ada"), shown(&gateway, "10.0.0.1"), shown(&gateway, "bob")],
+        ["gold", "staff", "free"]
+    );
 }
 
 #[test]
@@ -39,6 +49,7 @@ fn without_a_default_plan_the_rule_of_the_limiter_applies() {
     let gateway = Gateway::start(&yaml(arguments));
     let mut client = gateway.connect();
     assert_eq!([passed(&mut client, &[("x-key", "ada")]), passed(&mut client, &[("x-key", "bob")])], [3, 1]);
+    assert_eq!((shown(&gateway, "ada"), shown(&gateway, "bob")), ("gold".into(), serde_json::Value::Null));
     assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["rule=\"daily\"", "\"denied\""]), 5.0);
 }
 
@@ -50,6 +61,7 @@ fn plans_in_redis_are_read_there_and_a_change_takes_effect() {
     let gateway = Gateway::start(&in_redis(&redis, &format!("{PLANS}, {resolver}")));
     let mut client = gateway.connect();
     assert_eq!([passed(&mut client, &[("x-key", "ada")]), passed(&mut client, &[("x-key", "bob")])], [5, 2]);
+    assert_eq!([shown(&gateway, "ada"), shown(&gateway, "bob")], ["gold", "free"]);
     redis.cli(&["HSET", "plans", "bob", "gold"]);
     eventually("the plan is raised", || ask(&mut client, "bob").status == 200);
     assert_eq!(passed(&mut client, &[("x-key", "bob")]), 2, "three more in all");

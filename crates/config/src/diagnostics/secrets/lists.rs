@@ -137,7 +137,7 @@ fn table(line: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let mut start = range.start;
     for entry in line[range].split(',') {
         // Keys may contain colons: the value of the last entry on this part decides.
-        let key_end = values.iter().filter(|value| (start..=start + entry.len()).contains(&value.start)).next_back();
+        let key_end = values.iter().rfind(|value| (start..=start + entry.len()).contains(&value.start));
         let key_end = key_end.map_or(start + entry.len(), |value| value.start);
         let text = line[start..key_end].trim_end_matches(['"', '\'', ' ']).trim_end_matches(':');
         let place = trimmed(line, start..start + text.len());
