@@ -37,8 +37,11 @@ fn in_properties(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Loca
     let lines: Vec<&str> = text.split('\n').collect();
     let position = |span: &Span| {
         let place = places.get(*span)?;
-        let properties = documents.get(place.document)?;
-        let property = properties.get(place.path.first().map_or(0, |number| *number as usize))?;
+        let number = place.path.first().map_or(0, |number| *number as usize);
+        // An empty file has no property.
+        let Some(property) = documents.get(place.document).and_then(|properties| properties.get(number)) else {
+            return Some((1, 1));
+        };
         if span.key || place.path.is_empty() {
             return Some(property.key_at);
         }

@@ -14,7 +14,8 @@ use crate::diagnostics::text::SourceText;
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// The configuration can be used, but probably does not do what its author meant.
+    /// The configuration can be used, but probably does not do what its author meant. A comment `# accepted: MESSAGE`
+    /// above the line makes it a note.
     Warning,
     /// A fact worth knowing.
     Note,
@@ -69,6 +70,9 @@ impl Report {
             let line = text.line(problem.file, problem.line);
             problem.message = mask_message(&problem.message, line);
             problem.help = problem.help.take().map(|help| mask_message(&help, line));
+            if problem.severity == Severity::Warning && text.is_accepted(problem.file, problem.line, &problem.message) {
+                problem.severity = Severity::Note;
+            }
         }
         Self { text, list, missing, has_other_errors }
     }
