@@ -3,5 +3,6 @@
 
 pub mod forwarded;
 pub mod path;
+pub mod properties;
 pub mod redis_reply;
 pub mod request;
