@@ -41,7 +41,7 @@ pub struct Diagnostic {
 /// All diagnostics of one configuration, sorted by position.
 #[derive(Clone, Debug)]
 pub struct Report {
-    text: SourceText,
+    text: Box<SourceText>,
     list: Vec<Diagnostic>,
     missing: Vec<Missing>,
     has_other_errors: bool,
@@ -74,7 +74,7 @@ impl Report {
                 problem.severity = Severity::Note;
             }
         }
-        Self { text, list, missing, has_other_errors }
+        Self { text: Box::new(text), list, missing, has_other_errors }
     }
 
     /// Returns the diagnostics, sorted by position.
