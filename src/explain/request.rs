@@ -14,7 +14,7 @@ pub struct DryRunRequest {
     pub head: Parts,
     /// Address of the peer.
     pub peer: IpAddr,
-    /// Random number for `Weight` predicates.
+    /// Number from 0 to 2^64 - 1 for `Weight` predicates; [`new`](Self::new) draws it from the request.
     pub chance: u64,
 }
 
@@ -52,6 +52,32 @@ impl DryRunRequest {
         if !head.headers.contains_key(HOST) && head.uri.authority().is_none() {
             head.headers.insert(HOST, HeaderValue::from_static("localhost"));
         }
-        Ok(Self { head, peer: IpAddr::V4(Ipv4Addr::LOCALHOST), chance: fastrand::u64(..) })
+        Ok(Self { head, peer: IpAddr::V4(Ipv4Addr::LOCALHOST), chance: draw(method, url, fields) })
+    }
+}
+
+/// Returns the draw of a request for `Weight` predicates: the same for the same request, so that two configurations can
+/// be compared (FNV-1a, then the last steps of SplitMix64).
+fn draw(method: &str, url: &str, fields: &[String]) -> u64 {
+    let parts = [method, url].into_iter().chain(fields.iter().map(String::as_str));
+    let bytes = parts.flat_map(|part| part.bytes().chain([0]));
+    let hash = bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_draw_and_requests_have_many() {
+        let chance = |url: &str| DryRunRequest::new("GET", url, &[]).unwrap().chance;
+        assert_eq!(chance("/a"), chance("/a"));
+        let upper = (0..100).filter(|number| chance(&format!("/orders/{number}")) > u64::MAX / 2).count();
+        assert!((30..70).contains(&upper), "{upper}");
     }
 }

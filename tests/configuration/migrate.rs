@@ -20,6 +20,8 @@ fn both(name: &str, text: &str) -> Option<(Migrated, Config, Config)> {
         Ok(new) => (Some(new.config), new.notes),
         Err(problems) => (None, problems),
     };
+    let warnings = notes.list().iter().filter(|note| note.severity == Severity::Warning).count();
+    assert_eq!(warnings, 0, "{notes}{}", migrated.yaml);
     for note in notes.list().iter().filter(|note| note.severity <= Severity::Warning) {
         let is_known = old.notes.list().iter().any(|known| known.message == note.message);
         assert!(is_known, "{notes}{}", migrated.yaml);
@@ -171,6 +173,17 @@ fn only_active_profiles_are_migrated() {
     assert!(migrate("a.yml", text, &env).unwrap().yaml.contains("\nserver:\n  port: 80\n"));
     let without = migrate("a.yml", text, &|_| None).unwrap().yaml;
     assert!(without.contains("line 3: documents for other profiles are skipped: prod"), "{without}");
+}
+
+#[test]
+fn warnings_of_the_source_are_accepted_by_comments() {
+    let warned = files("tests/data", |name| name.starts_with("warn-"));
+    assert!(warned.len() > 30, "{}", warned.len());
+    for file in warned {
+        let text = std::fs::read_to_string(&file).unwrap();
+        // The new file may need a decision, but it has no warning.
+        let _ = both(file.file_name().unwrap().to_str().unwrap(), &text);
+    }
 }
 
 #[test]

@@ -17,13 +17,18 @@ const MUTATIONS: usize = 30_000;
 
 /// Runs the corpus of `target` and changes of it, with a fixed seed.
 fn replay(target: &str, run: fn(&[u8])) {
+    replay_some(target, MUTATIONS, run);
+}
+
+/// The same with a number of changes for a slow target.
+fn replay_some(target: &str, mutations: usize, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzing/corpus").join(target);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let corpus: Vec<_> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(corpus.len() >= 5, "the corpus of {target} is missing");
     corpus.iter().for_each(|input| check(run, input));
-    let count = std::env::var("TOLLGATE_MUTATIONS").map_or(MUTATIONS, |count| count.parse().unwrap());
+    let count = std::env::var("TOLLGATE_MUTATIONS").map_or(mutations, |count| count.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(11);
     for _ in 0..count {
         check(run, &mutate::mutate(&corpus, &mut random));
@@ -45,6 +50,12 @@ fn accepted_requests_have_one_reading() {
 #[test]
 fn normalized_paths_have_one_spelling() {
     replay("path", targets::path::run);
+}
+
+#[test]
+fn files_of_properties_have_diagnostics_with_places() {
+    // Each change is read as a whole configuration.
+    replay_some("properties", MUTATIONS / 10, targets::properties::run);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod diagnostics;
 mod filters;
 #[cfg(test)]
 mod generated;
+mod java_properties;
 mod key_resolvers;
 mod load;
 mod locator;

@@ -66,7 +66,7 @@ pub(crate) fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<Str
     }
 }
 
-/// Checks `text`, named `file_name` in diagnostics. Placeholders, profiles and overrides come from `env`.
+/// Checks `text`, named `file_name` in diagnostics: properties if the name ends in `.properties`. Placeholders, profiles and overrides come from `env`.
 ///
 /// # Errors
 /// All diagnostics of the text, if at least one is an error.

@@ -3,6 +3,7 @@
 
 pub mod forwarded;
 pub mod path;
+pub mod properties;
 pub mod redis_reply;
 pub mod registry_reply;
 pub mod request;

@@ -41,6 +41,29 @@ missing.yaml: error: cannot read the file: No such file or directory (os error 2
 }
 
 #[test]
+fn migrate_joins_files_and_profiles_and_accepts_their_warnings() {
+    replay(
+        "\
+== application.yml
+spring.cloud.gateway.server.webflux.routes:
+- {id: blue, uri: 'http://blue/ignored', predicates: [Path=/**, 'Weight=shop, 5']}
+- {id: green, uri: 'lb://green', predicates: [Path=/**, 'Weight=shop, 5']}
+== application-prod.properties
+server.port=8443
+== overlay.yaml
+upstreams: {green: {endpoints: ['http://127.0.0.1:9001']}}
+key-resolvers: {default: ip}
+$ tollgate migrate application.yml --config overlay.yaml --profile prod --out new.yaml; grep -c -e 'port: 8443' -e 'default: ip' -e '127.0.0.1:9001' new.yaml
+3
+$ tollgate check new.yaml
+new.yaml: ok, 2 routes
+$ for path in a b c d e f g h; do tollgate explain application.yml GET /$path -c overlay.yaml | grep '^route'; done > old; for path in a b c d e f g h; do tollgate explain new.yaml GET /$path | grep '^route'; done > new; diff old new && sort -u new | wc -l
+2
+",
+    );
+}
+
+#[test]
 fn a_reload_reads_all_files() {
     let folder = tempfile::tempdir().unwrap();
     let overlay = folder.path().join("overlay.yaml");

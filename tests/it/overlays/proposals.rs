@@ -52,7 +52,7 @@ spring.cloud.gateway.server.webflux.routes:
   filters:
   - TokenRelay=
   - JwtAuthenticationFilter
-  - {name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 100, redis-rate-limiter.burstCapacity: 2, key-resolver: '#{@ipKeyResolver}'}}
+  - {name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, redis-rate-limiter.burstCapacity: 120, redis-rate-limiter.requestedTokens: 60, key-resolver: '#{@ipKeyResolver}'}}
 ";
     let folder = tempfile::tempdir().unwrap();
     let (file, overlay) = (folder.path().join("application.yml"), folder.path().join("overlay.yaml"));

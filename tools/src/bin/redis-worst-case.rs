@@ -6,7 +6,7 @@
 //! extremes. The last rows are calls that decide for several callers, as a gateway sends them. Exits with a failure if the
 //! median of a row exceeds [`BOUND`].
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroUsize;

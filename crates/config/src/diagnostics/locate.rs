@@ -1,7 +1,7 @@
 //! From spans to files, lines and columns.
 
 use crate::diagnostics::text::{Format, SourceText};
-use crate::source::properties;
+use crate::java_properties;
 use crate::yaml::locate::{self, Location, argument};
 use crate::yaml::{Places, Span};
 
@@ -33,12 +33,15 @@ pub(super) fn locate(text: &SourceText, places: &Places, spans: &[Span]) -> Vec<
 
 /// Returns the position of each of `spans` in a file of properties: that of the property's key or value.
 fn in_properties(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
-    let documents = properties::parse(text).unwrap_or_default();
+    let documents = java_properties::parse(text).unwrap_or_default();
     let lines: Vec<&str> = text.split('\n').collect();
     let position = |span: &Span| {
         let place = places.get(*span)?;
-        let properties = documents.get(place.document)?;
-        let property = properties.get(place.path.first().map_or(0, |number| *number as usize))?;
+        let number = place.path.first().map_or(0, |number| *number as usize);
+        // An empty file has no property.
+        let Some(property) = documents.get(place.document).and_then(|properties| properties.get(number)) else {
+            return Some((1, 1));
+        };
         if span.key || place.path.is_empty() {
             return Some(property.key_at);
         }

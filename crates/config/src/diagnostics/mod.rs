@@ -14,7 +14,7 @@ pub(crate) use missing::{Missing, Section, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, similar, suggest};
-pub(crate) use text::{DocumentId, Format, Import, Outcome, SourceFile, SourceText};
+pub(crate) use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 
 /// Returns the message of `error` and of its sources, joined on one line.
 pub(crate) fn reasons(error: &dyn std::error::Error) -> String {

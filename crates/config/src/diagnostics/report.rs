@@ -14,7 +14,8 @@ use crate::diagnostics::text::SourceText;
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// The configuration can be used, but probably does not do what its author meant.
+    /// The configuration can be used, but probably does not do what its author meant. A comment `# accepted: MESSAGE`
+    /// above the line makes it a note.
     Warning,
     /// A fact worth knowing.
     Note,
@@ -40,7 +41,7 @@ pub struct Diagnostic {
 /// All diagnostics of one configuration, sorted by position.
 #[derive(Clone, Debug)]
 pub struct Report {
-    text: SourceText,
+    text: Box<SourceText>,
     list: Vec<Diagnostic>,
     missing: Vec<Missing>,
     has_other_errors: bool,
@@ -71,8 +72,11 @@ impl Report {
             let line = problem.line.checked_sub(1);
             problem.message = mask_message(&problem.message, lines, line);
             problem.help = problem.help.take().map(|help| mask_message(&help, lines, line));
+            if problem.severity == Severity::Warning && text.is_accepted(problem.file, problem.line, &problem.message) {
+                problem.severity = Severity::Note;
+            }
         }
-        Self { text, list, missing, has_other_errors }
+        Self { text: Box::new(text), list, missing, has_other_errors }
     }
 
     /// Returns the diagnostics, sorted by position.

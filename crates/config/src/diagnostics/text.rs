@@ -1,5 +1,8 @@
 //! The text of a configuration: its files, and the order of their documents.
 
+/// Begin of a comment that accepts a warning.
+pub(crate) const ACCEPTED: &str = "accepted:";
+
 /// Format of a [`SourceFile`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -69,10 +72,12 @@ pub(crate) struct SourceText {
 }
 
 impl SourceFile {
-    /// Returns the YAML file `name` with the content `text`, without a byte order mark.
+    /// Returns the file `name` with the content `text`, without a byte order mark: properties if its name says so, or else
+    /// YAML.
     pub(crate) fn new(name: &str, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
-        Self { name: name.to_owned(), text, ..Self::default() }
+        let format = if name.ends_with(".properties") { Format::Properties } else { Format::Yaml };
+        Self { name: name.to_owned(), text, format, is_of_profile: false }
     }
 }
 
@@ -83,6 +88,22 @@ impl From<SourceFile> for SourceText {
 }
 
 impl SourceText {
+    /// Returns true if a comment right above the line accepts the warning `message`; above the first setting for a warning
+    /// without a line.
+    pub(crate) fn is_accepted(&self, file: usize, line: usize, message: &str) -> bool {
+        let Some(file) = self.files.get(file).filter(|file| file.format == Format::Yaml) else { return false };
+        let is_it = |line: &str| {
+            let said = line.trim_start().strip_prefix('#').and_then(|said| said.trim().strip_prefix(ACCEPTED));
+            said.is_some_and(|said| said.trim() == message)
+        };
+        let is_comment = |line: &&str| line.trim_start().starts_with('#');
+        if line == 0 {
+            return file.text.lines().take_while(is_comment).any(is_it);
+        }
+        let above: Vec<&str> = file.text.lines().take(line - 1).collect();
+        above.into_iter().rev().take_while(is_comment).any(is_it)
+    }
+
     /// Returns the name of a file; an empty one if there is no such file.
     pub(crate) fn name(&self, file: usize) -> &str {
         self.files.get(file).map_or("", |file| &file.name)

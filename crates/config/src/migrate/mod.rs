@@ -3,6 +3,7 @@
 //! The normalized tree of the file, placeholders unresolved, is rewritten node by node and printed. Implicit settings of
 //! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
+mod accepted;
 mod caches;
 mod comments;
 mod names;
@@ -70,7 +71,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names.join(", "), &notes);
     print::print(&root, &mut yaml);
-    Ok(Migrated { yaml, notes })
+    Ok(Migrated { yaml: accepted::accept(yaml, env), notes })
 }
 
 /// Returns the comment at the top: the source, and the diagnostics of `check`.

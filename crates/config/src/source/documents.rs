@@ -1,10 +1,10 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
 use crate::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
+use crate::java_properties::{self, BadEscape};
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
-use crate::source::properties::{self, BadEscape};
 use crate::yaml::key::same_name;
 use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
 
@@ -60,7 +60,7 @@ fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
         }
         Format::Yaml => yaml::parse(&source.text, file, places),
         Format::Json => yaml::parse_json(&source.text, file, places),
-        Format::Properties => match properties::nodes(&source.text, file, places) {
+        Format::Properties => match java_properties::nodes(&source.text, file, places) {
             Ok(documents) => Parsed { documents, problems: Vec::new() },
             Err(BadEscape { at: (line, column) }) => {
                 let problem = Problem {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::diagnostics::{Format, Report, SourceFile};
-use crate::source::properties;
+use crate::java_properties;
 
 /// Error of loading a configuration file.
 #[derive(Debug, Error)]
@@ -42,7 +42,7 @@ pub(super) fn read_one(path: &Path, (format, is_utf8): (Option<Format>, bool)) -
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let is_properties = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("properties"));
     let format = format.unwrap_or(if is_properties { Format::Properties } else { Format::Yaml });
-    let text = properties::decode(&bytes, is_utf8 || format != Format::Properties);
+    let text = java_properties::decode(&bytes, is_utf8 || format != Format::Properties);
     let text = text.ok_or_else(|| unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8")))?;
     Ok(SourceFile { name: path.display().to_string(), text, format, is_of_profile: false })
 }

@@ -10,4 +10,3 @@ mod indexed;
 mod instances;
 pub(crate) mod placeholder;
 pub(crate) mod profiles;
-pub(crate) mod properties;

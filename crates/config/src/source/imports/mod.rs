@@ -20,6 +20,8 @@ use crate::yaml::{Node, NodeKind, Places};
 
 /// Most files of a configuration.
 const MAX_FILES: usize = 4096;
+/// Error of a folder on the command line.
+const EMPTY_FOLDER: &str = "Is a directory without application.yml or application.properties";
 /// Environment variables with further locations, in the order in which they are read.
 const VARIABLES: [&str; 2] = ["SPRING_CONFIG_ADDITIONAL_LOCATION", "SPRING_CONFIG_IMPORT"];
 
@@ -37,7 +39,12 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
     for (_, path) in paths.iter().enumerate().filter(|(at, _)| is_last(*at)) {
         let mut group = Group::default();
         if path.is_dir() {
+            let before = reader.text.files.len();
             reader.folder(path, &mut group, &[])?;
+            if reader.text.files.len() == before {
+                let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, EMPTY_FOLDER);
+                return Err(LoadError::Unreadable { path: path.clone(), source });
+            }
         } else {
             reader.seen.retain(|seen| *seen != identity(path));
             reader.file(path, None, &mut group.branches, &[], false)?;

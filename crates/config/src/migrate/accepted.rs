@@ -1,0 +1,64 @@
+//! Warnings about the new file, as comments that accept them: they are about the source as well.
+
+use crate::diagnostics::{ACCEPTED, Diagnostic, Severity};
+use crate::load::parse;
+
+/// Most rounds: an accepted warning may have hidden another one.
+const MAX_ROUNDS: usize = 4;
+
+/// Returns `yaml` with a comment above each line that has a warning.
+pub(super) fn accept(mut yaml: String, env: &dyn Fn(&str) -> Option<String>) -> String {
+    for _ in 0..MAX_ROUNDS {
+        let notes = match parse("", &yaml, env) {
+            Ok(loaded) => loaded.notes,
+            Err(report) => report,
+        };
+        let warnings: Vec<&Diagnostic> =
+            notes.list().iter().filter(|note| note.severity == Severity::Warning).collect();
+        if warnings.is_empty() {
+            break;
+        }
+        yaml = with_comments(&yaml, &warnings);
+    }
+    yaml
+}
+
+fn with_comments(yaml: &str, warnings: &[&Diagnostic]) -> String {
+    let mut out = String::with_capacity(yaml.len() + warnings.len() * 100);
+    let accept = |indent: &str, number: usize, out: &mut String| {
+        for warning in warnings.iter().filter(|warning| warning.line == number) {
+            // A message is one line unless a value in it is not; such a warning stays.
+            if !warning.message.contains(['\n', '\r']) {
+                out.push_str(&format!("{indent}# {ACCEPTED} {}\n", warning.message));
+            }
+        }
+    };
+    accept("", 0, &mut out);
+    for (index, line) in yaml.lines().enumerate() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        accept(indent, index + 1, &mut out);
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accepted_warning_is_a_note_and_no_other_one_is() {
+        let yaml = "routes:\n  - {id: a, uri: 'http://a/path', predicates: [Path=/a]}\n  - {id: b, uri: 'http://b/path', predicates: [Path=/b]}\n";
+        let warnings = |yaml: &str| match parse("", yaml, &|_| None) {
+            Ok(loaded) => loaded.notes.list().iter().filter(|note| note.severity == Severity::Warning).count(),
+            Err(report) => usize::MAX - report.list().len(),
+        };
+        assert_eq!(warnings(yaml), 2);
+        let accepted = accept(yaml.to_owned(), &|_| None);
+        assert_eq!(warnings(&accepted), 0, "{accepted}");
+        assert_eq!(accepted.matches("  # accepted: path and query of `uri` are ignored, as in Spring\n").count(), 2);
+        assert_eq!(warnings(&accepted.replacen("accepted: path", "accepted: paths", 1)), 1);
+        assert_eq!(warnings(&accepted.replacen("Spring\n", "Spring\n\n", 1)), 1, "the comment is right above");
+    }
+}
