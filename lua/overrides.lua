@@ -8,7 +8,7 @@ ARGV[1]  read, set or remove
 ARGV[2]  read: version that the caller knows, or empty; set, remove: target, 1 to 8192 bytes, not v
 ARGV[3]  set: override, a text of at most 4096 bytes
 ARGV[4]  set: time in ms until it ends, integer, at most a year
-ARGV[5]  set: most overrides
+ARGV[5]  set: maximum number of overrides
 
 Returns  set: {1, version}, or {0, version} if there are too many; remove: {1, version}, or {0, version} without one;
          read: {version, now ms}, and if the version differs {version, now ms, target, value, ...}

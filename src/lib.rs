@@ -16,8 +16,8 @@
 //! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
 //! without traffic, [`simulate`] replays access logs. [`cli`] has one file per command.
 //!
-//! Modules import in one direction: `cli` → `app`, `explain`, `simulate` → `admin`, `server`, `gateway` → `telemetry`, `upstream`,
-//! `state` → `http`.
+//! Modules import in one direction: `cli` → `app` → `admin`, `server` and `gateway`; `admin` → `explain`; `explain` and
+//! `simulate` → `gateway` → `telemetry`, `upstream` and `state` → `http`. ARCHITECTURE.md lists all arrows.
 
 pub mod admin;
 pub mod app;

@@ -90,7 +90,7 @@ fn diagnostics(report: &Report) -> Value {
             "file": report.file_name(diagnostic.file),
             "line": diagnostic.line,
             "column": diagnostic.column,
-            "message": diagnostic.message,
+            "message": diagnostic.text(),
             "help": diagnostic.help,
         })
     };

@@ -18,7 +18,7 @@ use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
 use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
-use crate::state::overrides::Law;
+use crate::state::overrides::EffectiveRule;
 use crate::telemetry::key_display;
 use tollgate_config::{Config, Filter, Route, Target};
 
@@ -79,15 +79,15 @@ fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
 async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Option<LiveLimit> {
     let bucket = counted.bucket.as_ref()?;
     let key = BucketKey { scope: &counted.scope, id: &bucket.key_id };
-    let law = state.stores.overrides().law(key, &bucket.rule);
-    let rule = if let Some((Law::Rule(rule), _)) = &law { rule } else { &bucket.rule };
+    let effective = state.stores.overrides().effective_rule(key, &bucket.rule);
+    let rule = if let Some((EffectiveRule::Rule(rule), _)) = &effective { rule } else { &bucket.rule };
     let capacity = rule.capacity();
     let read = match BucketStore::at(bucket.store, bucket.is_locked, config, state) {
         Ok(store) => store.probe(key, rule, counted.cost).await,
         Err(error) => Err(error),
     };
-    let read = read.map(|probe| probe.under(law.as_ref()));
-    let overridden = law.as_ref().map(|(law, _)| law.as_str().to_owned());
+    let read = read.map(|probe| probe.under(effective.as_ref()));
+    let overridden = effective.as_ref().map(|(effective, _)| effective.as_str().to_owned());
     Some(match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),

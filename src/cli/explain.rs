@@ -18,7 +18,7 @@ use crate::explain::{DryRunRequest, explain};
     override_usage = "tollgate explain [OPTIONS] <FILE> <METHOD> <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
 )]
 pub(super) struct Arguments {
-    /// Configuration file (not with --live; may be absent with --config), method such as GET, and a path such as /orders/1?full=1 or a URL, whose host becomes the Host field
+    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as GET. URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
     #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 2..=3, required = true)]
     request: Vec<String>,
     /// Header field (repeatable)

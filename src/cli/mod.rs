@@ -55,7 +55,7 @@ enum Command {
         overlays: Overlays,
         #[command(flatten)]
         profiles: Profiles,
-        /// Print only a second file with everything that the application would have added: endpoints, key resolvers, filters
+        /// Print only an overlay file with the missing endpoints, key resolvers and filters
         #[arg(long)]
         overlay: bool,
     },

@@ -13,6 +13,8 @@ use crate::server::drain::Connections;
 
 /// Interval in which a full gateway looks for an idle connection to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
+/// Time for which a connection is idle before it may be closed for another one: a request that is on its way arrives.
+const MIN_IDLE: Duration = Duration::from_millis(100);
 /// Minimum interval between two log lines about refused connections.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -70,14 +72,17 @@ impl Gate {
         Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
-    /// Waits for a place. Closes the connection that has been idle for the longest time, until a place is free.
+    /// Waits for a place. Closes the connection that has been idle for the longest time, [`MIN_IDLE`] at least, until a
+    /// place is free.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         loop {
             if let Some(place) = self.try_place() {
                 return Some(place);
             }
-            let longest = self.workers.iter().filter(|worker| worker.idle_since().is_some());
-            if let Some(worker) = longest.min_by_key(|worker| worker.idle_since()) {
+            let idle = self.workers.iter().filter_map(|worker| Some((worker.idle_since()?, worker)));
+            if let Some((since, worker)) = idle.min_by_key(|(since, _)| *since)
+                && since.elapsed() >= MIN_IDLE
+            {
                 worker.evict();
             }
             if let Ok(place) = timeout(EVICT_EVERY, Arc::clone(&self.permits).acquire_owned()).await {

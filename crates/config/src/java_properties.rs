@@ -15,7 +15,7 @@ pub(crate) struct Property {
     pub(crate) value_at: (usize, usize),
 }
 
-/// An escape that is no escape, with its position.
+/// Malformed `\u` escape, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadEscape {
     pub(crate) at: (usize, usize),

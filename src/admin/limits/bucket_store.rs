@@ -12,7 +12,7 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
-use crate::state::overrides::Law;
+use crate::state::overrides::EffectiveRule;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// Store of a limiter's buckets.
@@ -43,11 +43,11 @@ pub(in crate::admin) struct Probe {
 
 impl Probe {
     /// Returns the state under a temporary override.
-    pub(in crate::admin) fn under(self, law: Option<&(Law, Duration)>) -> Self {
-        match law {
-            Some((Law::Unlimited, _)) => Self { is_exceeded: false, retry_after: None, ..self },
-            Some((Law::Blocked, left)) => Self { is_exceeded: true, retry_after: Some(*left), ..self },
-            Some((Law::Rule(_), _)) | None => self,
+    pub(in crate::admin) fn under(self, effective: Option<&(EffectiveRule, Duration)>) -> Self {
+        match effective {
+            Some((EffectiveRule::Unlimited, _)) => Self { is_exceeded: false, retry_after: None, ..self },
+            Some((EffectiveRule::Blocked, left)) => Self { is_exceeded: true, retry_after: Some(*left), ..self },
+            Some((EffectiveRule::Rule(_), _)) | None => self,
         }
     }
 }

@@ -23,7 +23,7 @@ use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::state::overrides::Law;
+use crate::state::overrides::EffectiveRule;
 use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
@@ -145,9 +145,9 @@ async fn apply(
     for selected in rules {
         let store = BucketStore::of(selected.limiter, config, state)?;
         let key = BucketKey { scope: &selected.named.scope, id: key };
-        let law = state.stores.overrides().law(key, &selected.named.limit.rule);
-        let rule = match &law {
-            Some((Law::Rule(rule), _)) => rule,
+        let effective = state.stores.overrides().effective_rule(key, &selected.named.limit.rule);
+        let rule = match &effective {
+            Some((EffectiveRule::Rule(rule), _)) => rule,
             _ => &selected.named.limit.rule,
         };
         match action {
@@ -156,11 +156,11 @@ async fn apply(
             Action::Change(Change { remaining: Some(remaining), .. }) => store.set(key, rule, *remaining).await?,
             Action::Change(Change { grant, .. }) => store.grant(key, rule, grant.unwrap_or_default()).await?,
         }
-        let probe = store.probe(key, rule, 1).await?.under(law.as_ref());
+        let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
         let mut limit = describe(route, selected);
         limit["capacity"] = json!(rule.capacity());
-        if let Some((law, left)) = &law {
-            limit["override"] = overrides::in_effect(law, *left);
+        if let Some((effective, left)) = &effective {
+            limit["override"] = overrides::in_effect(effective, *left);
         }
         limit["store"] = json!(store.name());
         limit["remaining"] = json!(probe.remaining);

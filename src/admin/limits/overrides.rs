@@ -17,7 +17,7 @@ use crate::admin::limits::selection::{RouteRule, Selector, select};
 use crate::admin::limits::{MAX_BODY_BYTES, body, decode, describe, selector};
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::state::overrides::{Effect, Law, Names, Override, RuleChange, Target};
+use crate::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
 use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
@@ -61,7 +61,7 @@ async fn dispatch(
     let (route, key) = path.split_once('/').map_or((&*path, None), |(route, key)| (route, Some(key)));
     if key == Some("") {
         return Err(LimitsError::BadOverride(
-            "the key is empty; a path without a slash at its end names every key".into(),
+            "the key is empty; to override every key, use `/api/overrides/ROUTE`".into(),
         ));
     }
     let key = key.map(decode);
@@ -197,12 +197,12 @@ fn numbers(effect: &Effect) -> Value {
     }
 }
 
-/// Returns the law of a key that is overridden, and the time that it lasts.
-pub(super) fn in_effect(law: &Law, left: Duration) -> Value {
-    let mut shown = match law {
-        Law::Rule(rule) => json!({"rate": rule.rate(), "capacity": rule.capacity()}),
-        Law::Unlimited => json!({"unlimited": true}),
-        Law::Blocked => json!({"block": true}),
+/// Returns the rule in effect for an overridden key, and the time that it lasts.
+pub(super) fn in_effect(effective: &EffectiveRule, left: Duration) -> Value {
+    let mut shown = match effective {
+        EffectiveRule::Rule(rule) => json!({"rate": rule.rate(), "capacity": rule.capacity()}),
+        EffectiveRule::Unlimited => json!({"unlimited": true}),
+        EffectiveRule::Blocked => json!({"block": true}),
     };
     shown["expires-in-ms"] = json!(whole_millis(left));
     shown

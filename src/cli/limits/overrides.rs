@@ -13,7 +13,7 @@ pub(in crate::cli) struct Override {
     route: String,
     /// Key, as its resolver reads it
     key: String,
-    /// Number of the rule by its name in the configuration, such as replenish-rate=50; can be repeated
+    /// Setting of the rule to change, such as replenish-rate=50 (repeatable)
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = number)]
     numbers: Vec<(String, Value)>,
     /// Allow every request, uncounted

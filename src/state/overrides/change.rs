@@ -57,7 +57,7 @@ pub enum ChangeError {
         own: String,
     },
     /// A rate without its period.
-    #[error("give `period` with the rate: that of the rule is {0}, not a second")]
+    #[error("`period` is required with a rate, because the period of the rule is {0}, not a second")]
     NeedsPeriod(String),
     /// Numbers that the algorithm does not support.
     #[error(transparent)]
@@ -111,7 +111,8 @@ impl RuleChange {
         Ok(TokenBucket::new(rate, period, self.burst_capacity.unwrap_or(bucket.burst_capacity()))?)
     }
 
-    /// Returns the period. A rate alone is per second, as in the configuration: of another period it would be unclear.
+    /// Returns the period. A rate alone is per second, as in the configuration. For a rule with another period, a rate
+    /// without `period` is ambiguous.
     fn period(&self, rate: Option<u64>, configured: Duration) -> Result<Duration, ChangeError> {
         match (rate, self.period) {
             (_, Some(Time(period))) => Ok(period),
@@ -242,7 +243,7 @@ mod tests {
         );
         assert_eq!(
             message(json!({"replenish-rate": 5})),
-            "give `period` with the rate: that of the rule is 1m, not a second"
+            "`period` is required with a rate, because the period of the rule is 1m, not a second"
         );
         assert!(message(json!({})).starts_with("give the numbers of `gcra` that change"));
         assert!(message(json!({"burst-capacity": u64::MAX})).contains("`burst-capacity` must be at most"));

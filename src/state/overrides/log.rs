@@ -7,14 +7,16 @@ use crate::state::overrides::entry::Override;
 /// Logs an override that begins. The key is not shown: it may be personal data.
 pub(super) fn start(it: &Override) {
     let expires_in = it.until.saturating_duration_since(Instant::now());
-    let (names, effect, is_of_one_key) = (&it.names, &it.effect, it.target.key.is_some());
-    let (route, rule, by) = (&*names.route, &*names.rule, &*names.by);
-    tracing::info!(route, rule, is_of_one_key, %effect, by, ?expires_in, "override in effect");
+    let (names, effect) = (&it.names, &it.effect);
+    let scope = if it.target.key.is_some() { "key" } else { "rule" };
+    let (route, rule, caller) = (&*names.route, &*names.rule, &*names.by);
+    tracing::info!(route, rule, scope, %effect, caller, ?expires_in, "override in effect");
 }
 
 /// Logs an override that has ended or was removed.
 pub(super) fn end(it: &Override) {
-    let (names, effect, is_of_one_key) = (&it.names, &it.effect, it.target.key.is_some());
-    let (route, rule, by) = (&*names.route, &*names.rule, &*names.by);
-    tracing::info!(route, rule, is_of_one_key, %effect, by, "override ended");
+    let (names, effect) = (&it.names, &it.effect);
+    let scope = if it.target.key.is_some() { "key" } else { "rule" };
+    let (route, rule, caller) = (&*names.route, &*names.rule, &*names.by);
+    tracing::info!(route, rule, scope, %effect, caller, "override ended");
 }

@@ -1,4 +1,4 @@
-//! Temporary overrides of limits: other numbers, no limit or no request, for one key or every key of a rule.
+//! Temporary overrides of limits: changed numbers, unlimited, or blocked, for one key or every key of a rule.
 //!
 //! With Redis, overrides are held there and every gateway reads them twice a second. An unreachable Redis changes
 //! nothing: known overrides stay until they end. Without Redis they belong to the process.
@@ -25,7 +25,7 @@ use tollgate_limiter::store::redis::{OverrideTable, RedisClient, SharedOverride,
 pub use self::change::{ChangeError, RuleChange};
 pub use self::entry::{Effect, Names, Override, Target};
 use self::store::OverriddenStore;
-pub use self::table::Law;
+pub use self::table::EffectiveRule;
 use self::table::{ConfiguredRule, Table, configured_rules, named_id};
 
 /// Overrides of this process.
@@ -100,10 +100,10 @@ impl Overrides {
         found.next().is_none().then_some(only)
     }
 
-    /// Returns the law of `key` in place of `rule`, and the time that it lasts.
+    /// Returns the rule in effect for `key` in place of `rule`, and the time that it lasts.
     #[must_use]
-    pub fn law(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(Law, Duration)> {
-        self.table.load().law(key, rule).map(|(law, left)| (law.clone(), left))
+    pub fn effective_rule(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(EffectiveRule, Duration)> {
+        self.table.load().effective_rule(key, rule).map(|(effective, left)| (effective.clone(), left))
     }
 
     /// Returns `id` as a [`Target`] names it: the id, or its hash (`redis.hash-keys`).

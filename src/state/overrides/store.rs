@@ -7,7 +7,7 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, StagedVerdict, Verdict};
 
 use crate::state::overrides::Overrides;
-use crate::state::overrides::table::{Law, Table};
+use crate::state::overrides::table::{EffectiveRule, Table};
 
 /// Time of a decision that took no tokens, so that nothing is settled later.
 const NOT_COUNTED: u64 = u64::MAX;
@@ -34,9 +34,9 @@ impl Store for OverriddenStore {
     fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
         if self.overrides.has_any() {
             let table = self.overrides.table();
-            let is_overridden = |check: &Check<'_>| table.law(check.key, check.rule).is_some();
+            let is_overridden = |check: &Check<'_>| table.effective_rule(check.key, check.rule).is_some();
             if enforced.iter().chain(observed).any(is_overridden) {
-                // The caller decides both lists one after the other.
+                // The caller then decides the enforced checks, and the observed ones after them.
                 return None;
             }
         }
@@ -51,9 +51,11 @@ impl Store for OverriddenStore {
             return self.store.settle(check, more, counted_at_us);
         }
         let table = self.overrides.table();
-        match table.law(check.key, check.rule) {
-            Some((Law::Rule(rule), _)) => self.store.settle(Check { rule, ..check }, more, counted_at_us),
-            Some((Law::Unlimited | Law::Blocked, _)) | None => self.store.settle(check, more, counted_at_us),
+        match table.effective_rule(check.key, check.rule) {
+            Some((EffectiveRule::Rule(rule), _)) => self.store.settle(Check { rule, ..check }, more, counted_at_us),
+            Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => {
+                self.store.settle(check, more, counted_at_us)
+            }
         }
     }
 }
@@ -61,36 +63,37 @@ impl Store for OverriddenStore {
 impl OverriddenStore {
     #[inline(never)]
     fn decide_by(&self, table: &Table, checks: &[Check<'_>]) -> Decision {
-        let laws: Vec<_> = checks.iter().map(|check| table.law(check.key, check.rule)).collect();
-        if laws.iter().all(Option::is_none) {
+        let effective: Vec<_> = checks.iter().map(|check| table.effective_rule(check.key, check.rule)).collect();
+        if effective.iter().all(Option::is_none) {
             return self.store.decide(checks);
         }
-        let blocked = laws.iter().enumerate().find_map(|(position, law)| match law {
-            Some((Law::Blocked, left)) => Some((position, *left)),
+        let blocked = effective.iter().enumerate().find_map(|(position, effective)| match effective {
+            Some((EffectiveRule::Blocked, left)) => Some((position, *left)),
             _ => None,
         });
         if let Some((position, left)) = blocked {
             return Decision::Ready(blocked_verdict(position, left));
         }
-        let is_unlimited = |law: &Option<(&Law, Duration)>| matches!(law, Some((Law::Unlimited, _)));
-        if laws.iter().all(is_unlimited) {
+        let is_unlimited =
+            |effective: &Option<(&EffectiveRule, Duration)>| matches!(effective, Some((EffectiveRule::Unlimited, _)));
+        if effective.iter().all(is_unlimited) {
             return Decision::Ready(unlimited_verdict(checks));
         }
         let changed: Vec<Check<'_>> = checks
             .iter()
-            .zip(&laws)
-            .map(|(check, law)| match law {
-                Some((Law::Rule(rule), _)) => Check { rule, ..*check },
-                // Reads the bucket: the rules of a request are decided together, whatever each of them says.
-                Some((Law::Unlimited, _)) => Check { cost: 0, ..*check },
-                Some((Law::Blocked, _)) | None => *check,
+            .zip(&effective)
+            .map(|(check, effective)| match effective {
+                Some((EffectiveRule::Rule(rule), _)) => Check { rule, ..*check },
+                // A cost of 0, because all rules of a request are decided in one call.
+                Some((EffectiveRule::Unlimited, _)) => Check { cost: 0, ..*check },
+                Some((EffectiveRule::Blocked, _)) | None => *check,
             })
             .collect();
         let decision = self.store.decide(&changed);
-        if !laws.iter().any(is_unlimited) {
+        if !effective.iter().any(is_unlimited) {
             return decision;
         }
-        let uncounted: Vec<bool> = laws.iter().map(is_unlimited).collect();
+        let uncounted: Vec<bool> = effective.iter().map(is_unlimited).collect();
         match decision {
             Decision::Ready(verdict) => Decision::Ready(without_settlement(verdict, &uncounted)),
             Decision::Pending(verdict) => {

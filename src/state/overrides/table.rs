@@ -30,22 +30,22 @@ struct ScopeOverrides {
 #[derive(Debug)]
 struct Applied {
     configured: Rule,
-    law: Law,
+    effective: EffectiveRule,
     until: Instant,
 }
 
-/// Law in place of a configured rule.
+/// Rule that applies while an override is in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Law {
+pub enum EffectiveRule {
     /// Another rule of the same algorithm.
     Rule(Rule),
-    /// No limit.
+    /// Allows every request.
     Unlimited,
-    /// No request.
+    /// Denies every request.
     Blocked,
 }
 
-impl Law {
+impl EffectiveRule {
     /// Returns its name: `numbers`, `unlimited` or `block`.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -90,21 +90,21 @@ pub(super) fn named_id(id: &[u8], hashes: bool) -> Cow<'_, [u8]> {
 }
 
 impl Override {
-    /// Returns the law in place of `rule`, if the override applies to it.
-    fn law(&self, rule: &ConfiguredRule) -> Option<Law> {
+    /// Returns the rule in place of `rule`, if the override applies to it.
+    fn effective_rule(&self, rule: &ConfiguredRule) -> Option<EffectiveRule> {
         if rule.scope != self.target.scope || rule.plan != self.target.plan {
             return None;
         }
         match &self.effect {
-            Effect::Rule(change) => change.apply(&rule.rule).ok().map(Law::Rule),
-            Effect::Unlimited => Some(Law::Unlimited),
-            Effect::Block => Some(Law::Blocked),
+            Effect::Rule(change) => change.apply(&rule.rule).ok().map(EffectiveRule::Rule),
+            Effect::Unlimited => Some(EffectiveRule::Unlimited),
+            Effect::Block => Some(EffectiveRule::Blocked),
         }
     }
 
     /// True if it applies to one of `rules`.
     pub(super) fn applies_to(&self, rules: &[ConfiguredRule]) -> bool {
-        rules.iter().any(|rule| self.law(rule).is_some())
+        rules.iter().any(|rule| self.effective_rule(rule).is_some())
     }
 }
 
@@ -120,8 +120,8 @@ impl Table {
             let mut applied: Vec<Applied> = Vec::new();
             for configured in rules {
                 let is_known = applied.iter().any(|other| other.configured == configured.rule);
-                if let Some(law) = it.law(configured).filter(|_| !is_known) {
-                    applied.push(Applied { configured: configured.rule.clone(), law, until: it.until });
+                if let Some(effective) = it.effective_rule(configured).filter(|_| !is_known) {
+                    applied.push(Applied { configured: configured.rule.clone(), effective, until: it.until });
                 }
             }
             if applied.is_empty() {
@@ -136,9 +136,9 @@ impl Table {
         table
     }
 
-    /// Returns the law of `key` in place of `rule`, and the time that it lasts. An override of the key precedes one of
+    /// Returns the effective of `key` in place of `rule`, and the time that it lasts. An override of the key precedes one of
     /// every key.
-    pub(super) fn law(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(&Law, Duration)> {
+    pub(super) fn effective_rule(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(&EffectiveRule, Duration)> {
         let scope = self.scopes.get(key.scope)?;
         let of_key = || scope.keys.get(&*named_id(key.id, self.hashes_ids)).map(Vec::as_slice);
         let of_key = if scope.keys.is_empty() { None } else { of_key() };
@@ -148,7 +148,7 @@ impl Table {
         let now = Instant::now();
         applied.find_map(|applied| {
             let left = applied.until.saturating_duration_since(now);
-            (!left.is_zero()).then_some((&applied.law, left))
+            (!left.is_zero()).then_some((&applied.effective, left))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Poll by which this gateway follows the overrides in Redis.
+//! Polls Redis for changed overrides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tollgate_limiter::store::redis::StoreError;
 use crate::state::stores::SharedStores;
 
 /// Time between two polls. A change reaches every gateway within a second.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Follows the overrides in Redis, and drops those that have ended, until the process ends.
 pub(super) async fn follow(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) {
@@ -20,10 +20,10 @@ pub(super) async fn follow(stores: Arc<SharedStores>, config: watch::Receiver<Ar
         stores.overrides().expire();
         let is_shared = uses_redis(&config.borrow());
         if let Some(client) = stores.redis_client().filter(|_| is_shared) {
-            client.wait_attempted(EVERY).await;
+            client.wait_attempted(POLL_INTERVAL).await;
             log_once(stores.follow_overrides(&client).await.err(), &mut logged);
         }
-        sleep(EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

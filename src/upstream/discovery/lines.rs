@@ -47,10 +47,10 @@ impl Lines {
     /// Returns the lines that have arrived completely, at least one; `None` at the end of the response.
     ///
     /// # Errors
-    /// No line is complete within `patience`, a line is too long, or the response breaks off.
-    pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Vec<Bytes>>, ClientError> {
-        let received = tokio::time::timeout(patience, self.receive()).await;
-        received.unwrap_or(Err(ClientError::Timeout(patience)))
+    /// No line is complete within `timeout`, a line is too long, or the response breaks off.
+    pub(super) async fn next(&mut self, timeout: Duration) -> Result<Option<Vec<Bytes>>, ClientError> {
+        let received = tokio::time::timeout(timeout, self.receive()).await;
+        received.unwrap_or(Err(ClientError::Timeout(timeout)))
     }
 
     async fn receive(&mut self) -> Result<Option<Vec<Bytes>>, ClientError> {

@@ -5,8 +5,8 @@ use crate::upstream::discovery::eureka::table::Table;
 use crate::upstream::discovery::{Instance, consul, kubernetes, nacos};
 use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
 
-/// Reads `body` as the response that `kind` selects. Returns the instances that it lists; `None` if it is refused, or if it
-/// lists none by its nature.
+/// Reads `body` as the response that `kind` selects. Returns the instances that it lists; `None` if it is refused, or if
+/// this kind of response has no instances.
 #[must_use]
 pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
     match kind % 8 {

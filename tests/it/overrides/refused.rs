@@ -24,7 +24,10 @@ fn a_wrong_override_is_a_problem_and_changes_nothing() {
         ("{\"burst-capacity\": 0.5, \"expires-in\": \"1m\"}", "expected u64"),
         ("{\"burst-capacity\": 18446744073709551615, \"expires-in\": \"1m\"}", "`burst-capacity` must be at most"),
         ("{\"replenish-rate\": 0, \"period\": \"1s\", \"expires-in\": \"1m\"}", "`replenish-rate` must be at least 1"),
-        ("{\"replenish-rate\": 9, \"expires-in\": \"1m\"}", "give `period` with the rate: that of the rule is 1h"),
+        (
+            "{\"replenish-rate\": 9, \"expires-in\": \"1m\"}",
+            "`period` is required with a rate, because the period of the rule is 1h",
+        ),
         ("{\"limit\": 9, \"expires-in\": \"1m\"}", "`limit` is not a number of `token-bucket`"),
         ("{\"colour\": 9, \"expires-in\": \"1m\"}", "unknown field `colour`"),
         ("{\"unlimited\": true, \"block\": true, \"expires-in\": \"1m\"}", "exclude each other"),

@@ -1,16 +1,12 @@
 //! Collection of diagnostics while a configuration is read.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::diagnostics::locate::locate;
 use crate::diagnostics::missing::Missing;
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
 use crate::yaml::{Places, Problem, ProblemAt, Span};
-
-/// Lines that a diagnostic shared by several places names.
-const MAX_LINES: usize = 5;
 
 /// Collects diagnostics while a configuration is read.
 #[derive(Debug, Default)]
@@ -28,7 +24,7 @@ struct Found {
     at: At,
     message: String,
     help: Option<String>,
-    /// Another place that the message ends with, behind a text.
+    /// Text and second position that end the message.
     beside: Option<(String, Span)>,
     /// Part of an application that is missing: reported once.
     missing: Option<Missing>,
@@ -185,52 +181,13 @@ impl Diagnostics {
                         message.push_str(&format!(":{line}:{column}"));
                     }
                 }
-                Diagnostic { severity: found.severity, file, line, column, message, help: found.help }
+                Diagnostic { severity: found.severity, file, line, column, message, also: Vec::new(), help: found.help }
             })
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        join_equal(&mut list);
         Report::new(text, list, (missing, has_other_errors))
     }
-}
-
-/// Keeps one of equal warnings and notes of a file, with the lines of the others.
-fn join_equal(list: &mut Vec<Diagnostic>) {
-    let mut kept: Vec<(Diagnostic, Vec<usize>)> = Vec::with_capacity(list.len());
-    let mut seen: HashMap<(usize, String, Option<String>), usize> = HashMap::new();
-    for found in list.drain(..) {
-        if found.severity == Severity::Error || found.line == 0 {
-            kept.push((found, Vec::new()));
-            continue;
-        }
-        match seen.entry((found.file, found.message.clone(), found.help.clone())) {
-            Entry::Occupied(first) => {
-                let (first, lines) = &mut kept[*first.get()];
-                let last = lines.last().copied().unwrap_or(first.line);
-                if last != found.line {
-                    lines.push(found.line);
-                }
-            }
-            Entry::Vacant(first) => {
-                first.insert(kept.len());
-                kept.push((found, Vec::new()));
-            }
-        }
-    }
-    let also = |lines: &[usize]| {
-        let shown: Vec<String> = lines.iter().take(MAX_LINES).map(ToString::to_string).collect();
-        let more =
-            if lines.len() > MAX_LINES { format!(" and {} more", lines.len() - MAX_LINES) } else { String::new() };
-        let word = if lines.len() == 1 { "line" } else { "lines" };
-        format!(" (also in {word} {}{more})", shown.join(", "))
-    };
-    list.extend(kept.into_iter().map(|(mut found, lines)| {
-        if !lines.is_empty() {
-            found.message.push_str(&also(&lines));
-        }
-        found
-    }));
 }
 
 /// Number of diagnostics at a point in time.

@@ -23,7 +23,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Returns true for the same part, in any spelling.
+    /// Returns true if both name the same part; variants of spelling are equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.section == other.section && same_name(&self.name, &other.name)
     }

@@ -4,6 +4,7 @@
 mod collect;
 mod locate;
 mod missing;
+mod repeats;
 mod report;
 mod secrets;
 mod suggest;

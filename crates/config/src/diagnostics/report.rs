@@ -6,11 +6,12 @@ use std::fmt::{self, Write as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::diagnostics::missing::{self, Missing};
+use crate::diagnostics::repeats;
 use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
 /// Severity of a [`Diagnostic`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
@@ -34,6 +35,8 @@ pub struct Diagnostic {
     pub column: usize,
     /// Message: lowercase, without a full stop.
     pub message: String,
+    /// Further lines of the file to which the same message applies, in order.
+    pub also: Vec<usize>,
     /// Advice.
     pub help: Option<String>,
 }
@@ -60,7 +63,8 @@ impl Severity {
 }
 
 impl Report {
-    /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
+    /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered. Equal warnings are
+    /// joined after that, so that a comment accepts the one below it only.
     pub(super) fn new(
         text: SourceText,
         mut list: Vec<Diagnostic>,
@@ -76,7 +80,7 @@ impl Report {
                 problem.severity = Severity::Note;
             }
         }
-        Self { text: Box::new(text), list, missing, has_other_errors }
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -129,11 +133,11 @@ impl Report {
 
     /// Writes each diagnostic to the log, one line each, at the level of its severity.
     pub fn log(&self) {
-        for Diagnostic { severity, file, line, column, message, help } in &self.list {
-            let name = self.text.name(*file);
-            let place = format!("{name}:{line}:{column}");
-            let help = help.as_deref();
-            match severity {
+        for diagnostic in &self.list {
+            let name = self.text.name(diagnostic.file);
+            let place = format!("{name}:{}:{}", diagnostic.line, diagnostic.column);
+            let (message, help) = (diagnostic.text(), diagnostic.help.as_deref());
+            match diagnostic.severity {
                 Severity::Error => tracing::error!(place, help, "{message}"),
                 Severity::Warning => tracing::warn!(place, help, "{message}"),
                 Severity::Note => tracing::info!(place, help, "{message}"),
@@ -174,7 +178,7 @@ impl Report {
         if problem.line > 0 {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
-        writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
+        writeln!(out, " {paint}{word}{plain}: {}", problem.text())?;
         if let Some((above, line)) = problem.line.checked_sub(1).and_then(|above| Some((above, lines.get(above)?))) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());

@@ -109,7 +109,7 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     })
 }
 
-/// Returns similar names, and in a Spring file the case of a filter in Java.
+/// Returns similar names; in a Spring file also the advice about filters in Java.
 fn suggestions(name: &str, is_spring: bool) -> String {
     let similar = similar(name, names());
     let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));

@@ -1,9 +1,9 @@
-//! Warnings about the new file, as comments that accept them: they are about the source as well.
+//! Comments that accept the warnings that the new file inherits from its source.
 
 use crate::diagnostics::{ACCEPTED, Diagnostic, Severity};
 use crate::load::parse;
 
-/// Most rounds: an accepted warning may have hidden another one.
+/// Maximum number of passes: once a warning is accepted, another one may appear.
 const MAX_ROUNDS: usize = 4;
 
 /// Returns `yaml` with a comment above each line that has a warning.
@@ -26,7 +26,7 @@ pub(super) fn accept(mut yaml: String, env: &dyn Fn(&str) -> Option<String>) -> 
 fn with_comments(yaml: &str, warnings: &[&Diagnostic]) -> String {
     let mut out = String::with_capacity(yaml.len() + warnings.len() * 100);
     let accept = |indent: &str, number: usize, out: &mut String| {
-        for warning in warnings.iter().filter(|warning| warning.line == number) {
+        for warning in warnings.iter().filter(|warning| warning.line == number || warning.also.contains(&number)) {
             // A message is one line unless a value in it is not; such a warning stays.
             if !warning.message.contains(['\n', '\r']) {
                 out.push_str(&format!("{indent}# {ACCEPTED} {}\n", warning.message));
@@ -51,7 +51,10 @@ mod tests {
     fn an_accepted_warning_is_a_note_and_no_other_one_is() {
         let yaml = "routes:\n  - {id: a, uri: 'http://a/path', predicates: [Path=/a]}\n  - {id: b, uri: 'http://b/path', predicates: [Path=/b]}\n";
         let warnings = |yaml: &str| match parse("", yaml, &|_| None) {
-            Ok(loaded) => loaded.notes.list().iter().filter(|note| note.severity == Severity::Warning).count(),
+            Ok(loaded) => {
+                let warnings = loaded.notes.list().iter().filter(|note| note.severity == Severity::Warning);
+                warnings.map(|warning| 1 + warning.also.len()).sum()
+            }
             Err(report) => usize::MAX - report.list().len(),
         };
         assert_eq!(warnings(yaml), 2);

@@ -83,7 +83,7 @@ fn head(file_name: &str, notes: &Report) -> String {
     for note in notes.list() {
         let word = if note.severity == Severity::Warning { "warning: " } else { "" };
         // Writing to a String cannot fail.
-        let _ = writeln!(head, "# - line {}: {word}{}", note.line, note.message);
+        let _ = writeln!(head, "# - line {}: {word}{}", note.line, note.text());
     }
     head
 }

@@ -129,8 +129,7 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
     }
 }
 
-/// Merges as [`merge`] does, but a plain value beside keys below it changes nothing: in Spring both exist, and settings with
-/// parts are read from the parts.
+/// Merges as [`merge`] does. If a key has both a value and nested keys, the nested keys win, as in Spring.
 fn merge_properties(under: &mut Node, over: Node) {
     match (&mut under.kind, over.kind) {
         (NodeKind::Map(entries), NodeKind::Map(more)) => {

@@ -1,4 +1,4 @@
-//! Stand-ins for parts of an application that are Java: offers by telling names.
+//! Proposed stand-ins for parts of an application that are Java, by their names.
 
 /// An offer for a missing part: the value of its key, and a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) struct Offer {
     pub(crate) comment: &'static str,
 }
 
-/// Words of names, with the key resolver that they tell. The first that a name has counts.
+/// Words in names of beans, and the key resolver that they suggest. The first match wins.
 const RESOLVERS: [(&[&str], &str, &str); 6] = [
     (
         &["user", "principal", "account", "username", "login"],
@@ -25,8 +25,10 @@ const RESOLVERS: [(&[&str], &str, &str); 6] = [
 pub(crate) fn resolver(name: &str) -> Offer {
     let words = words(name);
     let found = RESOLVERS.iter().find(|(signs, ..)| signs.iter().any(|sign| words.iter().any(|word| word == sign)));
-    let (value, comment) =
-        found.map_or(("ip", "the name tells no key: see what the bean reads"), |(_, value, comment)| (value, comment));
+    let (value, comment) = found
+        .map_or(("ip", "the name does not show the key: check what the bean reads"), |(_, value, comment)| {
+            (value, comment)
+        });
     let value = if value.contains(':') { format!("\"{value}\"") } else { value.to_owned() };
     Offer { value, comment }
 }

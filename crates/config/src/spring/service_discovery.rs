@@ -28,7 +28,17 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
         }
         let Some(mut node) = take(whole, &["spring", "cloud", name]) else { continue };
         for other in others {
-            take(&mut node, &[other]);
+            if let Some(part) = take(&mut node, &[other])
+                && *other == "config"
+                && !is_off(&part)
+            {
+                diagnostics
+                    .note(
+                        part.span.key(),
+                        format!("the configuration that `spring.cloud.{name}.config` names is not read"),
+                    )
+                    .help("if it has routes, export it to a file, and add that with `--config`");
+            }
         }
         if !is_empty(&node) {
             add(result, name, node);

@@ -8,7 +8,7 @@ use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Section of the stand-ins.
 const SECTION: &str = "filter-beans";
-/// Most concurrent requests of a user behind `use: jwt`, which is meant to be no limit.
+/// Most concurrent requests of a user behind `use: jwt`, high enough never to limit.
 const UNLIMITED: &str = "1000000";
 /// Example of a stand-in.
 const EXAMPLE: &str =
@@ -21,7 +21,7 @@ const LEFT_OUT: [(&str, &str, &str); 2] = [
         "the gateway has no OAuth2 login; the `Authorization` field of a request is forwarded as it is",
         "let the client or an authenticating proxy in front send the token",
     ),
-    ("SaveSession", "the gateway keeps no session that it could save", "remove it; sessions of upstreams are theirs"),
+    ("SaveSession", "the gateway keeps no session that it could save", "remove it; upstreams keep their own sessions"),
 ];
 
 /// Stand-in for a filter.
@@ -117,7 +117,7 @@ fn read(
             Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
             Err(at) => {
                 diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
-                // References to the name are not unknown.
+                // Keeps references to the name from being reported as unknown.
                 named.push((name.clone(), 1, StandIn::Skip));
             }
         }

@@ -116,7 +116,7 @@ fn equal_notes_are_shown_once_with_their_lines() {
     let shown: Vec<_> = notes.list().iter().filter(|note| note.message.contains("runs as")).collect();
     assert_eq!(shown.len(), 1, "{notes}");
     assert_eq!(
-        (shown[0].line, shown[0].message.contains("(also in lines 3, 4, 5, 6, 7 and 2 more)")),
+        (shown[0].line, shown[0].text().contains("(also in lines 3, 4, 5, 6, 7 and 2 more)")),
         (2, true),
         "{notes}"
     );

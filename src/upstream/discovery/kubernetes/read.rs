@@ -21,7 +21,7 @@ const MAX_ENDPOINTS: usize = 1000;
 /// Error of a response.
 #[derive(Debug, Error)]
 pub(in crate::upstream::discovery) enum ReadError {
-    #[error("it is no list of EndpointSlices, or no event, in JSON")]
+    #[error("not a list of EndpointSlices or a watch event in JSON")]
     Json(#[from] serde_json::Error),
     #[error("it has no usable EndpointSlice among {0}")]
     NoneUsable(usize),

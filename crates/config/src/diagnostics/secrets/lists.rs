@@ -1,4 +1,4 @@
-//! Secrets that the key of a line above names: items of lists, tables by key, and values beside a name.
+//! Secrets whose key stands on an earlier line: items of lists, tables by key, and values beside a name.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -136,7 +136,7 @@ fn table(line: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let values: Vec<Range<usize>> = entries(line).map(|(_, value)| value).collect();
     let mut start = range.start;
     for entry in line[range].split(',') {
-        // Keys may contain colons: the value of the last entry on this part decides.
+        // Keys may contain colons, so the last colon separates key and value.
         let key_end = values.iter().rfind(|value| (start..=start + entry.len()).contains(&value.start));
         let key_end = key_end.map_or(start + entry.len(), |value| value.start);
         let text = line[start..key_end].trim_end_matches(['"', '\'', ' ']).trim_end_matches(':');

@@ -115,7 +115,7 @@ fn state(yaml: &str) -> State {
     match problem.severity {
         Severity::Error => State::Refused(text),
         _ if says(&["are skipped", "unknown key"]) => State::NoEffect("skipped, with a line that names it".to_owned()),
-        _ if says(&["no effect", "not supported", "is not read"]) => {
+        _ if says(&["no effect", "not supported", "is not read", "is left out"]) => {
             State::NoEffect(help.unwrap_or(message).to_owned())
         }
         _ => State::Noted(text),
@@ -125,7 +125,7 @@ fn state(yaml: &str) -> State {
 #[test]
 fn states_match_the_diagnostics() {
     assert_eq!(state(&filter("StripPrefix=1")), State::Works);
-    assert!(matches!(state(&filter("SaveSession")), State::Noted(text) if text.contains("no session")));
+    assert!(matches!(state(&filter("SaveSession")), State::NoEffect(text) if text.contains("no session")));
     assert!(matches!(state(&outside("spring.data.redis.lettuce.pool.max-active: 8")), State::NoEffect(_)));
     assert!(matches!(state(&filter("'StripPrefix=1,2'")), State::Noted(_)));
 }

@@ -236,7 +236,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("eureka.client.fetch-registry", "eureka.client.fetch-registry: true", ""),
     entry("eureka.client.registry-fetch-interval-seconds", "eureka.client.registry-fetch-interval-seconds: 5", ""),
-    entry("eureka.client.register-with-eureka", "eureka.client.register-with-eureka: true", ""),
+    entry(
+        "eureka.client.register-with-eureka",
+        "eureka: {client.register-with-eureka: true, instance.appname: gateway}",
+        "off unless it is set",
+    ),
     entry("eureka.instance.metadata-map.zone", "eureka.instance.metadata-map.zone: eu", ""),
     entry("spring.cloud.consul.host", "spring.cloud.consul: {host: consul, port: 8500}", ""),
     entry("spring.cloud.consul.discovery.acl-token", "spring.cloud.consul.discovery.acl-token: x", ""),

@@ -20,7 +20,6 @@ use crate::sections::server::tls::RawServerSsl;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagement {
     /// Enables the listener. Default true.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) enabled: Option<bool>,
     /// Its address, port, socket and TLS.
     pub(crate) server: RawManagementServer,
@@ -54,17 +53,13 @@ pub(crate) struct RawManagement {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
     /// Address to listen on. Default `127.0.0.1`; other addresses need `tokens`.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     #[cfg_attr(test, schemars(with = "Option<IpAddr>"))]
     pub(crate) address: Option<Spanned<Address>>,
     /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) port: Option<Spanned<i32>>,
     /// Path of a Unix socket that serves the same without a token, such as `/run/tollgate/admin.sock`: the permissions of the file decide. It needs no port. Default: none.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) socket: Option<Spanned<String>>,
     /// Permissions of the socket's file, in octal. Default 0600: the user of the gateway alone.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) socket_mode: Option<Spanned<String>>,
     /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]

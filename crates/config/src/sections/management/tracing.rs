@@ -25,7 +25,6 @@ const DEFAULT_TIMEOUT_SECS: u64 = 10;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTracing {
     /// Enables traces. Default true; without `management.otlp.tracing.endpoint` there are none.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) enabled: Option<bool>,
     /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
     pub(crate) sampling: RawSampling,
@@ -37,7 +36,6 @@ pub(crate) struct RawTracing {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSampling {
     /// Share of sampled traces, from 0 to 1. Default 0.1.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     #[cfg_attr(test, schemars(with = "Option<Number>"))]
     pub(crate) probability: Option<Spanned<Number>>,
 }
@@ -57,14 +55,11 @@ pub(crate) struct RawOtlp {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawOtlpTracing {
     /// URL of the collector, such as `http://localhost:4318/v1/traces`. Default: none, and no traces.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) endpoint: Option<Spanned<String>>,
     /// Header fields of each export request, by name. Default: none.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) headers: Option<NodeRef>,
     /// Timeout for an export request, connecting included. Default 10s.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     pub(crate) timeout: Option<Spanned<Time>>,
     /// Spring Boot's transport: `http` only.
     #[cfg_attr(test, schemars(skip))]
@@ -77,7 +72,6 @@ pub(crate) struct RawOtlpTracing {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawOpenTelemetry {
     /// Attributes of the gateway in traces, by name. Default: none, and `service.name` is `tollgate`.
-    #[cfg_attr(test, schemars(extend("x-needs-restart" = true)))]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) resource_attributes: Option<NodeRef>,
 }

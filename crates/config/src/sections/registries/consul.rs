@@ -68,7 +68,7 @@ pub(crate) struct RawConsulDiscovery {
     order: Option<i32>,
     /// Registers the gateway itself, with a check by TTL. Default false.
     register: Option<Spanned<bool>>,
-    /// Service as which the gateway registers. Default: `spring.application.name`, in a Spring file.
+    /// Name under which the gateway registers. Default: `spring.application.name`, in a Spring file.
     service_name: Option<Spanned<String>>,
     /// Id of the gateway's instance. Default: its address, service and port.
     instance_id: Option<Spanned<String>>,

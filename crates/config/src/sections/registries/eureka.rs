@@ -80,7 +80,7 @@ pub(crate) struct RawEurekaInstance {
     hostname: Option<Spanned<String>>,
     /// Registers the address instead of `hostname`. Default false.
     prefer_ip_address: Option<bool>,
-    /// Address of the gateway, instead of `hostname`. Default: that from which it reaches the server.
+    /// Address of the gateway, instead of `hostname`. Default: the local address of connections to the server.
     ip_address: Option<Spanned<String>>,
     /// Port of the gateway. Default: that of the listener for traffic.
     non_secure_port: Option<u16>,

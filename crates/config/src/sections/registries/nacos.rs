@@ -63,9 +63,9 @@ pub(crate) struct RawNacosDiscovery {
     tls: Option<NodeRef>,
     /// Registers the gateway itself, as an ephemeral instance. Default false.
     register_enabled: Option<Spanned<bool>>,
-    /// Service as which the gateway registers. Default: `spring.application.name`, in a Spring file.
+    /// Name under which the gateway registers. Default: `spring.application.name`, in a Spring file.
     service: Option<Spanned<String>>,
-    /// Address of the gateway. Default: that from which it reaches the server.
+    /// Address of the gateway. Default: the local address of connections to the server.
     ip: Option<Spanned<String>>,
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
