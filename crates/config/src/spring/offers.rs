@@ -41,7 +41,7 @@ pub(crate) fn filter(name: &str) -> Offer {
             .iter()
             .any(|sign| words.iter().any(|word| word == sign));
     let comment = if is_guard {
-        "it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`"
+        "`skip` admits requests that the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`"
     } else {
         "or `{use: NAME, args: {…}}` with a filter of the gateway"
     };

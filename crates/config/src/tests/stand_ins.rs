@@ -41,8 +41,8 @@ key-resolvers:
   default: ip # the KeyResolver bean of the application; without one, Spring counts by the user
   userKeyResolver: \"header:Authorization\" # counts by token; for its user write \"jwt:sub\" with `tollgate: {jwt: …}`, or \"header:X-User\"
 filter-beans:
-  AuthCheck: skip # it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
-  JwtAuthenticationFilter: skip # it lets in what the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
+  AuthCheck: skip # `skip` admits requests that the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
+  JwtAuthenticationFilter: skip # `skip` admits requests that the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`
   RequestTime: skip # or correct the name: did you mean `RequestSize`?
 "
     );
