@@ -1,32 +1,15 @@
 //! Tollgate: a rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 //!
-//! The life of a request, in the order of the code:
+//! This crate is the program around the path of a request, which is the crate [`tollgate_proxy`]: begin reading there.
 //!
-//! 1. [`server`] accepts the connection on one of the workers, detects TLS and HTTP/2, and reads the request head.
-//! 2. [`gateway::Gateway`] handles the request. [`gateway::sanitize`](mod@gateway::sanitize) refuses malformed and
-//!    ambiguous requests and normalizes the others; the route table of the current [`gateway::Generation`] finds the
-//!    route.
-//! 3. The route's layers run, stacked by [`gateway::stack`]: CORS, header and path edits, `RequestRateLimiter`, …
-//!    Each is a tower layer of the `tollgate-filters` crate. A denied request ends here with its response.
-//! 4. [`upstream`] picks an endpoint, sends the request over a pooled connection, and streams the response back through
-//!    the same layers.
-//! 5. When the last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
+//! `tollgate_config` reads the YAML. [`app`] starts, reloads and drains the process. [`admin`] serves health, metrics
+//! and limits. [`explain`] runs a request without traffic, [`simulate`] replays access logs. [`cli`] has one file per
+//! command.
 //!
-//! Around it: `tollgate_config` reads the YAML. [`app`] starts, reloads and drains the process. [`state`] holds
-//! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
-//! without traffic, [`simulate`] replays access logs. [`cli`] has one file per command.
-//!
-//! Modules import in one direction: `cli` → `app` → `admin`, `server` and `gateway`; `admin` → `explain`; `explain` and
-//! `simulate` → `gateway` → `telemetry`, `upstream` and `state` → `http`. ARCHITECTURE.md lists all arrows.
+//! Modules import in one direction: `cli` → `app` → `admin` → `explain`; all of them import the path of a request, and
+//! it imports none of them. ARCHITECTURE.md lists all arrows.
 
 pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod explain;
-pub mod gateway;
-pub mod http;
-pub mod server;
-pub mod simulate;
-pub mod state;
-pub mod telemetry;
-pub mod upstream;

@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
     use crate::admin::ConfigState;
-    use crate::state::stores::SharedStores;
-    use crate::telemetry::top_keys::Readers;
+    use tollgate_proxy::state::stores::SharedStores;
+    use tollgate_proxy::telemetry::top_keys::Readers;
 
     fn state() -> Arc<AdminState> {
         let yaml = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";

@@ -18,9 +18,9 @@ use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
 use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
-use crate::state::overrides::EffectiveRule;
-use crate::telemetry::key_display;
 use tollgate_config::{Config, Filter, Route, Target};
+use tollgate_proxy::state::overrides::EffectiveRule;
+use tollgate_proxy::telemetry::key_display;
 
 /// Error of a query.
 #[derive(Debug, Error)]

@@ -19,10 +19,10 @@ use crate::admin::peer::Peer;
 use crate::admin::reply::{json, method_not_allowed, refusal};
 use crate::admin::state::AdminState;
 use crate::admin::{actuator, health, metrics, routes};
-use crate::http::body::Body;
-use crate::http::failure::Failure;
-use crate::http::service::SharedService;
 use tollgate_config::Actuator;
+use tollgate_proxy::http::body::Body;
+use tollgate_proxy::http::failure::Failure;
+use tollgate_proxy::http::service::SharedService;
 
 /// Returns the service that answers requests for these endpoints.
 #[must_use]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::http::certificate::CertificateNames;
 use tollgate_config::Management;
+use tollgate_proxy::http::certificate::CertificateNames;
 
 /// Client of an admin connection.
 #[derive(Clone, Debug)]

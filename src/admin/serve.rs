@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 use crate::admin::connection::{self, HEADER_TIMEOUT};
 use crate::admin::peer::Peer;
 use crate::admin::state::AdminState;
-use crate::http::certificate::CertificateNames;
-use crate::http::executor::spawn_boxed;
-use crate::server::stream::ClientStream;
+use tollgate_proxy::http::certificate::CertificateNames;
+use tollgate_proxy::server::stream::ClientStream;
+use tollgate_transport::executor::spawn_boxed;
 
 /// Maximum number of connections of the port, and of the socket. Further clients wait in the accept queue.
 const MAX_CONNECTIONS: usize = 128;

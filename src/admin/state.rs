@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::config_state::ConfigState;
 use crate::admin::events::hub::Hub;
-use crate::http::connection_stats::ConnectionStats;
-use crate::state::stores::SharedStores;
-use crate::telemetry::log_writer::LogWriter;
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::reloads::LastReload;
-use crate::telemetry::top_keys;
-use crate::telemetry::traces::exporter::SpanStats;
-use crate::upstream::balance::Upstreams;
 use tollgate_config::{Config, LoadError};
+use tollgate_proxy::http::connection_stats::ConnectionStats;
+use tollgate_proxy::state::stores::SharedStores;
+use tollgate_proxy::telemetry::log_writer::LogWriter;
+use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::telemetry::reloads::LastReload;
+use tollgate_proxy::telemetry::top_keys;
+use tollgate_proxy::telemetry::traces::exporter::SpanStats;
+use tollgate_proxy::upstream::balance::Upstreams;
 
 /// State of the process that the admin port reports.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use thiserror::Error;
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
-use crate::telemetry::key_display;
-use crate::telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
+use tollgate_proxy::telemetry::key_display;
+use tollgate_proxy::telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
 
 /// Number of keys without `limit`.
 const DEFAULT_LIMIT: usize = 10;

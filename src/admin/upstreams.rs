@@ -16,7 +16,7 @@ use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::upstream::balance::{DrainError, Upstream};
+use tollgate_proxy::upstream::balance::{DrainError, Upstream};
 
 /// Returns every upstream with its endpoints.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {

@@ -10,7 +10,6 @@ mod process;
 pub mod reload;
 mod signals;
 pub mod start;
-pub mod worker;
 
 use tollgate_config::Loaded;
 

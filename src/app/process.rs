@@ -11,14 +11,14 @@ use tollgate_config::Config;
 
 use crate::admin::socket::SocketFile;
 use crate::admin::{AdminState, ReloadRequests};
+use tollgate_discovery::Registrations;
 #[cfg(feature = "jwt")]
-use crate::state::jwks::JwksRefresher;
-use crate::state::metering::Metering;
-use crate::state::redis_monitor::RedisMonitor;
-use crate::telemetry::log_writer::LogWriter;
-use crate::telemetry::traces::exporter::SpanQueue;
-use crate::upstream::balance::UpstreamManager;
-use crate::upstream::discovery::Registrations;
+use tollgate_proxy::state::jwks::JwksRefresher;
+use tollgate_proxy::state::metering::Metering;
+use tollgate_proxy::state::redis_monitor::RedisMonitor;
+use tollgate_proxy::telemetry::log_writer::LogWriter;
+use tollgate_proxy::telemetry::traces::exporter::SpanQueue;
+use tollgate_proxy::upstream::balance::UpstreamManager;
 
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
-use crate::telemetry::key_display;
-use crate::upstream::balance::UpstreamManager;
 use tollgate_config::Loaded;
+use tollgate_proxy::telemetry::key_display;
+use tollgate_proxy::upstream::balance::UpstreamManager;
 
 /// Time after a change of the services in the registries, within which further changes are taken along.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);

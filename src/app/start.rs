@@ -13,30 +13,31 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::socket::{self, SocketError, SocketFile};
-use crate::admin::{self, AdminState, ConfigState};
+use crate::admin::{self, AdminState, ConfigState, on_traffic};
 use crate::app::descriptors;
 use crate::app::process::Process;
 use crate::app::reload::{Source, with_services};
-use crate::app::worker::Worker;
-use crate::http::connection_stats::ConnectionStats;
-use crate::http::executor::spawn_boxed;
-use crate::server::gate::Gate;
-use crate::server::listener;
-#[cfg(feature = "jwt")]
-use crate::state::jwks::JwksRefresher;
-use crate::state::metering::Metering;
-use crate::state::redis_monitor::RedisMonitor;
-use crate::state::stores::SharedStores;
-use crate::telemetry::key_display;
-use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::top_keys;
-use crate::telemetry::traces::Tracing;
-use crate::telemetry::traces::exporter::SpanQueue;
-use crate::upstream::balance::{UpstreamManager, Upstreams};
-use crate::upstream::discovery::Registrations;
 use tollgate_config::{Config, Loaded, LogOutput};
+use tollgate_discovery::Registrations;
+use tollgate_proxy::http::connection_stats::ConnectionStats;
+use tollgate_proxy::http::service::SharedService;
+use tollgate_proxy::server::gate::Gate;
+use tollgate_proxy::server::listener;
+#[cfg(feature = "jwt")]
+use tollgate_proxy::state::jwks::JwksRefresher;
+use tollgate_proxy::state::metering::Metering;
+use tollgate_proxy::state::redis_monitor::RedisMonitor;
+use tollgate_proxy::state::stores::SharedStores;
+use tollgate_proxy::telemetry::key_display;
+use tollgate_proxy::telemetry::log_writer::{LogOptions, LogWriter, Target};
+use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::telemetry::top_keys;
+use tollgate_proxy::telemetry::traces::Tracing;
+use tollgate_proxy::telemetry::traces::exporter::SpanQueue;
+use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
+use tollgate_proxy::worker::Worker;
 use tollgate_routing::Predicate;
+use tollgate_transport::executor::spawn_boxed;
 
 /// Bound of the access log's queue. Lines that do not fit are dropped and counted.
 const ACCESS_LOG_QUEUE_BYTES: usize = 8 << 20;
@@ -137,7 +138,7 @@ impl Process {
                 tracing: tracing.clone(),
                 log: log.clone(),
                 top_queries,
-                admin: Arc::clone(&admin),
+                own_endpoints: own_endpoints(&admin),
             },
             &config,
             &admin.connections,
@@ -281,4 +282,10 @@ async fn sweep(stores: Arc<SharedStores>) {
             tracing::warn!(%limiter, decisions, "no room for new keys in memory: they share buckets, see memory.max-keys");
         }
     }
+}
+
+/// Makes, on the thread of a worker, the service of the admin endpoints on the port for traffic.
+fn own_endpoints(admin: &Arc<AdminState>) -> Box<dyn FnOnce() -> SharedService + Send> {
+    let admin = Arc::clone(admin);
+    Box::new(move || on_traffic::service(admin))
 }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::app;
 use crate::app::reload::Source;
 use crate::cli::load;
-use crate::telemetry::logs;
 use tollgate_config::{LoadError, Loaded};
+use tollgate_proxy::telemetry::logs;
 
 /// Configuration used without `--config`.
 const DEFAULT: &str = "config/tollgate.yaml";

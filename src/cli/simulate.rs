@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::load::{self, Overlays, Profiles};
-use crate::simulate::html;
-use crate::simulate::input::{Inputs, Map};
-use crate::simulate::run::{Progress, simulate};
+use tollgate_simulate::html;
+use tollgate_simulate::input::{Inputs, Map};
+use tollgate_simulate::run::{Progress, simulate};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {

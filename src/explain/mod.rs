@@ -29,13 +29,13 @@ use tollgate_limiter::plan::PlanSource;
 use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
-use crate::gateway::cors::reported_tls;
-use crate::gateway::sanitize::{SanitizeRules, sanitize};
-use crate::http::body::Body;
-use crate::http::failure::Failure;
-use crate::upstream::forwarded::client_ip;
-use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, Route};
+use tollgate_proxy::gateway::cors::reported_tls;
+use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
+use tollgate_proxy::http::body::Body;
+use tollgate_proxy::http::failure::Failure;
+use tollgate_proxy::upstream::forwarded::client_ip;
+use tollgate_proxy::upstream::headers::HeaderPolicy;
 use tollgate_routing::{Decision, RequestView, RouteTable, Undecided};
 
 /// Longest run time of the layers. They connect to nothing, so it is never reached.

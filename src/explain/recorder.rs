@@ -23,15 +23,15 @@ use tower::service_fn;
 use crate::explain::model::{Bucket, CountedKey, ForwardedRequest, REQUEST_COUNTER};
 use crate::explain::rule::describe;
 use crate::explain::{PlansOf, by_name};
-use crate::gateway::dry_context::DryContext;
-use crate::gateway::stack::{stack, with_forward_path, with_single_keys};
-use crate::http::body::Body;
-use crate::http::service::SharedService;
-use crate::telemetry::metrics::Metrics;
-use crate::upstream::origin::Origin;
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
+use tollgate_proxy::gateway::dry_context::DryContext;
+use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
+use tollgate_proxy::http::body::Body;
+use tollgate_proxy::http::service::SharedService;
+use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::upstream::origin::Origin;
 
 /// Records one request on one route.
 pub(super) struct Recorder<'r> {

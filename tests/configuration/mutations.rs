@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use tollgate::gateway::WorkerState;
-use tollgate::state::stores::{SharedStores, Stores};
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
+use tollgate_proxy::gateway::WorkerState;
+use tollgate_proxy::state::stores::{SharedStores, Stores};
 
 /// Changed files by default.
 const CASES: usize = 1_200;

@@ -29,7 +29,7 @@ use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
-use crate::http::executor::spawn_boxed;
+use tollgate_transport::executor::spawn_boxed;
 
 /// Body of a response: complete, or a stream of events.
 pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;

@@ -10,10 +10,10 @@ use tollgate_limiter::store::redis::BreakerState;
 use crate::admin::events::rates::{Current, MAX_ROUTES, Rates, RouteRates, rounded};
 use crate::admin::state::AdminState;
 use crate::admin::{breakers, config_state, health, top, upstreams};
-use crate::state::stores::SharedStores;
-use crate::telemetry::key_display;
-use crate::telemetry::top_keys::{CountedVerdict, Query, Top};
 use tollgate_config::Config;
+use tollgate_proxy::state::stores::SharedStores;
+use tollgate_proxy::telemetry::key_display;
+use tollgate_proxy::telemetry::top_keys::{CountedVerdict, Query, Top};
 
 /// Maximum number of upstreams, and of circuit breakers.
 const MAX_UPSTREAMS: usize = 100;

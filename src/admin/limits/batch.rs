@@ -11,8 +11,8 @@ use crate::admin::limits::describe;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::selection::{Selector, select};
 use crate::admin::state::AdminState;
-use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
+use tollgate_proxy::telemetry::key_display;
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
 const MAX_KEYS: usize = 256;

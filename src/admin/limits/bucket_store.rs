@@ -12,8 +12,8 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
-use crate::state::overrides::EffectiveRule;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
+use tollgate_proxy::state::overrides::EffectiveRule;
 
 /// Store of a limiter's buckets.
 pub(in crate::admin) enum BucketStore {

@@ -4,7 +4,7 @@ use http::StatusCode;
 use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
-use crate::state::overrides::OverrideError;
+use tollgate_proxy::state::overrides::OverrideError;
 
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]

@@ -23,9 +23,9 @@ use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::state::overrides::EffectiveRule;
-use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
+use tollgate_proxy::state::overrides::EffectiveRule;
+use tollgate_proxy::telemetry::key_display;
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;

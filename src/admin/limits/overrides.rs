@@ -17,9 +17,9 @@ use crate::admin::limits::selection::{RouteRule, Selector, select};
 use crate::admin::limits::{MAX_BODY_BYTES, body, decode, describe, selector};
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
-use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
+use tollgate_proxy::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
+use tollgate_proxy::telemetry::key_display;
 
 /// Path prefix of the API.
 const ROOT: &str = "/api/overrides";

@@ -21,18 +21,18 @@ use self::process::ProcessCollector;
 use self::redis::RedisSnapshot;
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
-use crate::telemetry::caches::CacheCollector;
-use crate::telemetry::certificates::CertificateCollector;
-use crate::telemetry::concurrency::ConcurrencyCollector;
-use crate::telemetry::connections::ConnectionCollector;
-use crate::telemetry::encode::{NO_LABELS, family, gauge};
-use crate::telemetry::logs::{self, repeats};
-use crate::telemetry::reloads::ReloadCollector;
-use crate::telemetry::requests::RequestCollector;
-use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
-use crate::telemetry::traces::exporter::SpanCollector;
-use crate::telemetry::upstream_times::UpstreamTimesCollector;
-use crate::telemetry::upstreams::UpstreamCollector;
+use tollgate_proxy::telemetry::caches::CacheCollector;
+use tollgate_proxy::telemetry::certificates::CertificateCollector;
+use tollgate_proxy::telemetry::concurrency::ConcurrencyCollector;
+use tollgate_proxy::telemetry::connections::ConnectionCollector;
+use tollgate_proxy::telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_proxy::telemetry::logs::{self, repeats};
+use tollgate_proxy::telemetry::reloads::ReloadCollector;
+use tollgate_proxy::telemetry::requests::RequestCollector;
+use tollgate_proxy::telemetry::resilience::{BreakerCollector, RetryCollector};
+use tollgate_proxy::telemetry::traces::exporter::SpanCollector;
+use tollgate_proxy::telemetry::upstream_times::UpstreamTimesCollector;
+use tollgate_proxy::telemetry::upstreams::UpstreamCollector;
 
 /// Returns the current value of every metric, in the format that `headers` accept.
 pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<Bytes>> {

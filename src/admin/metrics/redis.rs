@@ -13,9 +13,9 @@ use tollgate_limiter::store::redis::{
     BreakerState, CallSizes, Latencies, LockedStatus, Operation, RedisStats, ServerInfo,
 };
 
-use crate::state::redis_servers::RedisServer;
-use crate::state::stores::SharedStores;
-use crate::telemetry::encode::{NO_LABELS, family};
+use tollgate_proxy::state::redis_servers::RedisServer;
+use tollgate_proxy::state::stores::SharedStores;
+use tollgate_proxy::telemetry::encode::{NO_LABELS, family};
 
 /// Metrics of Redis, read once per scrape.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::HeaderMap;
 use http::header::{FORWARDED, HOST, HeaderName, HeaderValue};
-use tollgate::upstream::forwarded::{Hop, client_ip, set_forwarded_headers};
 use tollgate_config::{ForwardedHeaders, HeaderAction, TrustedProxies};
+use tollgate_proxy::upstream::forwarded::{Hop, client_ip, set_forwarded_headers};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

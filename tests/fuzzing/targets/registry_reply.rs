@@ -2,7 +2,7 @@
 //!
 //! Instances have a host, a port and bounded metadata without control characters, whatever a registry sends.
 
-use tollgate::upstream::discovery::readers;
+use tollgate_discovery::readers;
 
 pub fn run(input: &[u8]) {
     let Some((kind, body)) = input.split_first() else { return };

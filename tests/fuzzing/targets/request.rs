@@ -5,8 +5,8 @@
 use http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Request, Version};
-use tollgate::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_config::Underscores;
+use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_routing::PathRules;
 
 use super::path::is_normal;

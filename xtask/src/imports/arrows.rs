@@ -1,4 +1,4 @@
-//! The arrows between the folders of `src/` that ARCHITECTURE.md allows.
+//! The arrows between the folders of a crate that ARCHITECTURE.md allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,239 @@
+//! HTTP/1.1 client of a registry's server: bounded in bytes and time, connections are kept.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use tollgate_config::{RegistryServer, Scheme, Tls};
+use tollgate_transport::executor::spawn_boxed;
+use tollgate_transport::tls::{TlsConnectors, TlsError};
+
+/// Largest body of a response, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+/// Largest head of a response, in bytes.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Time within which a request on a kept connection fails if the server had closed it before.
+const IDLE_CLOSE: Duration = Duration::from_millis(500);
+/// Most connections that are kept idle.
+const MAX_IDLE: usize = 256;
+/// Size from which a body counts as large, in bytes.
+const LARGE: usize = 64 << 10;
+/// Most large bodies that are read at a time: a thousand services may be watched.
+const MAX_LARGE: usize = 4;
+
+/// Error of a request.
+#[derive(Debug, Error)]
+pub(super) enum ClientError {
+    #[error("timed out after {0:?}")]
+    Timeout(Duration),
+    #[error("cannot connect")]
+    Connect(#[source] io::Error),
+    #[error("TLS handshake failed")]
+    Tls(#[from] TlsError),
+    #[error("the HTTP request failed")]
+    Http(#[from] hyper::Error),
+    #[error("the request is not valid")]
+    Request(#[from] http::Error),
+    #[error("the response status is {0}")]
+    Status(StatusCode),
+    #[error("the response body has more than {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("the response body is incomplete")]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Response to a request.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// Request to a registry.
+#[derive(Clone, Debug)]
+pub(super) struct Call<'c> {
+    pub(super) method: Method,
+    /// Path and query, behind the path of the server.
+    pub(super) target: &'c str,
+    pub(super) headers: &'c [(HeaderName, HeaderValue)],
+    pub(super) body: Bytes,
+    pub(super) timeout: Duration,
+    /// False if a lost connection fails the request, even if it was kept.
+    pub(super) is_repeated: bool,
+}
+
+/// Client of one server.
+pub(super) struct HttpClient {
+    server: RegistryServer,
+    tls: Tls,
+    authorization: Option<HeaderValue>,
+    idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
+    large: Semaphore,
+}
+
+impl<'c> Call<'c> {
+    /// Creates a `GET` of `target`.
+    pub(super) fn get(target: &'c str, timeout: Duration) -> Self {
+        Self { method: Method::GET, target, headers: &[], body: Bytes::new(), timeout, is_repeated: true }
+    }
+
+    /// Makes a lost connection an error.
+    #[must_use]
+    pub(super) fn once(self) -> Self {
+        Self { is_repeated: false, ..self }
+    }
+
+    /// Adds header fields.
+    #[must_use]
+    pub(super) fn headers(self, headers: &'c [(HeaderName, HeaderValue)]) -> Self {
+        Self { headers, ..self }
+    }
+}
+
+impl Reply {
+    /// Returns the body of a response with status 200.
+    ///
+    /// # Errors
+    /// The status is another one.
+    pub(super) fn ok(self) -> Result<Bytes, ClientError> {
+        if self.status == StatusCode::OK { Ok(self.body) } else { Err(ClientError::Status(self.status)) }
+    }
+}
+
+impl HttpClient {
+    /// Creates a client without connections.
+    pub(super) fn new(server: &RegistryServer, tls: &Tls) -> Self {
+        let login = server.login.as_ref().map(|(name, password)| STANDARD.encode(format!("{name}:{}", password.0)));
+        let authorization = login.and_then(|login| {
+            let mut value = HeaderValue::try_from(format!("Basic {login}")).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        });
+        Self {
+            server: server.clone(),
+            tls: tls.clone(),
+            authorization,
+            idle: RefCell::default(),
+            large: Semaphore::new(MAX_LARGE),
+        }
+    }
+
+    /// Sends `call` and returns the whole response, whatever its status is. Redirects are not followed: only the
+    /// configured server is trusted.
+    ///
+    /// # Errors
+    /// The server does not respond in time, or with too many bytes.
+    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Reply, ClientError> {
+        let sent = tokio::time::timeout(call.timeout, self.exchange(call)).await;
+        sent.unwrap_or(Err(ClientError::Timeout(call.timeout)))
+    }
+
+    async fn exchange(&self, call: &Call<'_>) -> Result<Reply, ClientError> {
+        loop {
+            let kept = self.idle.borrow_mut().pop();
+            let is_kept = kept.is_some();
+            let mut sender = match kept {
+                Some(sender) => sender,
+                None => self.connect().await?,
+            };
+            if sender.ready().await.is_err() && is_kept {
+                continue;
+            }
+            let sent = Instant::now();
+            match sender.send_request(self.request(call)?).await {
+                // The server closed the connection while it was idle.
+                Err(error)
+                    if is_kept
+                        && call.is_repeated
+                        && sent.elapsed() < IDLE_CLOSE
+                        && (error.is_canceled() || error.is_incomplete_message()) => {}
+                Err(error) => return Err(error.into()),
+                Ok(response) => return self.read(sender, response).await,
+            }
+        }
+    }
+
+    /// Reads a response, and keeps the connection.
+    async fn read(&self, sender: SendRequest<Full<Bytes>>, response: Response<Incoming>) -> Result<Reply, ClientError> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Limited::new(response.into_body(), MAX_BYTES);
+        let mut bytes = BytesMut::new();
+        let mut slot = None;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                if error.is::<LengthLimitError>() { ClientError::TooLong } else { ClientError::Body(error) }
+            })?;
+            bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+            if bytes.len() > LARGE && slot.is_none() {
+                slot = self.large.acquire().await.ok();
+            }
+        }
+        let mut idle = self.idle.borrow_mut();
+        if !sender.is_closed() && idle.len() < MAX_IDLE {
+            idle.push(sender);
+        }
+        Ok(Reply { status, headers, body: bytes.freeze() })
+    }
+
+    pub(super) fn request(&self, call: &Call<'_>) -> Result<Request<Full<Bytes>>, http::Error> {
+        let RegistryServer { scheme, host, port, path, .. } = &self.server;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let authority = if *port == scheme.default_port() { host } else { format!("{host}:{port}") };
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(format!("{path}{}", call.target))
+            .header(HOST, authority)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("tollgate/", env!("CARGO_PKG_VERSION")));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        for (name, value) in call.headers {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(call.body.clone()))
+    }
+
+    pub(super) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+        let stream = TcpStream::connect((self.server.host.as_str(), self.server.port)).await;
+        let stream = stream.map_err(ClientError::Connect)?;
+        let _ = stream.set_nodelay(true);
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MAX_HEAD_BYTES);
+        Ok(match self.server.scheme {
+            Scheme::Http => {
+                let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+                spawn_boxed(async move { drop(connection.await) });
+                sender
+            }
+            Scheme::Https => {
+                let stream = TlsConnectors::new(&self.tls, &self.server.host)?.connect(stream, false).await?;
+                let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+                spawn_boxed(async move { drop(connection.await) });
+                sender
+            }
+        })
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("server", &self.server).finish_non_exhaustive()
+    }
+}

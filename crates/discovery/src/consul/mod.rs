@@ -1,0 +1,181 @@
+//! Consul: a blocking query of `/v1/health/service/NAME` for each service.
+//!
+//! Consul holds a query open until the service changes, `wait` at most. Its index is treated as Consul's documentation
+//! asks: an index that goes backwards starts again at 0, and repeated failures slow the queries down.
+
+pub(super) mod read;
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use thiserror::Error;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use self::read::ReadError;
+use crate::Registry;
+use crate::client::{Call, ClientError, HttpClient};
+use crate::names::NamesSink;
+use crate::service::Sink;
+use crate::status::RegistryStatus;
+use crate::task::{Watch, retry_after};
+use tollgate_config::Consul;
+
+const INDEX: HeaderName = HeaderName::from_static("x-consul-index");
+const TOKEN: HeaderName = HeaderName::from_static("x-consul-token");
+
+/// Time for a query besides the time that Consul may hold it open.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Least time between two queries of a service, however often it changes.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The same for the names of all services.
+const NAMES_INTERVAL: Duration = Duration::from_secs(1);
+/// The same if a response has no index, and so the next query does not block.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Consul.
+#[derive(Debug)]
+pub(super) struct ConsulRegistry {
+    settings: Rc<Consul>,
+    client: Rc<HttpClient>,
+    status: Arc<RegistryStatus>,
+}
+
+/// Error of a query.
+#[derive(Debug, Error)]
+enum QueryError {
+    #[error("no usable response")]
+    Client(#[from] ClientError),
+    #[error("the response cannot be read")]
+    Read(#[from] ReadError),
+}
+
+/// Blocking query.
+struct Query {
+    wait: Duration,
+    /// Least time between two queries.
+    interval: Duration,
+    client: Rc<HttpClient>,
+    /// Path and query, without index.
+    target: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl ConsulRegistry {
+    /// Creates the registry. It opens connections when services are watched.
+    pub(super) fn new(settings: &Consul) -> Self {
+        Self {
+            client: Rc::new(HttpClient::new(&settings.server, &settings.tls)),
+            status: Arc::new(RegistryStatus::new("consul", settings.server.to_string())),
+            settings: Rc::new(settings.clone()),
+        }
+    }
+}
+
+impl Registry for ConsulRegistry {
+    fn status(&self) -> &Arc<RegistryStatus> {
+        &self.status
+    }
+
+    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+        let query = Query::instances(&self.settings, &self.client, name);
+        let (zone_key, status) = (self.settings.zone_key.clone(), Arc::clone(&self.status));
+        let read = move |body: &[u8]| read::instances(body, &zone_key);
+        let publish = move |instances| sink.publish(instances);
+        Box::new(Watch::start(follow(query, name.to_owned(), status, read, publish)))
+    }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        let query = Query::names(&self.settings, &self.client);
+        let publish = move |names: BTreeSet<String>| sink.publish(names);
+        Box::new(Watch::start(follow(query, "services".to_owned(), Arc::clone(&self.status), read::names, publish)))
+    }
+}
+
+/// Publishes the answer to a query whenever it changes.
+async fn follow<T>(
+    query: Query,
+    name: String,
+    status: Arc<RegistryStatus>,
+    read: impl Fn(&[u8]) -> Result<T, ReadError>,
+    publish: impl Fn(T),
+) {
+    let mut index = 0;
+    let mut failures = 0;
+    loop {
+        let began = Instant::now();
+        let answer = query.send(index).await;
+        match answer.and_then(|(next, body)| Ok((next, read(&body)?))) {
+            Ok((next, answer)) => {
+                status.succeed();
+                failures = 0;
+                // Equal indexes prove nothing: the data may have been lost and written again.
+                publish(answer);
+                index = if next < index { 0 } else { next };
+                sleep_until(began + if next == 0 { POLL_INTERVAL } else { query.interval }).await;
+            }
+            Err(error) => {
+                status.fail(&name, &error);
+                index = 0;
+                sleep(retry_after(failures)).await;
+                failures += 1;
+            }
+        }
+    }
+}
+
+impl Query {
+    /// Returns the query for the instances of the service `name`.
+    fn instances(settings: &Consul, client: &Rc<HttpClient>, name: &str) -> Self {
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let wait = settings.wait.as_millis();
+        let mut target = format!("/v1/health/service/{}?wait={wait}ms", encoded(name));
+        // Writing to a String cannot fail.
+        if settings.passing {
+            target.push_str("&passing=true");
+        }
+        if let Some(tag) = settings.tags.get(name).or(settings.tag.as_ref()) {
+            let _ = write!(target, "&tag={}", encoded(tag));
+        }
+        if let Some(datacenter) = settings.datacenters.get(name).or(settings.datacenter.as_ref()) {
+            let _ = write!(target, "&dc={}", encoded(datacenter));
+        }
+        Self::new(settings, client, target, MIN_INTERVAL)
+    }
+
+    /// Returns the query for the names of all services.
+    fn names(settings: &Consul, client: &Rc<HttpClient>) -> Self {
+        let mut target = format!("/v1/catalog/services?wait={}ms", settings.wait.as_millis());
+        if let Some(datacenter) = &settings.datacenter {
+            let _ = write!(target, "&dc={}", utf8_percent_encode(datacenter, NON_ALPHANUMERIC));
+        }
+        Self::new(settings, client, target, NAMES_INTERVAL)
+    }
+
+    fn new(settings: &Consul, client: &Rc<HttpClient>, target: String, interval: Duration) -> Self {
+        let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
+        let headers = token.map(|token| (TOKEN, token)).into_iter().collect();
+        Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers }
+    }
+
+    /// Returns the index and the body, as soon as they differ from those of `index`.
+    async fn send(&self, index: u64) -> Result<(u64, Bytes), QueryError> {
+        let (target, held) = match index {
+            0 => (self.target.clone(), Duration::ZERO),
+            // Consul adds up to a sixteenth.
+            index => (format!("{}&index={index}", self.target), self.wait * 17 / 16),
+        };
+        let call = Call::get(&target, TIMEOUT + held).headers(&self.headers);
+        // An index is worth nothing to a server that may have been restarted.
+        let call = if index == 0 { call } else { call.once() };
+        let reply = self.client.send(&call).await?;
+        let index = reply.headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or(0);
+        Ok((index, reply.ok()?))
+    }
+}

@@ -1,0 +1,207 @@
+//! Eureka: the whole registry at first, then its changes, from one of several servers.
+//!
+//! After each change, the counts of instances by status are compared with those of the server (`apps__hashcode`). If they
+//! differ, the whole registry is fetched again. A server that fails is left for the next one.
+
+pub(super) mod read;
+pub(super) mod table;
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use self::read::{Applications, ReadError};
+use self::table::Table;
+use crate::Registry;
+use crate::client::{Call, ClientError, HttpClient};
+use crate::names::NamesSink;
+use crate::service::Sink;
+use crate::status::RegistryStatus;
+use crate::task::{Watch, retry_after};
+
+/// Longest time without an answer after which changes suffice: a server keeps them for three minutes.
+const DELTA_WINDOW: Duration = Duration::from_secs(120);
+
+/// Eureka.
+#[derive(Debug)]
+pub(super) struct EurekaRegistry {
+    shared: Rc<Shared>,
+    _fetches: Watch,
+}
+
+/// State of the fetches, and their users.
+#[derive(Debug)]
+struct Shared {
+    settings: tollgate_config::Eureka,
+    clients: Vec<HttpClient>,
+    /// Server that answered last.
+    current: Cell<usize>,
+    /// Time of the last answer; `None`: the whole registry is fetched.
+    fetched: Cell<Option<Instant>>,
+    table: RefCell<Table>,
+    users: RefCell<Vec<(u64, String, Sink)>>,
+    name_users: RefCell<Vec<(u64, NamesSink)>>,
+    last_user: Cell<u64>,
+    status: Arc<RegistryStatus>,
+}
+
+/// User of a service, removed when this is dropped.
+#[derive(Debug)]
+struct User {
+    shared: Weak<Shared>,
+    number: u64,
+}
+
+/// Error of a fetch.
+#[derive(Debug, Error)]
+enum FetchError {
+    #[error("no usable response")]
+    Client(#[from] ClientError),
+    #[error("the response cannot be read")]
+    Read(#[from] ReadError),
+}
+
+impl EurekaRegistry {
+    /// Creates the registry, and fetches it on the current set of local tasks.
+    pub(super) fn new(settings: &tollgate_config::Eureka) -> Self {
+        let servers: Vec<_> = settings.servers.iter().map(ToString::to_string).collect();
+        let shared = Rc::new(Shared {
+            settings: settings.clone(),
+            clients: settings.servers.iter().map(|server| HttpClient::new(server, &settings.tls)).collect(),
+            current: Cell::new(0),
+            fetched: Cell::new(None),
+            table: RefCell::default(),
+            users: RefCell::default(),
+            name_users: RefCell::default(),
+            last_user: Cell::new(0),
+            status: Arc::new(RegistryStatus::new("eureka", servers.join(","))),
+        });
+        let fetches = Watch::start(fetch_repeatedly(Rc::clone(&shared)));
+        Self { shared, _fetches: fetches }
+    }
+}
+
+impl Registry for EurekaRegistry {
+    fn status(&self) -> &Arc<RegistryStatus> {
+        &self.shared.status
+    }
+
+    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+        let shared = &self.shared;
+        if shared.fetched.get().is_some() {
+            sink.publish(shared.table.borrow().instances(name, shared.settings.only_up));
+        }
+        let number = shared.next_user();
+        shared.users.borrow_mut().push((number, name.to_owned(), sink));
+        Box::new(User { shared: Rc::downgrade(shared), number })
+    }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        let shared = &self.shared;
+        if shared.fetched.get().is_some() {
+            sink.publish(shared.table.borrow().names());
+        }
+        let number = shared.next_user();
+        shared.name_users.borrow_mut().push((number, sink));
+        Box::new(User { shared: Rc::downgrade(shared), number })
+    }
+}
+
+async fn fetch_repeatedly(shared: Rc<Shared>) {
+    let mut failures = 0;
+    loop {
+        let pause = if shared.fetch_from_any().await {
+            failures = 0;
+            shared.settings.interval
+        } else {
+            failures += 1;
+            retry_after(failures - 1).min(shared.settings.interval)
+        };
+        sleep(pause).await;
+    }
+}
+
+impl Shared {
+    fn next_user(&self) -> u64 {
+        self.last_user.set(self.last_user.get() + 1);
+        self.last_user.get()
+    }
+
+    /// Fetches from the current server, or from the next one that answers. Returns false if none does.
+    async fn fetch_from_any(&self) -> bool {
+        for _ in 0..self.clients.len() {
+            let client = &self.clients[self.current.get()];
+            match self.fetch(client).await {
+                Ok(has_changed) => {
+                    self.fetched.set(Some(Instant::now()));
+                    self.status.succeed();
+                    self.publish(has_changed);
+                    return true;
+                }
+                Err(error) => {
+                    self.status.fail(&self.settings.servers[self.current.get()].to_string(), &error);
+                    // Another server may have other changes.
+                    self.fetched.set(None);
+                    self.current.set((self.current.get() + 1) % self.clients.len());
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns true if the table has changed.
+    async fn fetch(&self, client: &HttpClient) -> Result<bool, FetchError> {
+        let is_recent = self.fetched.get().is_some_and(|at| at.elapsed() < DELTA_WINDOW);
+        if self.settings.delta && is_recent {
+            let call = Call::get("/apps/delta", self.settings.timeout);
+            let reply = client.send(&call).await?;
+            // A server may offer no changes.
+            if ![StatusCode::FORBIDDEN, StatusCode::NOT_FOUND].contains(&reply.status) {
+                let changes = Applications::read(&reply.ok()?)?;
+                let hash = changes.hash.clone();
+                let is_empty = changes.entries.is_empty();
+                let mut table = self.table.borrow().clone();
+                table.change(changes);
+                if hash.is_some_and(|hash| hash == table.hash()) {
+                    *self.table.borrow_mut() = table;
+                    return Ok(!is_empty);
+                }
+                tracing::debug!(registry = "eureka", "changes are incomplete, fetching the whole registry");
+            }
+        }
+        let reply = client.send(&Call::get("/apps/", self.settings.timeout)).await?;
+        let all = Applications::read(&reply.ok()?)?;
+        *self.table.borrow_mut() = Table::of(all)?;
+        Ok(true)
+    }
+
+    fn publish(&self, has_changed: bool) {
+        for (_, sink) in self.name_users.borrow().iter() {
+            sink.publish(self.table.borrow().names());
+        }
+        // A follower may not come back here, but the list of users must not be borrowed while it runs.
+        let users = self.users.borrow().clone();
+        for (_, name, sink) in users {
+            if has_changed || !sink.has_published() {
+                sink.publish(self.table.borrow().instances(&name, self.settings.only_up));
+            } else {
+                sink.confirm();
+            }
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.users.borrow_mut().retain(|(number, ..)| *number != self.number);
+            shared.name_users.borrow_mut().retain(|(number, _)| *number != self.number);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::eureka::table::Table;
+use crate::fixtures::any_json;
+
+fn read(body: &Value) -> Result<Applications, ReadError> {
+    Applications::read(body.to_string().as_bytes())
+}
+
+fn instance(id: &str, action: &str, status: &str, port: Value) -> Value {
+    json!({
+        "instanceId": id, "hostName": "10.0.0.1", "app": "ORDERS", "ipAddr": "10.0.0.1", "status": status,
+        "overriddenStatus": "UNKNOWN", "port": {"$": port, "@enabled": "true"},
+        "securePort": {"$": 443, "@enabled": "false"}, "countryId": 1,
+        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 90, "evictionTimestamp": 0},
+        "metadata": {"@class": "java.util.Collections$EmptyMap"}, "vipAddress": "orders", "secureVipAddress": "orders",
+        "isCoordinatingDiscoveryServer": "false", "lastUpdatedTimestamp": "1600000000000", "actionType": action
+    })
+}
+
+fn applications(hash: &str, instances: Value) -> Value {
+    json!({"applications": {"versions__delta": "1", "apps__hashcode": hash,
+                            "application": [{"name": "ORDERS", "instance": instances}]}})
+}
+
+fn ports(table: &Table, name: &str) -> Vec<u16> {
+    table.instances(name, true).iter().map(|instance| instance.address.port).collect()
+}
+
+#[test]
+fn changes_apply_to_the_table_and_their_hash_tells_a_missed_one() {
+    let all = json!([instance("a", "ADDED", "UP", json!(1)), instance("b", "ADDED", "DOWN", json!("2"))]);
+    let mut table = Table::of(read(&applications("DOWN_1_UP_1_", all)).unwrap()).unwrap();
+    assert_eq!(table.hash(), "DOWN_1_UP_1_");
+    assert_eq!(ports(&table, "Orders"), [1]);
+    assert_eq!(table.instances("orders", false).len(), 2);
+    let changes = json!([
+        instance("b", "MODIFIED", "UP", json!(3)),
+        instance("a", "DELETED", "UP", json!(1)),
+        instance("c", "ADDED", "OUT_OF_SERVICE", json!(4)),
+    ]);
+    table.change(read(&applications("", changes)).unwrap());
+    assert_eq!((ports(&table, "orders"), table.hash()), (vec![3], "OUT_OF_SERVICE_1_UP_1_".to_owned()));
+    assert!(ports(&table, "other").is_empty());
+}
+
+#[test]
+fn secure_instances_single_elements_and_virtual_addresses_are_read() {
+    let mut secure = instance("s", "ADDED", "UP", json!(80));
+    secure["securePort"] = json!({"$": 8443, "@enabled": true});
+    secure["vipAddress"] = json!("one, Two");
+    secure["metadata"] = json!({"zone": "eu", "weight": 3, "nested": {}});
+    let one = json!({"applications": {"application": {"name": "ORDERS", "instance": secure}}});
+    let table = Table::of(read(&one).unwrap()).unwrap();
+    let found = table.instances("TWO", true);
+    assert_eq!(found[0].address.to_string(), "https://10.0.0.1:8443");
+    assert_eq!((found[0].zone.as_deref(), found[0].metadata_weight()), (Some("eu"), 3));
+    assert_eq!(table.instances("one", true).len(), 1);
+    assert!(table.instances("orders", true).is_empty(), "clients look up virtual addresses");
+    let empty = json!({"applications": {"versions__delta": "1", "apps__hashcode": "", "application": []}});
+    assert_eq!(Table::of(read(&empty).unwrap()).unwrap().hash(), "");
+}
+
+#[test]
+fn a_registry_without_usable_instances_is_refused() {
+    let mut bad = instance("b", "ADDED", "UP", json!(0));
+    let list = |bad: &Value| applications("UP_1_", json!([bad]));
+    assert!(Table::of(read(&list(&bad)).unwrap()).is_err());
+    bad["hostName"] = json!("x\r\ny");
+    assert!(Table::of(read(&list(&bad)).unwrap()).is_err());
+    assert!(Table::of(read(&list(&json!(7))).unwrap()).is_err());
+    for body in ["", "[]", "{}", "{\"applications\": []}", "null", "<applications/>"] {
+        assert!(Applications::read(body.as_bytes()).is_err(), "{body}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_response_is_read_or_refused(body in any_json(&["name", "instance", "application", "hostName", "instanceId", "port", "$", "@enabled", "securePort", "status", "metadata", "actionType", "vipAddress"])) {
+        if let Ok(read) = read(&json!({"applications": body})) {
+            let mut table = Table::default();
+            table.change(read);
+            let _ = (table.hash(), table.instances("a", false));
+        }
+        let _ = read(&body);
+    }
+}

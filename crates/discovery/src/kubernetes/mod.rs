@@ -1,0 +1,283 @@
+//! Kubernetes: a list of the EndpointSlices of each namespace, then a watch of their changes.
+//!
+//! A watch ends after a minute and is resumed at the version of its last event or bookmark, so that a connection that died
+//! without a sign is noticed. If the server no longer knows that version (410), the list is read again. Until then the
+//! known endpoints stay in use.
+
+pub(super) mod read;
+mod requests;
+mod table;
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use thiserror::Error;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use self::read::{Event, ReadError};
+use self::table::Table;
+use crate::Registry;
+use crate::client::{Call, ClientError, HttpClient};
+use crate::names::NamesSink;
+use crate::service::Sink;
+use crate::status::RegistryStatus;
+use crate::task::{Watch, retry_after};
+use tollgate_config::Kubernetes;
+
+/// Timeout for the head of the response to a watch.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which the server ends a watch.
+const WATCH_LIFE: Duration = Duration::from_secs(60);
+/// Further time before a watch counts as lost.
+const GRACE: Duration = Duration::from_secs(10);
+/// A watch that ends earlier is not resumed: the list is read again.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// Least time between two lists of a namespace.
+const LIST_INTERVAL: Duration = Duration::from_secs(1);
+/// Most EndpointSlices that are kept.
+const MAX_SLICES: usize = 50_000;
+
+/// Kubernetes.
+#[derive(Debug)]
+pub(super) struct KubernetesRegistry {
+    shared: Rc<Shared>,
+    _watches: Vec<Watch>,
+}
+
+/// State of the watches, and their users.
+#[derive(Debug)]
+struct Shared {
+    settings: Kubernetes,
+    client: HttpClient,
+    table: RefCell<Table>,
+    /// Namespaces whose list has been read.
+    listed: RefCell<BTreeSet<String>>,
+    users: RefCell<Vec<(u64, String, Sink)>>,
+    name_users: RefCell<Vec<(u64, NamesSink)>>,
+    last_user: Cell<u64>,
+    status: Arc<RegistryStatus>,
+}
+
+/// User of a service, removed when this is dropped.
+#[derive(Debug)]
+struct User {
+    shared: Weak<Shared>,
+    number: u64,
+}
+
+/// Error of a list or watch.
+#[derive(Debug, Error)]
+enum WatchError {
+    #[error("no usable response")]
+    Client(#[from] ClientError),
+    #[error("the response cannot be read")]
+    Read(#[from] ReadError),
+    #[error("cannot read the token in {0}")]
+    TokenFile(String, #[source] std::io::Error),
+    #[error("the token cannot be sent in a header field")]
+    Token,
+    #[error("there are more than {MAX_SLICES} EndpointSlices")]
+    TooMany,
+    #[error("the list changed while it was read")]
+    ListGone,
+}
+
+impl KubernetesRegistry {
+    /// Creates the registry, and watches its namespaces on the current set of local tasks.
+    pub(super) fn new(settings: &Kubernetes) -> Self {
+        let shared = Rc::new(Shared {
+            client: HttpClient::new(&settings.server, &settings.tls),
+            table: RefCell::default(),
+            listed: RefCell::default(),
+            users: RefCell::default(),
+            name_users: RefCell::default(),
+            last_user: Cell::new(0),
+            status: Arc::new(RegistryStatus::new("kubernetes", settings.server.to_string())),
+            settings: settings.clone(),
+        });
+        let watch = |namespace: &String| Watch::start(follow(Rc::clone(&shared), namespace.clone()));
+        Self { _watches: settings.namespaces.iter().map(watch).collect(), shared }
+    }
+}
+
+impl Registry for KubernetesRegistry {
+    fn status(&self) -> &Arc<RegistryStatus> {
+        &self.shared.status
+    }
+
+    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+        self.shared.publish_to(name, &sink);
+        let number = self.shared.next_user();
+        self.shared.users.borrow_mut().push((number, name.to_owned(), sink));
+        Box::new(User { shared: Rc::downgrade(&self.shared), number })
+    }
+
+    fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
+        if self.shared.has_all() {
+            sink.publish(self.shared.table.borrow().names());
+        }
+        let number = self.shared.next_user();
+        self.shared.name_users.borrow_mut().push((number, sink));
+        Box::new(User { shared: Rc::downgrade(&self.shared), number })
+    }
+}
+
+/// Keeps the slices of a namespace up to date.
+async fn follow(shared: Rc<Shared>, namespace: String) {
+    let mut version: Option<String> = None;
+    let mut listed: Option<Instant> = None;
+    // Failures since the last watch that the server accepted.
+    let failures = Cell::new(0);
+    loop {
+        let began = Instant::now();
+        let outcome = match &mut version {
+            None => {
+                if let Some(listed) = listed.replace(began) {
+                    sleep_until(listed + LIST_INTERVAL).await;
+                }
+                shared.list(&namespace).await.map(Some)
+            }
+            Some(version) => {
+                let followed = shared.follow_changes(&namespace, version, &failures).await;
+                // A watch that ended at once may have had no changes, or the server may not watch.
+                let is_resumed = began.elapsed() >= SHORT_WATCH;
+                followed.map(|is_known| (is_known && is_resumed).then(|| version.clone()))
+            }
+        };
+        match outcome {
+            Ok(next) => {
+                shared.status.succeed();
+                version = next;
+            }
+            Err(error) => {
+                let request = if namespace.is_empty() { "all namespaces" } else { namespace.as_str() };
+                shared.status.fail(request, &error);
+                // A lost connection leaves no gap, anything else may.
+                let is_lost = matches!(&error, WatchError::Client(error) if !matches!(error, ClientError::Status(_)));
+                if !is_lost && !matches!(error, WatchError::TokenFile(..)) {
+                    version = None;
+                }
+                sleep(retry_after(failures.get())).await;
+                failures.set(failures.get() + 1);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn next_user(&self) -> u64 {
+        self.last_user.set(self.last_user.get() + 1);
+        self.last_user.get()
+    }
+
+    /// Returns true once the lists of all namespaces have been read.
+    fn has_all(&self) -> bool {
+        self.listed.borrow().len() == self.settings.namespaces.len()
+    }
+
+    /// Applies changes since `version`, which follows them, until the server ends the watch. Returns false if it no longer
+    /// knows that version.
+    async fn follow_changes(
+        &self,
+        namespace: &str,
+        version: &mut String,
+        failures: &Cell<u32>,
+    ) -> Result<bool, WatchError> {
+        let life = WATCH_LIFE.as_secs();
+        let encoded = utf8_percent_encode(version, NON_ALPHANUMERIC);
+        let target = format!(
+            "{}&watch=1&allowWatchBookmarks=true&timeoutSeconds={life}&resourceVersion={encoded}",
+            self.target(namespace)
+        );
+        let headers = self.headers().await?;
+        let mut lines = match self.client.lines(&Call::get(&target, WATCH_TIMEOUT).headers(&headers)).await {
+            Err(ClientError::Status(StatusCode::GONE)) => return Ok(false),
+            lines => lines?,
+        };
+        self.status.succeed();
+        failures.set(0);
+        while let Some(batch) = lines.next(WATCH_LIFE + GRACE).await? {
+            let mut changed = BTreeSet::new();
+            let mut outcome = Ok(());
+            for line in batch {
+                match read::event(&line, &self.settings) {
+                    Ok(Event::Gone) => {
+                        self.publish(Some(&changed));
+                        return Ok(false);
+                    }
+                    Ok(event) => self.apply(event, version, &mut changed),
+                    Err(error) => {
+                        outcome = Err(error);
+                        break;
+                    }
+                }
+            }
+            self.publish(Some(&changed));
+            outcome?;
+            if self.table.borrow().len() > MAX_SLICES {
+                return Err(WatchError::TooMany);
+            }
+            self.status.succeed();
+        }
+        Ok(true)
+    }
+
+    /// Applies an event; adds the services that it concerns to `changed`.
+    fn apply(&self, event: Event, version: &mut String, changed: &mut BTreeSet<String>) {
+        let mut table = self.table.borrow_mut();
+        match event {
+            Event::Changed(next, key, slice) => {
+                changed.extend(table.insert(key, slice));
+                *version = next;
+            }
+            Event::Removed(next, key) => {
+                changed.extend(table.remove(&key));
+                *version = next;
+            }
+            Event::Bookmark(next) => *version = next,
+            Event::Gone | Event::Unusable => {}
+        }
+    }
+
+    /// Publishes the instances of the `changed` services, or of all; confirms the others.
+    fn publish(&self, changed: Option<&BTreeSet<String>>) {
+        if self.has_all() && changed.is_none_or(|changed| !changed.is_empty()) {
+            for (_, sink) in self.name_users.borrow().iter() {
+                sink.publish(self.table.borrow().names());
+            }
+        }
+        // A follower may not come back here, but the list of users must not be borrowed while it runs.
+        let users = self.users.borrow().clone();
+        for (_, name, sink) in users {
+            let is_changed = changed.is_none_or(|changed| changed.contains(&name.to_lowercase()));
+            if is_changed || !sink.has_published() {
+                self.publish_to(&name, &sink);
+            } else {
+                sink.confirm();
+            }
+        }
+    }
+
+    /// Publishes the instances of a service. Without any, another namespace may know some.
+    fn publish_to(&self, name: &str, sink: &Sink) {
+        let instances = self.table.borrow().instances(name, self.settings.not_ready);
+        if self.has_all() || !instances.is_empty() {
+            sink.publish(instances);
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.users.borrow_mut().retain(|(number, ..)| *number != self.number);
+            shared.name_users.borrow_mut().retain(|(number, _)| *number != self.number);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Lists and events of EndpointSlices (`discovery.k8s.io/v1`).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::instance::{Instance, Unusable};
+use tollgate_config::Kubernetes;
+
+/// Label with the name of a slice's service.
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// Label of a service with the name of its port.
+const PRIMARY_PORT: &str = "primary-port-name";
+/// Label of a service that is asked over `https`.
+const SECURED: &str = "secured";
+/// Most endpoints of a slice: the limit of the API.
+const MAX_ENDPOINTS: usize = 1000;
+
+/// Error of a response.
+#[derive(Debug, Error)]
+pub(crate) enum ReadError {
+    #[error("not a list of EndpointSlices or a watch event in JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("it has no usable EndpointSlice among {0}")]
+    NoneUsable(usize),
+    #[error("it has no resource version")]
+    NoVersion,
+    #[error("the API server reports {code}: {message}")]
+    Reported { code: u16, message: String },
+}
+
+/// Page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Version of the list.
+    pub(crate) version: String,
+    /// Token of the next page; `None` for the last one.
+    pub(crate) next: Option<String>,
+    pub(crate) slices: Vec<(Key, Slice)>,
+}
+
+/// Namespace and name of a slice.
+pub(crate) type Key = (String, String);
+
+/// The endpoints of a slice that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) service: String,
+    pub(crate) is_ipv4: bool,
+    pub(crate) endpoints: Vec<Endpoint>,
+}
+
+/// Endpoint with its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) instance: Instance,
+    pub(crate) is_ready: bool,
+    /// True if it serves while it terminates: it is used if no endpoint of the service is ready.
+    pub(crate) is_last_resort: bool,
+}
+
+/// Event of a watch.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A slice is new or has changed.
+    Changed(String, Key, Slice),
+    /// A slice has been removed.
+    Removed(String, Key),
+    /// Everything up to this version has been sent.
+    Bookmark(String),
+    /// The version is too old: the list must be read again.
+    Gone,
+    /// The slice cannot be used; the known one is kept.
+    Unusable,
+}
+
+#[derive(Deserialize)]
+struct RawList {
+    metadata: ListMeta,
+    #[serde(default)]
+    items: Option<Vec<Value>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    object: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSlice {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    address_type: String,
+    #[serde(default)]
+    endpoints: Option<Vec<Value>>,
+    #[serde(default)]
+    ports: Option<Vec<RawPort>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectMeta {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEndpoint {
+    addresses: Vec<String>,
+    #[serde(default)]
+    conditions: Option<Conditions>,
+    #[serde(default)]
+    zone: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+    serving: Option<bool>,
+    terminating: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPort {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    port: Option<i64>,
+    #[serde(default)]
+    protocol: Option<String>,
+    #[serde(default)]
+    app_protocol: Option<String>,
+}
+
+/// Reads a page of a list.
+///
+/// # Errors
+/// It is no list, it has no version, or none of its slices can be used.
+pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError> {
+    let RawList { metadata, items } = serde_json::from_slice(body)?;
+    let items = items.unwrap_or_default();
+    if metadata.resource_version.is_empty() {
+        return Err(ReadError::NoVersion);
+    }
+    let count = items.len();
+    let slices: Vec<_> = items.into_iter().filter_map(|item| slice(item, settings).ok()).collect();
+    let unusable = count - slices.len();
+    if count > 0 && slices.is_empty() {
+        return Err(ReadError::NoneUsable(count));
+    }
+    if unusable > 0 {
+        tracing::warn!(registry = "kubernetes", unusable, "EndpointSlices ignored");
+    }
+    Ok(Page { version: metadata.resource_version, next: metadata.next.filter(|next| !next.is_empty()), slices })
+}
+
+/// Reads an event of a watch.
+///
+/// # Errors
+/// It is no event, or reports an error other than 410.
+pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadError> {
+    let RawEvent { kind, object } = serde_json::from_slice(line)?;
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    match kind.as_str() {
+        "ERROR" => {
+            let code = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
+            let message = object["message"].as_str().unwrap_or_default();
+            let message = message.chars().filter(|c| !c.is_control()).take(200).collect();
+            if code == 410 { Ok(Event::Gone) } else { Err(ReadError::Reported { code, message }) }
+        }
+        _ if version.is_empty() => Err(ReadError::NoVersion),
+        "BOOKMARK" => Ok(Event::Bookmark(version)),
+        "DELETED" => Ok(match serde_json::from_value::<ObjectMeta>(object["metadata"].clone()) {
+            Ok(meta) => Event::Removed(version, (meta.namespace, meta.name)),
+            Err(_) => Event::Unusable,
+        }),
+        "ADDED" | "MODIFIED" => Ok(match slice(object, settings) {
+            Ok((key, slice)) => Event::Changed(version, key, slice),
+            Err(problem) => {
+                tracing::warn!(registry = "kubernetes", %problem, "EndpointSlice ignored");
+                Event::Unusable
+            }
+        }),
+        // An unknown kind of event changes nothing here.
+        _ => Ok(Event::Bookmark(version)),
+    }
+}
+
+/// Reads a slice. Endpoints that cannot be used are left out, unless all are.
+fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Unusable> {
+    let raw: RawSlice = serde_json::from_value(value).map_err(|_| Unusable::Shape)?;
+    let labels = raw.metadata.labels.unwrap_or_default();
+    let service = labels.get(SERVICE_NAME).cloned().unwrap_or_default();
+    let mut endpoints = Vec::new();
+    let listed = raw.endpoints.unwrap_or_default();
+    let mut problem = None;
+    if let Some((port, is_secure)) = port(&raw.ports.unwrap_or_default(), &labels, settings) {
+        for endpoint in listed.into_iter().take(MAX_ENDPOINTS) {
+            match serde_json::from_value(endpoint).map_err(|_| Unusable::Shape) {
+                Ok(endpoint) => match usable(endpoint, port, is_secure, &labels) {
+                    Ok(endpoint) => endpoints.push(endpoint),
+                    Err(error) => problem = Some(error),
+                },
+                Err(error) => problem = Some(error),
+            }
+        }
+    }
+    match problem {
+        Some(problem) if endpoints.is_empty() => return Err(problem),
+        Some(problem) => tracing::warn!(registry = "kubernetes", %problem, "instances ignored"),
+        None => {}
+    }
+    let is_ipv4 = raw.address_type.eq_ignore_ascii_case("IPv4");
+    Ok(((raw.metadata.namespace, raw.metadata.name), Slice { service, is_ipv4, endpoints }))
+}
+
+/// Returns the port that requests go to, and true for `https`. `None` if the service has no TCP port.
+fn port(ports: &[RawPort], labels: &BTreeMap<String, String>, settings: &Kubernetes) -> Option<(i64, bool)> {
+    let is_tcp = |port: &&RawPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+    let tcp = || ports.iter().filter(is_tcp).filter(|port| port.port.is_some());
+    let named = |name: &str| tcp().find(|port| port.name.as_deref() == Some(name));
+    let wanted = labels.get(PRIMARY_PORT).or(settings.port_name.as_ref());
+    let chosen = wanted
+        .and_then(|name| named(name))
+        .or_else(|| named("https"))
+        .or_else(|| named("http"))
+        .or_else(|| tcp().next())?;
+    let number = chosen.port?;
+    let is_secure = chosen.app_protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("https"))
+        || labels.get(SECURED).is_some_and(|secured| secured == "true")
+        || u16::try_from(number).is_ok_and(|number| settings.secure_ports.contains(&number));
+    Some((number, is_secure))
+}
+
+fn usable(
+    endpoint: RawEndpoint,
+    port: i64,
+    is_secure: bool,
+    labels: &BTreeMap<String, String>,
+) -> Result<Endpoint, Unusable> {
+    // All addresses of an endpoint are the same pod.
+    let host = endpoint.addresses.first().ok_or(Unusable::Host)?;
+    let Conditions { ready, serving, terminating } = endpoint.conditions.unwrap_or_default();
+    let zone =
+        endpoint.zone.filter(|zone| !zone.is_empty() && zone.len() <= 253 && !zone.chars().any(char::is_control));
+    let metadata = labels.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let mut instance = Instance::new(host, port, is_secure)?.metadata(metadata, "zone");
+    instance.zone = zone.or(instance.zone);
+    Ok(Endpoint {
+        instance,
+        is_ready: ready.unwrap_or(true),
+        is_last_resort: serving == Some(true) && terminating == Some(true),
+    })
+}
+
+#[cfg(test)]
+mod tests;

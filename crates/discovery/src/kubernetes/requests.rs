@@ -1,0 +1,84 @@
+//! Requests to the API server: lists, and what lists and watches have in common.
+
+use std::path::Path;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue, StatusCode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::client::Call;
+use crate::kubernetes::read::{self, SERVICE_NAME};
+use crate::kubernetes::{MAX_SLICES, Shared, WatchError};
+use tollgate_config::KubernetesToken;
+
+/// Timeout for a page of a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// EndpointSlices of a page.
+const PAGE: usize = 500;
+/// Largest file with a token, in bytes.
+const MAX_TOKEN: usize = 64 << 10;
+
+impl Shared {
+    /// Reads the list of a namespace. Returns its version.
+    pub(super) async fn list(&self, namespace: &str) -> Result<String, WatchError> {
+        let mut slices = Vec::new();
+        let mut next: Option<String> = None;
+        let version = loop {
+            let mut target = format!("{}&limit={PAGE}", self.target(namespace));
+            if let Some(token) = &next {
+                target.push_str("&continue=");
+                target.push_str(&utf8_percent_encode(token, NON_ALPHANUMERIC).to_string());
+            }
+            let headers = self.headers().await?;
+            let reply = self.client.send(&Call::get(&target, LIST_TIMEOUT).headers(&headers)).await?;
+            if next.is_some() && reply.status == StatusCode::GONE {
+                return Err(WatchError::ListGone);
+            }
+            let mut page = read::page(&reply.ok()?, &self.settings)?;
+            slices.append(&mut page.slices);
+            if slices.len() > MAX_SLICES {
+                return Err(WatchError::TooMany);
+            }
+            match page.next {
+                Some(token) if next.as_ref() != Some(&token) => next = Some(token),
+                _ => break page.version,
+            }
+        };
+        self.table.borrow_mut().replace(namespace, slices);
+        self.listed.borrow_mut().insert(namespace.to_owned());
+        self.publish(None);
+        Ok(version)
+    }
+
+    /// Returns the path and query of the slices of a namespace.
+    pub(super) fn target(&self, namespace: &str) -> String {
+        let path = match namespace {
+            "" => "/apis/discovery.k8s.io/v1/endpointslices".to_owned(),
+            name => format!("/apis/discovery.k8s.io/v1/namespaces/{name}/endpointslices"),
+        };
+        let labels = self.settings.labels.iter().map(|(name, value)| format!(",{name}={value}"));
+        let selector = format!("{SERVICE_NAME}{}", labels.collect::<String>());
+        format!("{path}?labelSelector={}", utf8_percent_encode(&selector, NON_ALPHANUMERIC))
+    }
+
+    /// Returns the header fields of a request. The token's file is read again: the kubelet replaces it.
+    pub(super) async fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, WatchError> {
+        let token = match &self.settings.token {
+            None => return Ok(Vec::new()),
+            Some(KubernetesToken::Text(token)) => token.0.clone(),
+            Some(KubernetesToken::File(path)) => read_token(path).await?,
+        };
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| WatchError::Token)?;
+        value.set_sensitive(true);
+        Ok(vec![(AUTHORIZATION, value)])
+    }
+}
+
+async fn read_token(path: &Path) -> Result<String, WatchError> {
+    let failed = |error| WatchError::TokenFile(path.display().to_string(), error);
+    let file = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
+    let text = read.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
+    if text.len() > MAX_TOKEN { Err(WatchError::Token) } else { Ok(text) }
+}

@@ -1,0 +1,133 @@
+//! Responses of Nacos.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::instance::{Instance, Unusable};
+
+/// Error of a response.
+#[derive(Debug, Error)]
+pub(crate) enum ReadError {
+    #[error("it is not JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("it has no list of instances")]
+    Shape,
+    #[error("it has the error code {0}")]
+    Code(i64),
+    #[error("it has no access token")]
+    Token,
+    #[error("it has no usable instance among {0}")]
+    NoneUsable(usize, #[source] Unusable),
+}
+
+/// Codes of the API: the resource or the service does not exist.
+const NOT_FOUND: [i64; 2] = [20_004, 21_008];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Host {
+    ip: String,
+    port: i64,
+    #[serde(default = "one")]
+    weight: f64,
+    #[serde(default = "yes")]
+    healthy: bool,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    cluster_name: Option<String>,
+    #[serde(default)]
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Returns the instances that are healthy, enabled and have a weight. Entries that cannot be used are left out.
+///
+/// # Errors
+/// The body is not a list of instances, or none of them can be used.
+pub(crate) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
+    let root: Value = serde_json::from_slice(body)?;
+    match root.get("code").and_then(Value::as_i64) {
+        None | Some(0 | 200) => {}
+        Some(code) if NOT_FOUND.contains(&code) => return Ok(Vec::new()),
+        Some(code) => return Err(ReadError::Code(code)),
+    }
+    // 1.x, then 2.x, then 3.x.
+    let lists = [root.get("hosts"), root.get("data").and_then(|data| data.get("hosts")), root.get("data")];
+    let hosts = lists.into_iter().flatten().find_map(Value::as_array).ok_or(ReadError::Shape)?;
+    let mut found = Vec::with_capacity(hosts.len());
+    let mut first_problem = None;
+    let mut unusable = 0;
+    for host in hosts {
+        match Host::deserialize(host).map_err(|_| Unusable::Shape).and_then(instance) {
+            Ok(instance) => found.extend(instance),
+            Err(problem) => {
+                unusable += 1;
+                first_problem = first_problem.or(Some(problem));
+            }
+        }
+    }
+    match first_problem {
+        Some(problem) if unusable == hosts.len() => Err(ReadError::NoneUsable(unusable, problem)),
+        Some(problem) => {
+            tracing::warn!(registry = "nacos", unusable, %problem, "instances ignored");
+            Ok(found)
+        }
+        None => Ok(found),
+    }
+}
+
+/// Returns the number of services, and the names of one page of them.
+///
+/// # Errors
+/// The body has no list of names.
+pub(crate) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
+    let root: Value = serde_json::from_slice(body)?;
+    let data = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
+    let list =
+        [data.get("doms"), data.get("services"), data.get("pageItems")].into_iter().flatten().find_map(Value::as_array);
+    let name = |item: &Value| item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned);
+    let names: Vec<String> = list.ok_or(ReadError::Shape)?.iter().filter_map(name).collect();
+    let count = ["count", "totalCount"].iter().find_map(|key| data.get(key)?.as_u64());
+    Ok((count.and_then(|count| usize::try_from(count).ok()).unwrap_or(names.len()), names))
+}
+
+/// Returns the instance of an entry; `None` if it shall get no requests.
+fn instance(host: Host) -> Result<Option<Instance>, Unusable> {
+    if !host.healthy || !host.enabled || host.weight <= 0.0 {
+        return Ok(None);
+    }
+    let metadata = host.metadata.unwrap_or_default();
+    let is_secure = metadata.get("secure").is_some_and(|secure| secure.eq_ignore_ascii_case("true"));
+    let mut instance = Instance::new(&host.ip, host.port, is_secure)?.metadata(metadata, "zone");
+    instance.zone = instance.zone.or(host.cluster_name.filter(|name| !name.chars().any(char::is_control)));
+    // Weights are fractions of 1. The cast saturates.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and the cast saturates")]
+    let weight = (host.weight * 100.0).round().max(1.0) as u32;
+    Ok(Some(instance.weight(weight)))
+}
+
+/// Returns the access token of a login, and the seconds that it is valid for.
+///
+/// # Errors
+/// The body has no token.
+pub(crate) fn token(body: &[u8]) -> Result<(String, u64), ReadError> {
+    let root: Value = serde_json::from_slice(body)?;
+    let fields = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
+    let text = fields.get("accessToken").and_then(Value::as_str).filter(|text| !text.is_empty() && text.len() < 8192);
+    let seconds = fields.get("tokenTtl").and_then(Value::as_u64).unwrap_or(600);
+    Ok((text.ok_or(ReadError::Token)?.to_owned(), seconds))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! Readers of the responses of all registries, by the first byte of an input: the fuzz target `registry_reply`.
+
+use crate::eureka::read::Applications;
+use crate::eureka::table::Table;
+use crate::{Instance, consul, kubernetes, nacos};
+use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
+
+/// Reads `body` as the response that `kind` selects. Returns the instances that it lists; `None` if it is refused, or if
+/// this kind of response has no instances.
+#[must_use]
+pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
+    match kind % 8 {
+        0 => consul::read::instances(body, "zone").ok(),
+        1 => consul::read::names(body).ok().map(|_| Vec::new()),
+        2 => {
+            let applications = Applications::read(body).ok()?;
+            let names: Vec<String> =
+                applications.entries.iter().flat_map(|entry| entry.names()).map(str::to_owned).collect();
+            let table = Table::of(applications).ok()?;
+            Some(names.iter().flat_map(|name| table.instances(name, false)).collect())
+        }
+        3 => nacos::read::instances(body).ok(),
+        4 => nacos::read::names(body).ok().map(|_| Vec::new()),
+        5 => nacos::read::token(body).ok().map(|_| Vec::new()),
+        6 => {
+            let page = kubernetes::read::page(body, &settings()).ok()?;
+            let endpoints = page.slices.into_iter().flat_map(|(_, slice)| slice.endpoints);
+            Some(endpoints.map(|endpoint| endpoint.instance).collect())
+        }
+        _ => match kubernetes::read::event(body, &settings()).ok()? {
+            kubernetes::read::Event::Changed(_, _, slice) => {
+                Some(slice.endpoints.into_iter().map(|endpoint| endpoint.instance).collect())
+            }
+            _ => Some(Vec::new()),
+        },
+    }
+}
+
+/// Returns settings without restrictions.
+fn settings() -> Kubernetes {
+    let server =
+        RegistryServer { scheme: Scheme::Http, host: "a".to_owned(), port: 80, path: String::new(), login: None };
+    Kubernetes {
+        server,
+        tls: Tls::default(),
+        token: None,
+        namespaces: vec![String::new()],
+        labels: std::collections::BTreeMap::new(),
+        port_name: None,
+        secure_ports: vec![443],
+        not_ready: true,
+    }
+}

@@ -1,0 +1,215 @@
+//! Registration of the gateway itself: it is entered once the workers accept requests, kept by heartbeats, entered again if
+//! the registry has forgotten it, and removed before the gateway drains.
+
+mod consul;
+mod eureka;
+mod nacos;
+
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::{sleep, timeout};
+
+use self::consul::ConsulRegistrar;
+use self::eureka::EurekaRegistrar;
+use self::nacos::NacosRegistrar;
+use crate::client::ClientError;
+use crate::nacos::LookupError;
+use crate::task::{Watch, retry_after};
+use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
+use tollgate_transport::error_chain::error_chain;
+
+/// Timeout of a request to a registry.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for leaving all registries: the drain waits for it.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Error of a request.
+#[derive(Debug, Error)]
+enum RegisterError {
+    #[error("no usable response")]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Nacos(#[from] LookupError),
+}
+
+/// Instance with the values that are known at run time.
+#[derive(Clone, Debug)]
+struct Entry {
+    settings: RegisteredInstance,
+    id: String,
+    host: String,
+    port: u16,
+    is_secure: bool,
+}
+
+/// Client of one registry.
+#[derive(Debug)]
+enum Registrar {
+    Consul(Box<ConsulRegistrar>),
+    Eureka(EurekaRegistrar),
+    Nacos(NacosRegistrar),
+}
+
+/// Registrations of the running configuration.
+#[derive(Debug, Default)]
+pub struct Registrations {
+    settings: Vec<Registration>,
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    shared: Rc<Shared>,
+    _heartbeats: Watch,
+}
+
+#[derive(Debug)]
+struct Shared {
+    registrar: Registrar,
+    entry: Entry,
+    is_entered: Cell<bool>,
+}
+
+impl Registrations {
+    /// Enters the gateway, which listens on `listener`, with or without TLS, in the registries of `settings`, on the current
+    /// set of local tasks. Leaves others.
+    pub async fn apply(&mut self, settings: &[Registration], listener: SocketAddr, is_secure: bool) {
+        if self.settings == settings {
+            return;
+        }
+        self.leave().await;
+        self.settings = settings.to_vec();
+        self.running = settings.iter().filter_map(|settings| Running::start(settings, listener, is_secure)).collect();
+    }
+
+    /// Leaves all registries, within two seconds.
+    pub async fn leave(&mut self) {
+        self.settings.clear();
+        let all = async {
+            for Running { shared, _heartbeats } in self.running.drain(..) {
+                // No heartbeat may follow.
+                drop(_heartbeats);
+                shared.leave().await;
+            }
+        };
+        if timeout(LEAVE_TIMEOUT, all).await.is_err() {
+            tracing::warn!(timeout = ?LEAVE_TIMEOUT, "a registry did not answer: the registration ends with its lease");
+        }
+    }
+}
+
+impl Running {
+    fn start(settings: &Registration, listener: SocketAddr, is_secure: bool) -> Option<Self> {
+        let (registrar, server) = match &settings.registry {
+            Registry::Consul(consul) => (Registrar::Consul(Box::new(ConsulRegistrar::new(consul))), &consul.server),
+            Registry::Eureka(eureka) => (Registrar::Eureka(EurekaRegistrar::new(eureka)), eureka.servers.first()?),
+            Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.first()?),
+            Registry::Kubernetes(_) => return None,
+        };
+        let instance = settings.instance.clone();
+        let host = instance.host.clone().unwrap_or_else(|| own_address(listener.ip(), server).to_string());
+        let port = instance.port.unwrap_or(listener.port());
+        let id = instance.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", instance.name));
+        let entry = Entry { settings: instance, id, host, port, is_secure };
+        let shared = Rc::new(Shared { registrar, entry, is_entered: Cell::new(false) });
+        let _heartbeats = Watch::start(keep(Rc::clone(&shared)));
+        Some(Self { shared, _heartbeats })
+    }
+}
+
+/// Returns the address of the listener, or that from which the gateway reaches `server` if it listens on all.
+fn own_address(listener: IpAddr, server: &RegistryServer) -> IpAddr {
+    if !listener.is_unspecified() {
+        return listener;
+    }
+    let unspecified = |host: &str| if host.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
+    // No packet is sent: connecting a UDP socket only chooses the route.
+    let found = UdpSocket::bind(unspecified(&server.host)).and_then(|socket| {
+        socket.connect((server.host.as_str(), server.port))?;
+        socket.local_addr()
+    });
+    found.map_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), |address| address.ip())
+}
+
+/// Enters the gateway, and sends heartbeats.
+async fn keep(shared: Rc<Shared>) {
+    let mut failures = 0;
+    loop {
+        let sent = match shared.is_entered.get() {
+            false => shared.registrar.enter(&shared.entry).await.map(|()| true),
+            true => shared.registrar.renew(&shared.entry).await,
+        };
+        let (registry, id) = (shared.registrar.kind(), shared.entry.id.as_str());
+        let pause = match sent {
+            Ok(is_known) => {
+                if is_known && !shared.is_entered.replace(true) {
+                    tracing::info!(registry, id, "registered");
+                } else if !is_known {
+                    shared.is_entered.set(false);
+                    tracing::warn!(registry, id, "the registry has forgotten the gateway: registering again");
+                }
+                let is_again = !is_known && failures == 0;
+                failures = if is_known { 0 } else { failures + 1 };
+                if is_again { Duration::ZERO } else { shared.entry.settings.heartbeat }
+            }
+            Err(error) => {
+                if failures == 0 {
+                    tracing::error!(registry, id, error = error_chain(&error), "registration failed");
+                }
+                failures += 1;
+                retry_after(failures - 1).min(shared.entry.settings.heartbeat)
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+impl Shared {
+    async fn leave(&self) {
+        let (registry, id) = (self.registrar.kind(), self.entry.id.as_str());
+        // A registration whose response was lost is removed too.
+        match self.registrar.leave(&self.entry).await {
+            Ok(()) => tracing::info!(registry, id, "deregistered"),
+            Err(error) => tracing::warn!(registry, id, error = error_chain(&error), "deregistration failed"),
+        }
+    }
+}
+
+impl Registrar {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Consul(_) => "consul",
+            Self::Eureka(_) => "eureka",
+            Self::Nacos(_) => "nacos",
+        }
+    }
+
+    async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+        match self {
+            Self::Consul(consul) => consul.enter(entry).await,
+            Self::Eureka(eureka) => eureka.enter(entry).await,
+            Self::Nacos(nacos) => nacos.enter(entry).await,
+        }
+    }
+
+    /// Sends a heartbeat. Returns false if the registry does not know the instance.
+    async fn renew(&self, entry: &Entry) -> Result<bool, RegisterError> {
+        match self {
+            Self::Consul(consul) => consul.renew(entry).await,
+            Self::Eureka(eureka) => eureka.renew(entry).await,
+            Self::Nacos(nacos) => nacos.renew(entry).await,
+        }
+    }
+
+    async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
+        match self {
+            Self::Consul(consul) => consul.leave(entry).await,
+            Self::Eureka(eureka) => eureka.leave(entry).await,
+            Self::Nacos(nacos) => nacos.leave(entry).await,
+        }
+    }
+}

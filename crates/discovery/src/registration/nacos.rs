@@ -1,0 +1,69 @@
+//! Registration in Nacos: an ephemeral instance over HTTP, kept by beats.
+
+use std::rc::Rc;
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::client::Reply;
+use crate::nacos::{NacosRegistry, Shared};
+use crate::registration::{Entry, RegisterError};
+use tollgate_config::Nacos;
+
+/// Code of a beat for an instance that the server does not know.
+const UNKNOWN: i64 = 20_404;
+
+#[derive(Debug)]
+pub(super) struct NacosRegistrar(Rc<Shared>);
+
+impl NacosRegistrar {
+    pub(super) fn new(settings: &Nacos) -> Self {
+        Self(NacosRegistry::new(settings).shared())
+    }
+
+    pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+        self.send(entry, (Method::POST, "", false)).await?.ok()?;
+        Ok(())
+    }
+
+    pub(super) async fn renew(&self, entry: &Entry) -> Result<bool, RegisterError> {
+        if self.0.is_v3() {
+            // In 3.x, a beat is a registration.
+            self.send(entry, (Method::POST, "", true)).await?.ok()?;
+            return Ok(true);
+        }
+        let reply = self.send(entry, (Method::PUT, "/beat", true)).await?;
+        if reply.status == StatusCode::NOT_FOUND {
+            return Ok(false);
+        }
+        let answer: Value = serde_json::from_slice(&reply.ok()?).unwrap_or_default();
+        Ok(answer["code"].as_i64() != Some(UNKNOWN))
+    }
+
+    pub(super) async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
+        let reply = self.send(entry, (Method::DELETE, "", false)).await?;
+        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
+    }
+
+    async fn send(&self, entry: &Entry, (method, path, is_beat): (Method, &str, bool)) -> Result<Reply, RegisterError> {
+        let settings = &entry.settings;
+        let mut metadata = settings.metadata.clone();
+        metadata.insert("preserved.heart.beat.interval".to_owned(), settings.heartbeat.as_millis().to_string());
+        metadata.insert("preserved.heart.beat.timeout".to_owned(), settings.lease.as_millis().to_string());
+        metadata.insert("preserved.ip.delete.timeout".to_owned(), (settings.lease * 2).as_millis().to_string());
+        if entry.is_secure {
+            metadata.insert("secure".to_owned(), "true".to_owned());
+        }
+        let metadata = serde_json::to_string(&metadata).unwrap_or_default();
+        let port = entry.port.to_string();
+        let parameters = [
+            ("serviceName", settings.name.as_str()),
+            ("ip", entry.host.as_str()),
+            ("port", port.as_str()),
+            ("ephemeral", "true"),
+            ("metadata", metadata.as_str()),
+            ("heartBeat", if is_beat { "true" } else { "" }),
+        ];
+        Ok(self.0.send_instance(method, path, &parameters).await?)
+    }
+}

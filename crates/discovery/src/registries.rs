@@ -1,0 +1,65 @@
+//! Registries of the running configuration.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::consul::ConsulRegistry;
+use crate::eureka::EurekaRegistry;
+use crate::kubernetes::KubernetesRegistry;
+use crate::nacos::NacosRegistry;
+use crate::names::{Names, NamesSink, NamesSubscription};
+use crate::service::{Service, Sink};
+use crate::{Follower, Registry, RegistryStatus, Subscriptions};
+
+/// Registries of the running configuration.
+#[derive(Debug, Default)]
+pub struct Registries {
+    settings: Vec<tollgate_config::Registry>,
+    registries: Vec<Rc<dyn Registry>>,
+}
+
+impl Registries {
+    /// Creates the registries of a configuration, in its order.
+    #[must_use]
+    pub fn new(settings: &[tollgate_config::Registry]) -> Self {
+        let registries = settings.iter().map(|settings| -> Rc<dyn Registry> {
+            match settings {
+                tollgate_config::Registry::Consul(settings) => Rc::new(ConsulRegistry::new(settings)),
+                tollgate_config::Registry::Eureka(settings) => Rc::new(EurekaRegistry::new(settings)),
+                tollgate_config::Registry::Nacos(settings) => Rc::new(NacosRegistry::new(settings)),
+                tollgate_config::Registry::Kubernetes(settings) => Rc::new(KubernetesRegistry::new(settings)),
+            }
+        });
+        Self { registries: registries.collect(), settings: settings.to_vec() }
+    }
+
+    /// Returns true if these are the registries of `settings`.
+    #[must_use]
+    pub fn are(&self, settings: &[tollgate_config::Registry]) -> bool {
+        self.settings == settings
+    }
+
+    /// Returns the states of the registries.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Arc<RegistryStatus>> {
+        self.registries.iter().map(|registry| Arc::clone(registry.status())).collect()
+    }
+
+    /// Watches the names of all services, on the current set of local tasks.
+    #[must_use]
+    pub fn follow_names(&self) -> NamesSubscription {
+        let names = Names::new(self.registries.len());
+        let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch_names(NamesSink::new(&names, at));
+        NamesSubscription { _watches: self.registries.iter().enumerate().map(watch).collect(), names }
+    }
+
+    /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes after
+    /// the first useful answer.
+    pub fn follow(&self, name: &str, follower: Box<dyn Follower>) -> (Subscriptions, oneshot::Receiver<()>) {
+        let (service, first) = Service::new(self.statuses(), follower);
+        let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, Sink::new(&service, at));
+        (Subscriptions { _watches: self.registries.iter().enumerate().map(watch).collect() }, first)
+    }
+}

@@ -1,0 +1,195 @@
+//! Lists of one service, from all registries of a file.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::{Instance, RegistryStatus};
+
+/// Most instances of a service.
+const MAX_INSTANCES: usize = 10_000;
+
+/// User of the lists of one service.
+pub trait Follower: fmt::Debug {
+    /// Takes the complete list of instances, from this registry.
+    fn list(&self, registry: &Arc<RegistryStatus>, instances: &[Instance]);
+
+    /// Takes notice that the last list is still valid.
+    fn confirm(&self);
+}
+
+/// Watches of one service. They end when this is dropped.
+pub struct Subscriptions {
+    pub(super) _watches: Vec<Box<dyn Any>>,
+}
+
+/// Service with the last list of each registry.
+#[derive(Debug)]
+pub(super) struct Service {
+    lists: RefCell<Vec<Option<Vec<Instance>>>>,
+    follower: Box<dyn Follower>,
+    /// Registry whose list is in use.
+    source: Cell<Option<usize>>,
+    answered: RefCell<Option<oneshot::Sender<()>>>,
+    statuses: Vec<Arc<RegistryStatus>>,
+}
+
+/// Receiver of the lists of one service from one registry.
+#[derive(Clone, Debug)]
+pub(super) struct Sink {
+    service: Rc<Service>,
+    registry: usize,
+}
+
+impl Service {
+    /// Creates a service without lists. The receiver completes when the first registry knows it, or when all have
+    /// answered.
+    pub(super) fn new(
+        statuses: Vec<Arc<RegistryStatus>>,
+        follower: Box<dyn Follower>,
+    ) -> (Rc<Self>, oneshot::Receiver<()>) {
+        let (answered, first) = oneshot::channel();
+        let (lists, source) = (RefCell::new(vec![None; statuses.len()]), Cell::new(None));
+        (Rc::new(Self { lists, follower, source, answered: RefCell::new(Some(answered)), statuses }), first)
+    }
+
+    /// Returns the position of the first registry that knows instances.
+    fn first(&self) -> Option<usize> {
+        self.lists.borrow().iter().position(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
+    }
+
+    fn all_answered(&self) -> bool {
+        self.lists.borrow().iter().all(Option::is_some)
+    }
+}
+
+impl Sink {
+    /// Creates the receiver of the registry at `registry`.
+    pub(super) fn new(service: &Rc<Service>, registry: usize) -> Self {
+        Self { service: Rc::clone(service), registry }
+    }
+
+    /// Returns true after the first list.
+    pub(super) fn has_published(&self) -> bool {
+        self.service.lists.borrow()[self.registry].is_some()
+    }
+
+    /// Publishes the complete list of instances, of which [`MAX_INSTANCES`] are used.
+    pub(super) fn publish(&self, mut instances: Vec<Instance>) {
+        let service = &self.service;
+        if instances.len() > MAX_INSTANCES {
+            let registry = service.statuses[self.registry].kind();
+            tracing::warn!(
+                registry,
+                instances = instances.len(),
+                used = MAX_INSTANCES,
+                "too many instances of a service"
+            );
+            instances.truncate(MAX_INSTANCES);
+        }
+        let before = service.lists.borrow_mut()[self.registry].replace(instances);
+        let first = service.first();
+        let is_same = before == service.lists.borrow()[self.registry];
+        match first {
+            Some(first) if first == self.registry || service.source.get() != Some(first) => {
+                if is_same && service.source.get() == Some(first) {
+                    service.follower.confirm();
+                } else {
+                    service.source.set(Some(first));
+                    let lists = service.lists.borrow();
+                    service.follower.list(&service.statuses[first], lists[first].as_deref().unwrap_or_default());
+                }
+            }
+            Some(_) => {}
+            // After a reload, a registry that has not answered yet may know the endpoints in use.
+            None if service.source.get().is_some() || service.all_answered() => {
+                service.source.set(None);
+                service.follower.list(&service.statuses[self.registry], &[]);
+            }
+            None => {}
+        }
+        if (first.is_some() || service.all_answered())
+            && let Some(answered) = service.answered.borrow_mut().take()
+        {
+            let _ = answered.send(());
+        }
+    }
+
+    /// Confirms the list published last.
+    pub(super) fn confirm(&self) {
+        if self.service.source.get().is_none_or(|source| source == self.registry) {
+            self.service.follower.confirm();
+        }
+    }
+}
+
+impl fmt::Debug for Subscriptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriptions").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[derive(Debug)]
+    struct Seen(Rc<RefCell<Vec<String>>>);
+
+    impl Follower for Seen {
+        fn list(&self, registry: &Arc<RegistryStatus>, instances: &[Instance]) {
+            let hosts: Vec<_> = instances.iter().map(|instance| instance.address.host.as_str()).collect();
+            self.0.borrow_mut().push(format!("{} {}", registry.kind(), hosts.join(",")));
+        }
+
+        fn confirm(&self) {
+            self.0.borrow_mut().push("same".to_owned());
+        }
+    }
+
+    fn instances(hosts: &[&str]) -> Vec<Instance> {
+        hosts.iter().map(|host| Instance::new(host, 80, false).unwrap()).collect()
+    }
+
+    /// Returns the receivers of two registries, and the record of what they caused.
+    fn two() -> ([Sink; 2], Rc<RefCell<Vec<String>>>, oneshot::Receiver<()>) {
+        let seen = Rc::default();
+        let statuses = ["one", "two"].map(|kind| Arc::new(RegistryStatus::new(kind, String::new())));
+        let (service, first) = Service::new(statuses.into(), Box::new(Seen(Rc::clone(&seen))));
+        ([0, 1].map(|at| Sink::new(&service, at)), seen, first)
+    }
+
+    #[test]
+    fn the_first_registry_that_knows_a_name_wins() {
+        let ([one, two], seen, mut first) = two();
+        two.publish(instances(&["b"]));
+        assert!(first.try_recv().is_ok(), "one list is enough");
+        one.publish(instances(&[]));
+        two.publish(instances(&["b"]));
+        one.publish(instances(&["a", "c"]));
+        two.publish(instances(&["d"]));
+        one.publish(instances(&[]));
+        two.publish(instances(&[]));
+        two.publish(instances(&["e"]));
+        assert_eq!(*seen.borrow(), ["two b", "same", "one a,c", "two d", "two ", "two e"]);
+    }
+
+    #[test]
+    fn a_list_is_empty_once_all_have_answered_or_the_known_one_has() {
+        let ([one, two], seen, mut first) = super::tests::two();
+        one.publish(instances(&[]));
+        assert!(seen.borrow().is_empty() && first.try_recv().is_err(), "the other may know endpoints");
+        two.publish(instances(&[]));
+        assert!(first.try_recv().is_ok());
+        assert_eq!(*seen.borrow(), ["two "]);
+        let ([one, _two], seen, _first) = super::tests::two();
+        one.publish(instances(&["a"]));
+        one.publish(instances(&[]));
+        assert_eq!(*seen.borrow(), ["one a", "one "], "the registry of these endpoints has removed them");
+    }
+}

@@ -1,0 +1,112 @@
+//! Future of the response to one request.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::Response;
+use tollgate_filters::context::{Degraded, LocalReply, Tunnel};
+
+use crate::gateway::panics::panic_failure;
+use crate::gateway::respond::render;
+use crate::http::body::Body;
+use crate::http::facts;
+use crate::http::failure::Failure;
+use crate::http::service::ResponseFuture;
+use crate::telemetry::record::{Record, RecordedBody};
+use tollgate_transport::executor::spawn_boxed;
+
+/// Future of the response to one request.
+#[derive(Debug)]
+pub struct GatewayFuture {
+    pub(super) progress: Progress,
+    pub(super) accepts_problem: bool,
+    pub(super) record: Option<Box<Record>>,
+}
+
+/// State of a [`GatewayFuture`].
+pub(super) enum Progress {
+    Running(ResponseFuture),
+    Refused(Option<Failure>),
+}
+
+impl Future for GatewayFuture {
+    type Output = Response<RecordedBody<Body>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
+        let Self { progress, record, .. } = &mut *self;
+        let response = match progress {
+            Progress::Running(running) => match ready!(poll_layers(running, record.as_deref_mut(), cx)) {
+                Ok(response) => response,
+                Err(failure) => failure.unrendered(),
+            },
+            Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
+        };
+        Poll::Ready(self.finish(response))
+    }
+}
+
+/// Polls the layers of the route. A panic ends this request only.
+fn poll_layers(
+    running: &mut ResponseFuture,
+    mut record: Option<&mut Record>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Response<Body>, Failure>> {
+    let mut facts = record.as_mut().and_then(|record| record.take_facts());
+    let polled = facts::collect(&mut facts, || catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))));
+    if let Some(record) = record {
+        record.set_facts(facts);
+    }
+    match polled {
+        Ok(polled) => polled.map(|result| result.map_err(|never| match never {})),
+        Err(panic) => Poll::Ready(Err(panic_failure(&*panic))),
+    }
+}
+
+impl GatewayFuture {
+    fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
+        let (mut reason, mut is_degraded, mut tunnel) = (None, false, None);
+        if !response.extensions().is_empty() {
+            reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
+            is_degraded = response.extensions().get::<Degraded>().is_some();
+            tunnel = response.extensions().get::<Tunnel>().cloned();
+            render(&mut response, self.accepts_problem);
+        }
+        let mut record = self.record.take();
+        if let Some(record) = &mut record {
+            record.answered(response.status(), reason);
+            if let Some(id) = record.request_id() {
+                id.set(response.headers_mut());
+            }
+            if is_degraded {
+                record.degraded();
+            }
+        }
+        if let Some(tunnel) = tunnel {
+            record = record.and_then(|record| hold_until_closed(&tunnel, record));
+        }
+        response.map(|body| RecordedBody::new(body, record))
+    }
+}
+
+/// Keeps the record of a request until its tunnel closes, so that its log line has the time and is written then.
+fn hold_until_closed(tunnel: &Tunnel, mut record: Box<Record>) -> Option<Box<Record>> {
+    record.tunnel_opened();
+    let (open, closed) = tokio::sync::oneshot::channel::<Infallible>();
+    tunnel.hold(open);
+    spawn_boxed(async move {
+        let _ = closed.await;
+        drop(record);
+    });
+    None
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Running(_) => "Running",
+            Self::Refused(_) => "Refused",
+        })
+    }
+}

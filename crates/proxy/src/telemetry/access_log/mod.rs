@@ -1,0 +1,169 @@
+//! Access log: one line per request, in NCSA combined format or JSON.
+
+mod combined;
+pub mod fields;
+mod json;
+mod text;
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderValue, Method, Version, header};
+
+use self::combined::LogTime;
+use self::json::IsoDate;
+use crate::http::body::UploadProgress;
+use crate::http::facts::RequestFacts;
+use crate::telemetry::log_writer::LogWriter;
+use tollgate_config::AccessLogFormat;
+use tollgate_transport::executor::spawn_boxed;
+
+/// Size in bytes at which a worker sends its lines to the writing thread.
+const CHUNK_BYTES: usize = 32 * 1024;
+/// Age at which a worker sends its lines, whatever their size.
+const CHUNK_AGE: Duration = Duration::from_millis(100);
+
+/// Fields of a line that are known when the request arrives.
+#[derive(Debug)]
+pub struct LogLine {
+    /// Client address.
+    pub client: IpAddr,
+    /// Path and query, as received.
+    pub target: Box<str>,
+    /// Protocol version.
+    pub version: Version,
+    /// `Referer` field.
+    pub referer: Option<HeaderValue>,
+    /// `User-Agent` field.
+    pub user_agent: Option<HeaderValue>,
+    /// Id of the matched route.
+    pub route: Option<Arc<str>>,
+    /// True if a limit was decided by the fallback, without Redis.
+    pub is_degraded: bool,
+    /// Fields of JSON lines only.
+    pub details: Option<Details>,
+}
+
+/// Fields that only JSON lines have.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// `Host` field.
+    pub host: Option<HeaderValue>,
+    /// Version of TLS, such as `TLSv1.3`.
+    pub tls: Option<&'static str>,
+    /// Valid `traceparent` field.
+    pub traceparent: Option<HeaderValue>,
+    /// Request id.
+    pub request_id: Option<HeaderValue>,
+    /// Progress of the request body.
+    pub upload: Option<Rc<UploadProgress>>,
+    /// Facts that layers report.
+    pub facts: Option<Box<RequestFacts>>,
+}
+
+/// Fields of a line that are known when the response has been sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion<'a> {
+    /// Method of the request.
+    pub method: &'a Method,
+    /// Status of the response.
+    pub status: u16,
+    /// Bytes of the response body that were sent.
+    pub sent_bytes: u64,
+    /// Time from the request head to the last byte of the response.
+    pub duration: Duration,
+    /// Reason code of a local response.
+    pub reason: Option<&'static str>,
+}
+
+impl LogLine {
+    /// Copies the fields of both formats from a request head.
+    #[must_use]
+    pub fn new(client: IpAddr, target: &str, version: Version, headers: &HeaderMap) -> Box<Self> {
+        Box::new(Self {
+            client,
+            target: target.into(),
+            version,
+            referer: headers.get(header::REFERER).cloned(),
+            user_agent: headers.get(header::USER_AGENT).cloned(),
+            route: None,
+            is_degraded: false,
+            details: None,
+        })
+    }
+}
+
+/// Access log of one worker. Lines are buffered, and sent to the thread of the [`LogWriter`] in chunks.
+#[derive(Debug)]
+pub struct AccessLog {
+    writer: LogWriter,
+    format: AccessLogFormat,
+    buffer: RefCell<LineBuffer>,
+    this: std::rc::Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct LineBuffer {
+    text: String,
+    lines: u64,
+    log_time: LogTime,
+    iso_date: IsoDate,
+}
+
+impl AccessLog {
+    /// Creates the access log of a worker, in `format`.
+    #[must_use]
+    pub fn new(writer: LogWriter, format: AccessLogFormat) -> Rc<Self> {
+        Rc::new_cyclic(|this| Self { writer, format, buffer: RefCell::default(), this: this.clone() })
+    }
+
+    /// True if lines have [`Details`].
+    #[must_use]
+    pub fn has_details(&self) -> bool {
+        self.format == AccessLogFormat::Json
+    }
+
+    /// Writes the line of a finished request.
+    pub fn write(&self, line: &LogLine, completion: &Completion<'_>) {
+        let mut buffer = self.buffer.borrow_mut();
+        let LineBuffer { text, log_time, iso_date, .. } = &mut *buffer;
+        let now = SystemTime::now();
+        match self.format {
+            AccessLogFormat::Combined => combined::write(text, log_time.format(now), line, completion),
+            AccessLogFormat::Json => json::write(text, iso_date, now, line, completion),
+        }
+        buffer.lines += 1;
+        if buffer.text.len() >= CHUNK_BYTES {
+            self.send(&mut buffer);
+        } else if buffer.lines == 1
+            && let Some(this) = self.this.upgrade()
+        {
+            spawn_boxed(async move {
+                tokio::time::sleep(CHUNK_AGE).await;
+                this.flush();
+            });
+        }
+    }
+
+    /// Sends the buffered lines to the writing thread.
+    pub fn flush(&self) {
+        self.send(&mut self.buffer.borrow_mut());
+    }
+
+    fn send(&self, buffer: &mut LineBuffer) {
+        if buffer.lines > 0 {
+            let text = std::mem::replace(&mut buffer.text, String::with_capacity(CHUNK_BYTES + 1024));
+            self.writer.write(text.into_bytes(), std::mem::take(&mut buffer.lines));
+        }
+    }
+}
+
+impl Drop for AccessLog {
+    /// Sends the lines of requests that were aborted when the worker ended.
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

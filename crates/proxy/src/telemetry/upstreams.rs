@@ -1,0 +1,112 @@
+//! Metrics of upstreams and their endpoints.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::telemetry::encode::{family, gauge};
+use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
+use tollgate_discovery::RegistryStatus;
+
+/// Collector of upstreams.
+#[derive(Debug)]
+pub struct UpstreamCollector(pub Arc<Upstreams>);
+
+/// Counter of an upstream: metric name, help text, and the field of the statistics.
+type UpstreamCounter = (&'static str, &'static str, fn(&UpstreamStats) -> &AtomicU64);
+
+const COUNTERS: [UpstreamCounter; 3] = [
+    ("tollgate_upstream_ejections", "Endpoints ejected after failures", |stats| &stats.ejections),
+    ("tollgate_upstream_unavailable", "Requests without a healthy endpoint", |stats| &stats.unavailable),
+    ("tollgate_upstream_failed_lookups", "DNS lookups without a usable answer", |stats| &stats.failed_lookups),
+];
+
+impl Collector for UpstreamCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_registries(&self.0.registries(), &mut encoder)?;
+        let upstreams = self.0.all();
+        if upstreams.is_empty() {
+            return Ok(());
+        }
+        encode_endpoints(&upstreams, &mut encoder)?;
+        encode_ages(&upstreams, &mut encoder)?;
+        for (name, help, count) in COUNTERS {
+            let series = upstreams.iter().map(|upstream| {
+                let value = count(upstream.stats()).load(Relaxed);
+                ([("upstream", &**upstream.name())], ConstCounter::new(value))
+            });
+            family(&mut encoder, name, help, series)?;
+        }
+        let checks = upstreams.iter().flat_map(|upstream| {
+            let (name, stats) = (&**upstream.name(), upstream.stats());
+            [("passed", &stats.checks_passed), ("failed", &stats.checks_failed)].map(|(outcome, count)| {
+                ([("upstream", name), ("outcome", outcome)], ConstCounter::new(count.load(Relaxed)))
+            })
+        });
+        family(&mut encoder, "tollgate_upstream_health_checks", "Health checks by outcome", checks)
+    }
+}
+
+fn encode_registries(registries: &[Arc<RegistryStatus>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    if registries.is_empty() {
+        return Ok(());
+    }
+    let up = registries
+        .iter()
+        .map(|registry| ([("registry", registry.kind())], gauge(usize::from(registry.error().is_none()))));
+    family(encoder, "tollgate_registry_up", "1 if the last request to the registry succeeded", up)?;
+    let requests = registries.iter().flat_map(|registry| {
+        let (succeeded, failed) = registry.requests();
+        [("succeeded", succeeded), ("failed", failed)]
+            .map(|(outcome, count)| ([("registry", registry.kind()), ("outcome", outcome)], ConstCounter::new(count)))
+    });
+    family(encoder, "tollgate_registry_requests", "Requests to registries by outcome", requests)
+}
+
+/// Encodes the age of the lists that registries have sent.
+fn encode_ages(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let sources: Vec<_> = upstreams.iter().filter_map(|upstream| Some((upstream.name(), upstream.source()?))).collect();
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let ages = sources.iter().map(|(name, source)| {
+        (
+            [("upstream", &***name), ("registry", source.registry.kind())],
+            ConstGauge::new(source.confirmed.elapsed().as_secs_f64()),
+        )
+    });
+    let help = "Time since the registry confirmed the endpoints";
+    family(encoder, "tollgate_upstream_list_age_seconds", help, ages)
+}
+
+fn encode_endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let states = upstreams.iter().flat_map(|upstream| {
+        let states = upstream.states();
+        [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected, EndpointState::Drained].map(
+            |state| {
+                let count = states.iter().filter(|(_, known)| *known == state).count();
+                ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
+            },
+        )
+    });
+    let help =
+        "Endpoints by state: up, down after failed health checks, ejected after failures, or drained by an operator";
+    family(encoder, "tollgate_upstream_endpoints", help, states)?;
+    let help = "In-flight requests by endpoint";
+    let mut family = encoder.encode_descriptor("tollgate_upstream_in_flight", help, None, MetricType::Gauge)?;
+    for upstream in upstreams {
+        for (endpoint, _) in upstream.states() {
+            let name = endpoint.to_string();
+            let labels = [("upstream", &**upstream.name()), ("endpoint", name.as_str())];
+            gauge(endpoint.in_flight()).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Discovery, health checks and ejections of all upstreams, on the process' thread. Their state outlives every
+//! configuration.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{sleep_until, timeout};
+
+use crate::upstream::balance::dns;
+use crate::upstream::balance::endpoint_set::Health;
+use crate::upstream::balance::follower::UpstreamFollower;
+use crate::upstream::balance::health::{self, ProbeConnections};
+use crate::upstream::balance::task::AbortOnDrop;
+use crate::upstream::balance::upstream::{Upstream, Upstreams};
+use crate::upstream::pool::PoolSettings;
+use tollgate_config::{Config, Dns, EndpointSource, Target};
+use tollgate_discovery::{NamesSubscription, Registries, Subscriptions};
+use tollgate_transport::executor::spawn_boxed;
+
+/// Maximum time that the first lookups may delay a start or a reload.
+const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Manager of the upstreams in the running configuration.
+#[derive(Debug)]
+pub struct UpstreamManager {
+    upstreams: Arc<Upstreams>,
+    running: BTreeMap<Arc<str>, ManagedUpstream>,
+    registries: Registries,
+    /// Names of services, for `discovery.locator`.
+    names: Option<NamesSubscription>,
+    services: BTreeSet<String>,
+    settings: Rc<RefCell<PoolSettings>>,
+}
+
+/// Upstream with its tasks and the settings they were started with.
+#[derive(Debug)]
+struct ManagedUpstream {
+    config: Arc<tollgate_config::Upstream>,
+    dns: Dns,
+    connections: ProbeConnections,
+    _tasks: Tasks,
+}
+
+/// Tasks and subscriptions of an upstream.
+#[derive(Debug, Default)]
+struct Tasks {
+    _tasks: Vec<AbortOnDrop>,
+    _subscriptions: Option<Subscriptions>,
+}
+
+impl UpstreamManager {
+    /// Creates a manager without upstreams.
+    #[must_use]
+    pub fn new(upstreams: Arc<Upstreams>) -> Self {
+        Self {
+            upstreams,
+            running: BTreeMap::new(),
+            registries: Registries::default(),
+            names: None,
+            services: BTreeSet::new(),
+            settings: Rc::default(),
+        }
+    }
+
+    /// Applies `config`: starts, keeps or stops the tasks of its upstreams on the current set of local tasks. Endpoints
+    /// that remain keep their state.
+    ///
+    /// Waits at most a second for the first DNS lookup or answer of a registry for an upstream without endpoints, so that its first requests are
+    /// not refused.
+    pub async fn apply(&mut self, config: &Config) {
+        let client = &config.http_client;
+        let settings = PoolSettings::for_worker(client, 0, NonZeroUsize::MIN);
+        *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
+        let mut before = std::mem::take(&mut self.running);
+        let has_same_registries = self.registries.are(&config.registries);
+        if !has_same_registries {
+            self.registries = Registries::new(&config.registries);
+            self.upstreams.set_registries(self.registries.statuses());
+        }
+        let has_new_names = config.locator.is_some() && (self.names.is_none() || !has_same_registries);
+        if has_new_names || config.locator.is_none() {
+            self.names = has_new_names.then(|| self.registries.follow_names());
+        }
+        let mut first_lookups = Vec::new();
+        for wanted in &config.upstreams {
+            let connections = self.probe_connections(wanted, config);
+            let kept = before.remove(&wanted.name).filter(|old| {
+                let same_connections =
+                    old.connections.tls == connections.tls && old.connections.http2 == connections.http2;
+                let same_source = match &wanted.endpoints {
+                    EndpointSource::Listed(_) => true,
+                    EndpointSource::Dns(_) => old.dns == config.dns,
+                    EndpointSource::Registries(_) => has_same_registries,
+                };
+                old.config == *wanted && same_source && same_connections
+            });
+            let running = kept.unwrap_or_else(|| {
+                let upstream = self.upstreams.get(&wanted.name);
+                let (tasks, first_lookup) = start(&upstream, wanted, (&config.dns, &self.registries), &connections);
+                first_lookups.extend(first_lookup.filter(|_| upstream.endpoints().is_empty()));
+                ManagedUpstream { config: Arc::clone(wanted), dns: config.dns.clone(), connections, _tasks: tasks }
+            });
+            self.running.insert(Arc::clone(&wanted.name), running);
+        }
+        self.upstreams.retain(|name| self.running.contains_key(name));
+        let all = async {
+            for first_lookup in first_lookups {
+                let _ = first_lookup.await;
+            }
+            if let Some(names) = self.names.as_ref().filter(|_| has_new_names && self.services.is_empty()) {
+                names.changed().await;
+            }
+        };
+        let _ = timeout(FIRST_LOOKUP_TIMEOUT, all).await;
+    }
+
+    /// Waits until the names of the services in the registries have changed. Without `discovery.locator` it waits for
+    /// ever.
+    pub async fn services_changed(&self) {
+        match &self.names {
+            Some(names) => names.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the names of the services in the registries: the last known ones until a registry has answered.
+    pub fn services(&mut self) -> &BTreeSet<String> {
+        if let Some(names) = self.names.as_ref().and_then(NamesSubscription::all) {
+            self.services = names;
+        }
+        &self.services
+    }
+
+    /// Returns the connection settings for health checks: those of the first route to the upstream.
+    fn probe_connections(&self, upstream: &tollgate_config::Upstream, config: &Config) -> ProbeConnections {
+        let client = &config.http_client;
+        let leads_there = |route: &&tollgate_config::Route| matches!(&route.uri, Target::Balanced { upstream: target, .. } if target.name == upstream.name);
+        let route = config.routes.iter().find(leads_there);
+        ProbeConnections {
+            tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
+            http2: route.and_then(|route| route.http2).unwrap_or(client.http2),
+            settings: Rc::clone(&self.settings),
+        }
+    }
+}
+
+/// Starts the tasks of an upstream. The receiver completes after the first lookup, if there is one.
+fn start(
+    upstream: &Arc<Upstream>,
+    config: &tollgate_config::Upstream,
+    (dns, registries): (&Dns, &Registries),
+    connections: &ProbeConnections,
+) -> (Tasks, Option<oneshot::Receiver<()>>) {
+    let mut tasks = Vec::new();
+    let mut first_lookup = None;
+    let mut subscriptions = None;
+    match &config.endpoints {
+        EndpointSource::Listed(list) => {
+            upstream.set_source(None);
+            upstream.list(list);
+        }
+        EndpointSource::Dns(query) => {
+            upstream.set_source(None);
+            let (attempted, first) = oneshot::channel();
+            first_lookup = Some(first);
+            tasks.push(spawn_boxed(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+        }
+        EndpointSource::Registries(query) => {
+            let follower = UpstreamFollower::new(Arc::clone(upstream), query);
+            let (followed, first) = registries.follow(&query.service, Box::new(follower));
+            first_lookup = Some(first);
+            subscriptions = Some(followed);
+        }
+    }
+    match &config.health {
+        Some(check) => {
+            tasks.push(spawn_boxed(health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone())));
+        }
+        None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
+    }
+    if config.ejection.is_none() {
+        upstream.clear_ejections();
+    }
+    tasks.push(spawn_boxed(end_expired(Arc::clone(upstream))));
+    let tasks = tasks.into_iter().map(AbortOnDrop::from).collect();
+    (Tasks { _tasks: tasks, _subscriptions: subscriptions }, first_lookup)
+}
+
+/// Ends each ejection and drain when it expires.
+async fn end_expired(upstream: Arc<Upstream>) {
+    loop {
+        let next = upstream.end_expired();
+        let expired = async {
+            match next {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = expired => {}
+            () = upstream.expiring.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Upstreams of the process, shared by all workers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::endpoint_change::{self, EndpointChange};
+use crate::upstream::balance::endpoint_set::{DrainError, EndpointSet, EndpointState, Health, Snapshot};
+use tollgate_config::{Ejection, ListedEndpoint};
+use tollgate_discovery::{Instance, RegistryStatus};
+
+/// Upstream with the states of its endpoints, kept across reloads.
+#[derive(Debug)]
+pub struct Upstream {
+    name: Arc<str>,
+    endpoint_set: Mutex<EndpointSet>,
+    snapshot: ArcSwap<Snapshot>,
+    /// Incremented after each new snapshot.
+    version: AtomicU64,
+    /// Incremented when the list of endpoints changes.
+    listed: watch::Sender<u64>,
+    /// Notified when an endpoint is ejected or drained.
+    pub(super) expiring: Notify,
+    stats: UpstreamStats,
+    /// Registry that listed the endpoints.
+    source: Mutex<Option<Source>>,
+}
+
+/// Registry that listed the endpoints of an upstream.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The registry.
+    pub registry: Arc<RegistryStatus>,
+    /// Time of its last answer about this service.
+    pub confirmed: Instant,
+    /// Instances that it listed.
+    pub instances: Arc<[Instance]>,
+}
+
+/// Counters of an upstream.
+#[derive(Debug, Default)]
+pub struct UpstreamStats {
+    /// Ejections.
+    pub ejections: AtomicU64,
+    /// Requests for which no endpoint was available.
+    pub unavailable: AtomicU64,
+    /// Passed health checks.
+    pub checks_passed: AtomicU64,
+    /// Failed health checks.
+    pub checks_failed: AtomicU64,
+    /// Failed or empty DNS lookups.
+    pub failed_lookups: AtomicU64,
+}
+
+/// Upstreams of the process by name.
+#[derive(Debug, Default)]
+pub struct Upstreams {
+    all: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
+    registries: Mutex<Vec<Arc<RegistryStatus>>>,
+}
+
+impl Upstreams {
+    /// Returns the upstream `name`. A new one has no endpoints.
+    #[must_use]
+    pub fn get(&self, name: &Arc<str>) -> Arc<Upstream> {
+        let mut all = self.all.lock();
+        Arc::clone(all.entry(Arc::clone(name)).or_insert_with(|| Arc::new(Upstream::new(Arc::clone(name)))))
+    }
+
+    /// Returns all upstreams.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Upstream>> {
+        self.all.lock().values().cloned().collect()
+    }
+
+    /// Returns the states of the registries.
+    #[must_use]
+    pub fn registries(&self) -> Vec<Arc<RegistryStatus>> {
+        self.registries.lock().clone()
+    }
+
+    pub(super) fn set_registries(&self, registries: Vec<Arc<RegistryStatus>>) {
+        *self.registries.lock() = registries;
+    }
+
+    /// Removes the upstreams for which `is_kept` is false. Requests in flight keep theirs.
+    pub(super) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        self.all.lock().retain(|name, _| is_kept(name));
+    }
+}
+
+impl Upstream {
+    fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            endpoint_set: Mutex::default(),
+            snapshot: ArcSwap::default(),
+            version: AtomicU64::new(1),
+            listed: watch::Sender::new(0),
+            expiring: Notify::new(),
+            stats: UpstreamStats::default(),
+            source: Mutex::default(),
+        }
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Returns its counters.
+    #[must_use]
+    pub fn stats(&self) -> &UpstreamStats {
+        &self.stats
+    }
+
+    /// Returns all endpoints with their states.
+    #[must_use]
+    pub fn states(&self) -> Vec<(Arc<Endpoint>, EndpointState)> {
+        self.endpoint_set.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
+    }
+
+    /// Returns the version of the latest snapshot. A worker compares it with the version of its view.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version.load(Acquire)
+    }
+
+    /// Returns the endpoints that may be selected now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Returns the registry that listed the endpoints; `None` for endpoints of the file or of DNS.
+    #[must_use]
+    pub fn source(&self) -> Option<Source> {
+        self.source.lock().clone()
+    }
+
+    pub(super) fn set_source(&self, source: Option<Source>) {
+        *self.source.lock() = source;
+    }
+
+    /// Notes that the registry still lists the same endpoints.
+    pub(super) fn confirm_source(&self) {
+        if let Some(source) = &mut *self.source.lock() {
+            source.confirmed = Instant::now();
+        }
+    }
+
+    /// Subscribes to changes of the list of endpoints.
+    pub(super) fn listings(&self) -> watch::Receiver<u64> {
+        self.listed.subscribe()
+    }
+
+    /// Replaces the list of endpoints.
+    pub(super) fn list(&self, listed: &[ListedEndpoint]) {
+        let (differs, changes) = self.change(|endpoint_set| {
+            let (differs, changes) = endpoint_set.replace(listed);
+            (differs, (differs, changes))
+        });
+        if differs {
+            self.listed.send_modify(|version| *version += 1);
+        }
+        self.log(&changes);
+    }
+
+    pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
+        self.endpoint_set.lock().endpoints().cloned().collect()
+    }
+
+    pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
+        self.endpoint_set.lock().health(endpoint)
+    }
+
+    /// Stores the result of the health checks of `endpoint`.
+    pub(super) fn set_health(&self, endpoint: &Arc<Endpoint>, health: Health) {
+        let change = self.change(|endpoint_set| {
+            let change = endpoint_set.set_health(endpoint, health);
+            (change.is_some(), change)
+        });
+        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
+    }
+
+    /// Ejects `endpoint`, unless too many others are ejected.
+    pub(super) fn eject(&self, endpoint: &Arc<Endpoint>, settings: &Ejection) {
+        let change = self.change(|endpoint_set| {
+            let change = endpoint_set.eject(endpoint, settings, Instant::now());
+            (change.is_some(), change)
+        });
+        if change.is_some() {
+            self.stats.ejections.fetch_add(1, Relaxed);
+            self.expiring.notify_one();
+        }
+        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
+    }
+
+    /// Ends the ejections and drains that have expired. Returns the end of the next one to expire.
+    pub(super) fn end_expired(&self) -> Option<Instant> {
+        let (changes, next) = self.change(|endpoint_set| {
+            let now = Instant::now();
+            let changes = [endpoint_set.end_ejections(now), endpoint_set.end_drains(now)].concat();
+            (!changes.is_empty(), (changes, endpoint_set.next_end()))
+        });
+        self.log(&changes);
+        next
+    }
+
+    /// Ends all ejections.
+    pub(super) fn clear_ejections(&self) {
+        let changes = self.change(|endpoint_set| {
+            let changes = endpoint_set.clear_ejections(Instant::now());
+            (!changes.is_empty(), changes)
+        });
+        self.log(&changes);
+    }
+
+    /// Drains the endpoint at `address` for `time`: it gets no new request.
+    ///
+    /// # Errors
+    /// The endpoint is unknown, or the last one that gets requests and `allows_last` is false. Nothing changes.
+    pub fn drain(&self, address: &str, time: Duration, allows_last: bool) -> Result<(), DrainError> {
+        let drained = self.change(|endpoint_set| {
+            let drained = endpoint_set.drain(address, time, allows_last, Instant::now());
+            (drained.is_ok(), drained)
+        })?;
+        self.expiring.notify_one();
+        self.log(&[(drained, EndpointChange::Drained(time))]);
+        Ok(())
+    }
+
+    /// Ends the draining of the endpoint at `address`.
+    ///
+    /// # Errors
+    /// The endpoint is unknown.
+    pub fn end_drain(&self, address: &str) -> Result<(), DrainError> {
+        let ended = self.change(|endpoint_set| {
+            let ended = endpoint_set.end_drain(address);
+            (matches!(ended, Ok(Some(_))), ended)
+        })?;
+        self.log(ended.map(|endpoint| (endpoint, EndpointChange::DrainEnded)).as_slice());
+        Ok(())
+    }
+
+    /// Returns the time that the draining of `endpoint` still lasts; `None` if it is not drained.
+    #[must_use]
+    pub fn drained_for(&self, endpoint: &Arc<Endpoint>) -> Option<Duration> {
+        let until = self.endpoint_set.lock().drained_until(endpoint)?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Applies `change` and publishes a new snapshot if it returns true.
+    fn change<T>(&self, change: impl FnOnce(&mut EndpointSet) -> (bool, T)) -> T {
+        let mut endpoint_set = self.endpoint_set.lock();
+        let (differs, outcome) = change(&mut endpoint_set);
+        if differs {
+            let snapshot = Arc::new(endpoint_set.snapshot());
+            let is_empty = snapshot.is_empty();
+            let was_empty = self.snapshot.swap(snapshot).is_empty();
+            let is_first = self.version.fetch_add(1, AcqRel) == 1;
+            drop(endpoint_set);
+            match (was_empty, is_empty) {
+                _ if is_first => {}
+                (false, true) => tracing::error!(upstream = %self.name, "no healthy endpoint: requests are refused"),
+                (true, false) => tracing::info!(upstream = %self.name, "upstream available again"),
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    fn log(&self, changes: &[(Arc<Endpoint>, EndpointChange)]) {
+        endpoint_change::log(&self.name, changes);
+    }
+}

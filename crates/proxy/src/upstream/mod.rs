@@ -1,0 +1,29 @@
+//! Upstreams: connection pools, load balancing, TLS, and forwarding of requests.
+//!
+//! [`forward::Forward`] sends a request to an endpoint of its route. [`endpoints`] and [`balance`] select the endpoint,
+//! [`pool`] keeps its connections. [`headers`] and [`forwarded`] decide which fields pass.
+
+pub mod balance;
+mod body;
+mod call;
+pub mod dynamic_target;
+pub mod echo;
+pub mod endpoints;
+pub mod error;
+mod exchange;
+pub mod forward;
+pub mod forwarded;
+pub mod headers;
+mod interim;
+pub mod lease;
+mod monitor;
+pub mod origin;
+pub mod outcome;
+pub mod pick;
+pub mod pool;
+pub mod pools;
+pub mod proxy;
+mod repeat;
+mod request;
+pub mod times;
+mod upgrade;

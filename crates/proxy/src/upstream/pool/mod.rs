@@ -1,0 +1,286 @@
+//! Upstream connection pool for one origin and one worker. A request reaches its socket without a lock or a task in
+//! between.
+
+mod connection;
+mod dial;
+mod error;
+mod handshake;
+mod head_limit;
+mod http2;
+mod interim_heads;
+mod name_lookup;
+mod read_hook;
+mod settings;
+mod watch;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+
+pub(in crate::upstream) use self::connection::FieldList;
+pub use self::connection::{Connection, Http1Sender, Sender};
+pub use self::error::ConnectError;
+use self::handshake::{BestVersion, NewConnection, handshake};
+use self::http2::Http2Connections;
+use self::name_lookup::NameLookup;
+pub use self::settings::PoolSettings;
+use crate::upstream::origin::{HttpVersions, Origin};
+use tollgate_config::Leasing;
+use tollgate_transport::tls::TlsConnectors;
+
+/// Time in which a released connection must become ready for the next request.
+const READY_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Connections of one worker to one origin.
+#[derive(Debug)]
+pub struct Pool {
+    origin: Origin,
+    address: Option<SocketAddr>,
+    settings: Rc<RefCell<PoolSettings>>,
+    idle: RefCell<VecDeque<IdleConnection>>,
+    http2: Http2Connections,
+    /// Held while a connection that others may share is established, so that they wait for it.
+    connecting: Mutex<()>,
+    /// True after ALPN, when the server chose HTTP/1.1.
+    is_http1: Cell<bool>,
+    /// Limit of connections in use, with its semaphore.
+    slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
+    tls: OnceCell<TlsConnectors>,
+    names: NameLookup,
+    /// Seconds since the pool was created, advanced by [`Pool::tick`]. Reading a clock for each request would cost more.
+    now_secs: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct IdleConnection {
+    connection: Connection,
+    since_secs: u64,
+}
+
+impl Pool {
+    /// Creates an empty pool.
+    #[must_use]
+    pub fn new(origin: Origin, settings: Rc<RefCell<PoolSettings>>) -> Rc<Self> {
+        let address =
+            origin.address.or_else(|| origin.host.parse::<IpAddr>().ok()).map(|ip| SocketAddr::new(ip, origin.port));
+        let pool = Self {
+            origin,
+            address,
+            settings,
+            idle: RefCell::default(),
+            http2: Http2Connections::default(),
+            connecting: Mutex::default(),
+            is_http1: Cell::new(false),
+            slots: RefCell::default(),
+            tls: OnceCell::new(),
+            names: NameLookup::default(),
+            now_secs: Cell::new(0),
+        };
+        pool.resize();
+        Rc::new(pool)
+    }
+
+    /// Returns the origin of its connections.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns the maximum number of fields in a response head.
+    #[must_use]
+    pub fn max_head_fields(&self) -> usize {
+        self.settings.borrow().max_head_fields
+    }
+
+    /// True if it keeps an idle or shared connection.
+    #[must_use]
+    pub fn has_connections(&self) -> bool {
+        !self.idle.borrow().is_empty() || !self.http2.is_empty()
+    }
+
+    /// Returns an open connection that can take a request now. If `upgrades` is true, it can switch protocols, which
+    /// HTTP/2 cannot.
+    pub fn take_idle(&self, upgrades: bool) -> Option<Connection> {
+        if !upgrades && !self.http2.is_empty() {
+            let stream = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+            if stream.is_some() {
+                return stream;
+            }
+        }
+        let permit = self.try_permit()?;
+        let connection = self.take_ready()?;
+        Some(Connection { permit, ..connection })
+    }
+
+    /// Acquires a permit for a connection without waiting. The inner option is `None` if connections are unlimited.
+    #[expect(clippy::option_option, reason = "a permit may be unavailable, and it may be unnecessary")]
+    fn try_permit(&self) -> Option<Option<OwnedSemaphorePermit>> {
+        match &*self.slots.borrow() {
+            None => Some(None),
+            Some((_, slots)) => Arc::clone(slots).try_acquire_owned().ok().map(Some),
+        }
+    }
+
+    fn take_ready(&self) -> Option<Connection> {
+        let mut idle = self.idle.borrow_mut();
+        let newest = self.settings.borrow().leasing == Leasing::Newest;
+        let mut busy = Vec::new();
+        let found = loop {
+            let next = if newest { idle.pop_back() } else { idle.pop_front() };
+            let Some(IdleConnection { connection, since_secs }) = next else { break None };
+            if connection.is_ready() {
+                break Some(connection);
+            }
+            // Either closed, or released a moment ago and its task has not run since.
+            if !connection.is_closed() {
+                busy.push(IdleConnection { connection, since_secs });
+            }
+        };
+        idle.extend(busy);
+        found
+    }
+
+    /// Establishes a connection, or returns one that another request established or released meanwhile.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]. It takes at most twice `timeout` plus the configured times for acquiring and for TLS.
+    pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
+        if self.may_share(upgrades) {
+            let turn =
+                tokio::time::timeout(timeout, self.connecting.lock()).await.map_err(|_| ConnectError::Timeout)?;
+            let shared = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+            if let Some(stream) = shared {
+                return Ok(stream);
+            }
+            // The server may have chosen its protocol meanwhile.
+            if self.may_share(upgrades) {
+                if let Some(permit) = self.try_permit() {
+                    return self.establish(timeout, BestVersion::Http2, permit).await;
+                }
+                if let Some(stream) = self.http2.queue() {
+                    return Ok(stream);
+                }
+            }
+            drop(turn);
+        }
+        let permit = self.permit().await?;
+        if permit.is_some()
+            && let Some(connection) = self.take_released().await
+        {
+            return Ok(Connection { permit, ..connection });
+        }
+        let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
+        self.establish(timeout, version, permit).await
+    }
+
+    /// True if a new connection may speak HTTP/2.
+    fn may_share(&self, upgrades: bool) -> bool {
+        match self.origin.versions() {
+            HttpVersions::Http1 => false,
+            HttpVersions::Http2 => !upgrades,
+            HttpVersions::Negotiated => !upgrades && !self.is_http1.get(),
+        }
+    }
+
+    async fn establish(
+        &self,
+        timeout: Duration,
+        version: BestVersion,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Connection, ConnectError> {
+        let settings = self.settings.borrow().clone();
+        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
+        let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
+        let tls = self.connectors()?;
+        let established = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
+        let now_secs = self.now_secs.get();
+        Ok(match established {
+            NewConnection::Http1(sender, permit) => {
+                self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
+                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
+            }
+            NewConnection::Http2(sender, streams) => self.http2.add(sender, streams, now_secs, settings.max_idle > 0),
+        })
+    }
+
+    /// Acquires a permit for a connection, if connections are limited.
+    async fn permit(&self) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
+        let Some(slots) = self.slots.borrow().as_ref().map(|(_, slots)| Arc::clone(slots)) else { return Ok(None) };
+        let timeout = self.settings.borrow().acquire_timeout;
+        let acquired = tokio::time::timeout(timeout, slots.acquire_owned()).await;
+        acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
+    }
+
+    /// Takes a released connection and waits until it is ready, because a new one would exceed the limit.
+    ///
+    /// A connection that is not ready in time got an early response and is still sending its request. It is closed when
+    /// it has finished.
+    async fn take_released(&self) -> Option<Connection> {
+        loop {
+            let IdleConnection { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
+            if let Sender::Http1(http1) = &mut connection.sender
+                && let Ok(Ok(())) = tokio::time::timeout(READY_TIMEOUT, http1.sender.ready()).await
+            {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn connectors(&self) -> Result<Option<&TlsConnectors>, ConnectError> {
+        let Some(tls) = &self.origin.tls else { return Ok(None) };
+        if let Some(connectors) = self.tls.get() {
+            return Ok(Some(connectors));
+        }
+        let connectors = TlsConnectors::new(tls, &self.origin.host).map_err(ConnectError::Tls)?;
+        Ok(Some(self.tls.get_or_init(|| connectors)))
+    }
+
+    /// Advances the clock by one second and closes connections that were idle for too long.
+    pub fn tick(&self) {
+        let now = self.now_secs.get() + 1;
+        self.now_secs.set(now);
+        let settings = self.settings.borrow();
+        self.http2.close_idle(now, settings.max_idle_secs);
+        self.idle.borrow_mut().retain(|idle| {
+            now - idle.since_secs <= settings.max_idle_secs
+                && now - idle.connection.since_secs < settings.max_life_secs
+                && !idle.connection.is_closed()
+        });
+    }
+
+    /// Applies a changed connection limit.
+    pub(super) fn resize(&self) {
+        let limit = self.settings.borrow().max_connections.map(usize::from);
+        let mut slots = self.slots.borrow_mut();
+        if slots.as_ref().map(|(current, _)| *current) != limit {
+            // Connections in use hold permits of the old limit until they are released.
+            *slots = limit.map(|limit| (limit, Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))));
+        }
+    }
+
+    /// Takes back a connection after its response has been read to the end.
+    pub(super) fn release(&self, mut connection: Connection) {
+        let Sender::Http1(http1) = &mut connection.sender else { return };
+        http1.finish();
+        let settings = self.settings.borrow();
+        let now_secs = self.now_secs.get();
+        let mut idle = self.idle.borrow_mut();
+        let is_old = now_secs - connection.since_secs >= settings.max_life_secs;
+        if is_old || connection.is_closed() || idle.len() >= settings.max_idle {
+            return;
+        }
+        let Connection { sender, mut deadline, since_secs, permit, list } = connection;
+        deadline.clear();
+        idle.push_back(IdleConnection {
+            connection: Connection { sender, deadline, since_secs, permit: None, list },
+            since_secs: now_secs,
+        });
+        // The permit goes last: the request that waits for it finds the connection.
+        drop((idle, permit));
+    }
+}

@@ -1,0 +1,104 @@
+//! Coalesced lookups of a host name.
+//!
+//! The system's resolver occupies a thread for each lookup until it completes. If the name servers of one name did not
+//! respond, that name's lookups would soon occupy all threads and delay the lookups of every other name.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::sync::watch;
+
+use tollgate_transport::executor::spawn_boxed;
+
+/// Result of a lookup; `None` while it is running.
+type LookupResult = Option<Result<Vec<SocketAddr>, (io::ErrorKind, String)>>;
+
+/// Lookup that the requests of a pool share.
+#[derive(Debug, Default)]
+pub(super) struct NameLookup(RefCell<Option<(String, watch::Receiver<LookupResult>)>>);
+
+impl NameLookup {
+    /// Returns the addresses of `host`, with `port`.
+    ///
+    /// # Errors
+    /// Errors of the resolver.
+    pub(super) async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let name = host.to_owned();
+        self.join(host, || async move { Ok(tokio::net::lookup_host((name, port)).await?.collect()) }).await
+    }
+
+    /// Returns the result of the running lookup of `host`, or of a new one. A lookup continues when all requests that
+    /// waited for it are gone: the resolver cannot be cancelled, and the next request would start it again.
+    async fn join<F>(&self, host: &str, look_up: impl FnOnce() -> F) -> io::Result<Vec<SocketAddr>>
+    where
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + 'static,
+    {
+        let mut result = self.running(host).unwrap_or_else(|| {
+            let (sender, result) = watch::channel(None);
+            let running = look_up();
+            spawn_boxed(async move {
+                let found = running.await.map_err(|error| (error.kind(), error.to_string()));
+                sender.send_replace(Some(found));
+            });
+            self.0.replace(Some((host.to_owned(), result.clone())));
+            result
+        });
+        let result = result.wait_for(Option::is_some).await.ok().and_then(|result| (*result).clone());
+        let result = result.unwrap_or_else(|| Err((io::ErrorKind::Interrupted, "the lookup was cancelled".to_owned())));
+        result.map_err(|(kind, text)| io::Error::new(kind, text))
+    }
+
+    fn running(&self, host: &str) -> Option<watch::Receiver<LookupResult>> {
+        let current = self.0.borrow();
+        let (_, result) = current.as_ref().filter(|(name, result)| name == host && result.borrow().is_none())?;
+        // Its task may have been dropped without a result.
+        result.has_changed().is_ok().then(|| result.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use tokio::task::LocalSet;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn concurrent_requests_share_one_lookup() {
+        let (names, lookups) = (NameLookup::default(), Rc::new(Cell::new(0)));
+        let address = SocketAddr::from(([192, 0, 2, 1], 80));
+        let slow = |result: io::Result<Vec<SocketAddr>>| {
+            let lookups = Rc::clone(&lookups);
+            move || {
+                lookups.set(lookups.get() + 1);
+                async move {
+                    sleep(Duration::from_secs(30)).await;
+                    result
+                }
+            }
+        };
+        let bad = || io::Error::new(io::ErrorKind::NotFound, "no such name");
+        let both = async {
+            // A retry after a timeout joins the running lookup.
+            for _ in 0..10 {
+                timeout(Duration::from_secs(1), names.join("a", slow(Err(bad())))).await.unwrap_err();
+            }
+            let (one, other) = tokio::join!(names.join("a", slow(Ok(vec![]))), names.join("a", slow(Ok(vec![]))));
+            assert_eq!(one.unwrap_err().to_string(), "no such name");
+            assert_eq!(other.unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert_eq!(lookups.get(), 1);
+            // A finished lookup is not reused, and another name starts its own.
+            assert_eq!(names.join("a", slow(Ok(vec![address]))).await.unwrap(), [address]);
+            assert_eq!(names.join("b", slow(Ok(vec![]))).await.unwrap(), []);
+            assert_eq!(lookups.get(), 3);
+        };
+        LocalSet::new().run_until(both).await;
+    }
+}

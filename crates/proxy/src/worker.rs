@@ -1,0 +1,157 @@
+//! Worker: a thread with its own runtime, listener, connections and upstream pools. Workers share stores, endpoint
+//! health and metrics.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+use crate::gateway::{Gateway, WorkerState};
+use crate::http::service::SharedService;
+use crate::server::accept;
+use crate::server::activity::ClientTimeouts;
+use crate::server::connection::{ConnectionLimits, ExemptClients};
+use crate::server::gate::{ClientLimits, Gate};
+use crate::server::protocol::HeadLimits;
+use crate::state::stores::{SharedStores, Stores};
+use crate::telemetry::access_log::AccessLog;
+use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::top_keys;
+use crate::telemetry::traces::Tracing;
+use crate::upstream::balance::Upstreams;
+use tollgate_config::{AccessLogFormat, Config};
+use tollgate_transport::executor::spawn_boxed;
+
+/// Arguments of a worker thread.
+pub struct Worker {
+    /// Index of the worker, from 0.
+    pub number: usize,
+    /// Listener of the worker, one of several on the same address.
+    pub listener: TcpListener,
+    /// Configuration to serve; a new value is applied to the next request.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// Time within which the worker drains, once it is set.
+    pub drain: watch::Receiver<Option<Duration>>,
+    /// Admission of client connections, shared by all workers.
+    pub gate: Gate,
+    /// Dropped when the worker is about to accept connections.
+    pub starting: mpsc::Sender<Infallible>,
+    /// Stores of limiters, shared by all workers.
+    pub stores: Arc<SharedStores>,
+    /// Upstreams and the health of their endpoints, shared by all workers.
+    pub upstreams: Arc<Upstreams>,
+    /// Metrics of the process.
+    pub metrics: Arc<Metrics>,
+    /// Traces of requests; `None` if they are off.
+    pub tracing: Option<Tracing>,
+    /// Access log, unless it is off.
+    pub log: Option<LogWriter>,
+    /// Queries for the most frequent keys.
+    pub top_queries: top_keys::Queries,
+    /// Makes the service of the endpoints that the gateway itself serves on the port for traffic.
+    pub own_endpoints: Box<dyn FnOnce() -> SharedService + Send>,
+}
+
+impl Worker {
+    /// Serves on the calling thread until it has drained. Returns the number of connections closed at the deadline.
+    ///
+    /// # Errors
+    /// The runtime or the listener cannot be set up.
+    pub fn run(self) -> std::io::Result<usize> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // Connections closed at the deadline are dropped with the LocalSet, and may start a timer while they drop.
+        let _entered = runtime.enter();
+        let local = LocalSet::new();
+        let closed = local.block_on(&runtime, self.serve())?;
+        Ok(closed)
+    }
+
+    async fn serve(mut self) -> std::io::Result<usize> {
+        let config = Arc::clone(&self.config.borrow_and_update());
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let stores = Stores::new(self.stores);
+        let unrouted = self.metrics.route(self.number, None);
+        let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
+        let state = Rc::new(
+            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons)
+                .tracing(self.tracing)
+                .own_endpoints((self.own_endpoints)()),
+        );
+        let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
+        let gateway = Gateway::new(state.build_generation(&config), unrouted, log.clone());
+        state.wait_connected().await;
+        drop(self.starting);
+        let limits = Rc::new(RefCell::new(connection_limits(&config)));
+        spawn_boxed(maintain(Rc::clone(&state)));
+        spawn_boxed(top_keys::answer(self.top_queries));
+        let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
+        let stop = drain_requested(self.drain, reloads);
+        let connections = self.gate.connections(self.number);
+        let closed = accept::run(listener, gateway, limits, self.gate, connections, stop).await;
+        state.release().await;
+        if let Some(log) = log {
+            log.flush();
+        }
+        Ok(closed)
+    }
+}
+
+/// Runs `reloads` until the process asks the worker to drain. Returns the time for it; zero if the process has ended.
+async fn drain_requested(mut drain: watch::Receiver<Option<Duration>>, reloads: impl Future<Output = ()>) -> Duration {
+    tokio::select! {
+        biased;
+        timeout = drain.wait_for(Option::is_some) => timeout.ok().and_then(|timeout| *timeout).unwrap_or_default(),
+        () = reloads => Duration::ZERO,
+    }
+}
+
+/// Applies new configurations for as long as the process sends them.
+async fn apply_configs(
+    mut configs: watch::Receiver<Arc<Config>>,
+    state: Rc<WorkerState>,
+    gateway: Rc<Gateway>,
+    limits: Rc<RefCell<ConnectionLimits>>,
+) {
+    while configs.changed().await.is_ok() {
+        let config = Arc::clone(&configs.borrow_and_update());
+        let generation = state.build_generation(&config);
+        state.wait_connected().await;
+        gateway.swap(generation);
+        limits.replace(connection_limits(&config));
+    }
+}
+
+/// Closes old idle connections to upstreams, and counts keys in a new window when it begins, once a second.
+async fn maintain(state: Rc<WorkerState>) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        seconds.tick().await;
+        state.close_idle_connections();
+        top_keys::tick();
+    }
+}
+
+fn connection_limits(config: &Config) -> ConnectionLimits {
+    let server = &config.server;
+    let trusted_proxies = config.forwarding.trusted_proxies.clone();
+    ConnectionLimits {
+        head: HeadLimits { max_bytes: server.max_header_bytes, max_fields: server.max_headers },
+        http2: server.http2,
+        tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
+        timeouts: ClientTimeouts {
+            header: server.header_timeout,
+            idle: server.idle_timeout,
+            write: server.write_timeout,
+        },
+        half_close: server.half_close,
+        client: ClientLimits { connections: server.max_connections_per_client, streams: server.max_streams_per_client },
+        exempt: ExemptClients(Rc::new(move |ip| trusted_proxies.trusts(ip))),
+    }
+}

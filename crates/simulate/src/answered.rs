@@ -1,0 +1,97 @@
+//! Requests that the gateway answers before their limiters.
+
+use std::sync::Arc;
+
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use http::request::Parts;
+use http::{Method, Request};
+use tollgate_filters::cors::{Policy, Verdict};
+
+use crate::knowledge::Known;
+use crate::routes::LogRoute;
+use tollgate_config::{Config, TrafficEndpoints};
+use tollgate_routing::{Predicate, RequestView};
+
+/// Reasons in the log of requests that `RequestSize` and `RequestHeaderSize` refused.
+const SIZE_REASONS: [&str; 2] = ["request-too-large", "request-header-too-large"];
+/// Reasons in the log of requests that a CORS policy answered.
+const CORS_REASONS: [&str; 2] = ["cors-preflight", "cors-refused"];
+
+/// Requests that the gateway answers before their limiters.
+pub(super) struct Answered {
+    policies: Vec<(Predicate, Arc<Policy>)>,
+    has_origin: bool,
+    has_requested_method: bool,
+    /// True if the log has the reasons of the gateway's own responses.
+    has_reasons: bool,
+    own_endpoints: Option<TrafficEndpoints>,
+}
+
+/// Way of a request to its limiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It reaches them.
+    Free,
+    /// The gateway answers it before.
+    Answered,
+    /// The log does not tell.
+    Unknown,
+}
+
+impl Answered {
+    pub(super) fn new(config: &Config, known: &Known) -> Self {
+        Self {
+            policies: config.cors.by_path.clone(),
+            has_origin: known.has_header(ORIGIN.as_str()),
+            has_requested_method: known.has_header(ACCESS_CONTROL_REQUEST_METHOD.as_str()),
+            has_reasons: known.is_own,
+            own_endpoints: config.management.on_traffic.clone(),
+        }
+    }
+
+    /// True if an endpoint of the gateway itself answers requests for `path`.
+    pub(super) fn is_own_endpoint(&self, path: &str) -> bool {
+        self.own_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
+    }
+
+    /// Returns the limit of the simulation that follows from CORS policies; `None` without one.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        if self.policies.is_empty() || self.has_origin && self.has_requested_method {
+            return None;
+        }
+        Some(match (self.has_reasons, self.has_origin) {
+            (true, _) => {
+                "preflights and refusals by CORS are taken from the log, which holds if the policies are unchanged"
+            }
+            (false, true) => {
+                "OPTIONS requests with `Origin` may be preflights, which reach no limiter: they are not simulated, since \
+                 the log lacks `Access-Control-Request-Method` (--map header.NAME=FIELD)"
+            }
+            (false, false) => {
+                "OPTIONS requests may be preflights, which reach no limiter: they are not simulated, and requests that \
+                 CORS refuses are counted, since the log lacks `Origin` (--map header.NAME=FIELD)"
+            }
+        })
+    }
+
+    /// Returns the way of a request of `route` to its limiters. `reason` is that of the log.
+    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, reason: &[u8], route: &LogRoute) -> Way {
+        let is_one_of = |reasons: &[&str]| reasons.iter().any(|known| known.as_bytes() == reason);
+        if route.checks_size && is_one_of(&SIZE_REASONS) {
+            return Way::Answered;
+        }
+        let Some((_, policy)) = self.policies.iter().find(|(path, _)| path.matches(view)) else { return Way::Free };
+        let may_be_preflight = head.method == Method::OPTIONS && !self.has_requested_method;
+        match (self.has_reasons, self.has_origin) {
+            (true, _) if is_one_of(&CORS_REASONS) => Way::Answered,
+            (true, false) => Way::Free,
+            (_, true) if may_be_preflight && head.headers.contains_key(ORIGIN) => Way::Unknown,
+            (_, true) => match policy.evaluate(&Request::from_parts(head.clone(), ()), "http") {
+                Verdict::Allowed(_) => Way::Free,
+                Verdict::Preflight(_) | Verdict::Denied(_) => Way::Answered,
+            },
+            (false, false) if may_be_preflight => Way::Unknown,
+            (false, false) => Way::Free,
+        }
+    }
+}

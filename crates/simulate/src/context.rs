@@ -1,0 +1,180 @@
+//! Context of the layers in a simulation: buckets in memory on the clock of the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::metering::Ledger;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::memory::{Clock, MemoryStore};
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Outcome, Verdict};
+
+use crate::input::LogTime;
+use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
+use tollgate_proxy::gateway::dry_context::DryContext;
+use tollgate_proxy::telemetry::metrics::Metrics;
+
+/// Clock that the log sets.
+#[derive(Debug, Default)]
+pub(super) struct LogClock {
+    now_us: AtomicU64,
+    times: Mutex<DecisionTimes>,
+}
+
+/// Times of the decisions of the request that is replayed.
+#[derive(Debug, Default)]
+struct DecisionTimes {
+    /// Further times, last first.
+    further: Vec<LogTime>,
+    /// Time of the next request. Later decisions wait for it.
+    horizon: LogTime,
+    /// Time that the request waits for.
+    awaited: Option<LogTime>,
+}
+
+impl LogClock {
+    /// Sets the clock for a request at `now`, with the times of its further decisions, last first. The next request has
+    /// the time `horizon`.
+    pub(super) fn set(&self, now: LogTime, further: Vec<LogTime>, horizon: LogTime) {
+        self.now_us.store(now.us, Relaxed);
+        *self.times.lock() = DecisionTimes { further, horizon, awaited: None };
+    }
+
+    /// Returns the time that the request waits for, and the times of its decisions after that.
+    pub(super) fn take_awaited(&self) -> Option<(LogTime, Vec<LogTime>)> {
+        let mut times = self.times.lock();
+        Some((times.awaited.take()?, std::mem::take(&mut times.further)))
+    }
+
+    /// Advances the clock to the next decision of the request. Returns false if the next request comes first.
+    fn advance(&self) -> bool {
+        let mut times = self.times.lock();
+        let Some(time) = times.further.pop() else { return true };
+        if time > times.horizon {
+            times.awaited = Some(time);
+            return false;
+        }
+        self.now_us.store(time.us, Relaxed);
+        true
+    }
+}
+
+impl Clock for LogClock {
+    fn now_us(&self) -> u64 {
+        self.now_us.load(Relaxed)
+    }
+
+    fn wall_us(&self) -> u64 {
+        self.now_us()
+    }
+}
+
+/// Store whose decisions take the time of the log. Requests do not wait for their turn.
+struct LogStore {
+    memory: Arc<MemoryStore>,
+    clock: Arc<LogClock>,
+}
+
+/// Check that waits for its time.
+struct LaterCheck {
+    scope: Box<str>,
+    key: Box<[u8]>,
+    rule: Rule,
+    cost: u64,
+}
+
+impl LaterCheck {
+    fn as_check(&self) -> Check<'_> {
+        Check { key: BucketKey { scope: &self.scope, id: &self.key }, rule: &self.rule, cost: self.cost }
+    }
+}
+
+impl Store for LogStore {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        if self.clock.advance() {
+            return undelayed(self.memory.decide(checks));
+        }
+        let later = |check: &Check<'_>| LaterCheck {
+            scope: check.key.scope.into(),
+            key: check.key.id.into(),
+            rule: check.rule.clone(),
+            cost: check.cost,
+        };
+        let checks: Vec<_> = checks.iter().map(later).collect();
+        let (memory, mut is_early) = (Arc::clone(&self.memory), true);
+        // The replay polls the request a second time when its time has come.
+        Decision::Pending(Box::pin(std::future::poll_fn(move |_| {
+            if std::mem::replace(&mut is_early, false) {
+                return Poll::Pending;
+            }
+            let checks: Vec<Check<'_>> = checks.iter().map(LaterCheck::as_check).collect();
+            match undelayed(memory.decide(&checks)) {
+                Decision::Ready(verdict) => Poll::Ready(verdict),
+                Decision::Pending(_) => Poll::Ready(Verdict::uncounted(Outcome::Allowed)),
+            }
+        })))
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        self.memory.settle(check, more, counted_at_us);
+    }
+}
+
+/// Removes the wait for a turn. The times in the log include it.
+fn undelayed(decision: Decision) -> Decision {
+    match decision {
+        Decision::Ready(verdict) => Decision::Ready(Verdict { delay: Duration::ZERO, ..verdict }),
+        pending @ Decision::Pending(_) => pending,
+    }
+}
+
+/// Context of the layers in a simulation.
+pub(super) struct LogContext {
+    store: Arc<LogStore>,
+    pub(super) clock: Arc<LogClock>,
+    metrics: Metrics,
+}
+
+impl LogContext {
+    pub(super) fn new(config: &Config) -> Self {
+        let clock = Arc::<LogClock>::default();
+        let memory = MemoryStore::with_clock(config.memory.max_keys, Arc::<LogClock>::clone(&clock));
+        Self {
+            store: Arc::new(LogStore { memory: Arc::new(memory), clock: Arc::clone(&clock) }),
+            clock,
+            metrics: Metrics::default(),
+        }
+    }
+}
+
+impl DryContext for LogContext {
+    fn store(&self, _: &RateLimiter) -> Arc<dyn Store> {
+        Arc::<LogStore>::clone(&self.store)
+    }
+
+    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+        Arc::new(MemoryLeases::new(Arc::<LeaseTable>::default(), limiter.rule, stats))
+    }
+
+    fn ledger(&self, _: &RequestCounter, _: &Arc<str>) -> Arc<Ledger> {
+        Arc::new(Ledger::new(1))
+    }
+
+    fn hashes_ids(&self) -> bool {
+        false
+    }
+
+    fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
+        None
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}

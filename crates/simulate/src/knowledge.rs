@@ -1,0 +1,123 @@
+//! Facts about requests that a log holds. Rules and predicates that read others are reported, never guessed.
+
+use http::HeaderName;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::{Cost, CostSource};
+
+use crate::input::{Map, Slot};
+use tollgate_config::{Config, TrustedProxies};
+
+/// Facts about requests that a log holds.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    has_client: bool,
+    has_host: bool,
+    has_received_bytes: bool,
+    headers: Vec<HeaderName>,
+    /// True if predicates see the address of a proxy, and the log has that of the client.
+    hides_peer: bool,
+    /// True if the log has the keys of rules and the routes of requests.
+    pub(super) is_own: bool,
+}
+
+impl Known {
+    /// Returns the facts in JSON lines with the fields of `map`, or in lines of the common or combined format.
+    pub(super) fn of(map: &Map, is_json: bool) -> Self {
+        let named =
+            map.fields().filter_map(|slot| if let Slot::Header(name) = slot { Some(name.clone()) } else { None });
+        let headers = if is_json { named.collect() } else { vec![http::header::REFERER, http::header::USER_AGENT] };
+        Self {
+            has_client: !is_json || map.has(&Slot::Client),
+            has_host: is_json && map.has(&Slot::Host),
+            has_received_bytes: is_json && map.has(&Slot::ReceivedBytes),
+            headers,
+            hides_peer: false,
+            is_own: is_json && map.is_own(),
+        }
+    }
+
+    /// Returns the facts for a gateway with `config`.
+    pub(super) fn under(&self, config: &Config) -> Self {
+        let forwarding = &config.forwarding;
+        let has_proxies = !matches!(forwarding.trusted_proxies, TrustedProxies::None);
+        Self { hides_peer: has_proxies && !forwarding.trusts_client_address, ..self.clone() }
+    }
+
+    /// Returns the parts of a request that `resolver` reads and the log lacks; `None` if it lacks none.
+    pub(super) fn lacks(&self, resolver: &KeyResolver) -> Option<String> {
+        let text = resolver.to_string();
+        let lacking = text.split(',').filter(|part| match part.split([':', '/']).next().unwrap_or_default() {
+            "ip" => !self.has_client,
+            "host" => !self.has_host,
+            "header" => !self.has_header(part.trim_start_matches("header:")),
+            "cookie" => !self.has_header("cookie"),
+            "principal" | "jwt" | "function" | "ip-from-function" => true,
+            _ => false,
+        });
+        let lacking: Vec<&str> = lacking.collect();
+        (!lacking.is_empty()).then(|| lacking.join(", "))
+    }
+
+    /// True if the log lacks a part of the request that the predicate with this text reads.
+    pub(super) fn lacks_for_predicate(&self, text: &str) -> bool {
+        let (name, arguments) = text.split_once(['=', ':']).unwrap_or((text, ""));
+        match name {
+            "Path" | "Method" | "Query" => false,
+            "Host" => !self.has_host,
+            "RemoteAddr" => !self.has_client || self.hides_peer,
+            "Header" => !self.has_header(arguments.split(',').next().unwrap_or_default().trim()),
+            // The text of nested predicates has their names.
+            "any" | "all" | "not" => {
+                ["Header", "Cookie", "Host", "Addr", "Weight", "After", "Before", "Between", "Version"]
+                    .iter()
+                    .any(|name| arguments.contains(name))
+            }
+            _ => true,
+        }
+    }
+
+    /// Describes what the log lacks to know a cost.
+    pub(super) fn lacks_for_cost(&self, cost: &Cost) -> Option<String> {
+        match &cost.source {
+            CostSource::Fixed => None,
+            CostSource::RequestHeader(name) => {
+                (!self.has_header(name.as_str())).then(|| format!("its cost is in the header {name}"))
+            }
+            CostSource::RequestBody { .. } => {
+                (!self.has_received_bytes).then(|| "its cost is the size of the request".to_owned())
+            }
+            CostSource::ResponseHeader(_) | CostSource::ResponseBody { .. } => {
+                Some("its cost depends on the response".to_owned())
+            }
+        }
+    }
+
+    /// True if the log has the header field `name` of requests.
+    pub(super) fn has_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn missing_parts_are_named() {
+        let own = Known::of(&Map::default(), true);
+        let combined = Known::of(&Map::default(), false);
+        let mapped = Known::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
+        let lacks = |known: &Known, resolver: &str| known.lacks(&KeyResolver::parse(resolver).unwrap());
+        for resolver in ["ip", "query:q", "path", "method", "route", "header:user-agent"] {
+            assert_eq!((lacks(&own, resolver), lacks(&combined, resolver)), (None, None), "{resolver}");
+        }
+        assert_eq!(lacks(&own, "header:x-key").as_deref(), Some("header:x-key"));
+        assert_eq!((lacks(&own, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
+        assert_eq!((lacks(&mapped, "header:X-Key"), lacks(&mapped, "ip").as_deref()), (None, Some("ip")));
+        let predicate = |known: &Known, text: &str| known.lacks_for_predicate(text);
+        assert!(!predicate(&own, "Path=/a") && !predicate(&own, "Host=a") && predicate(&combined, "Host=a"));
+        assert!(predicate(&own, "Header=X-Key, .*") && !predicate(&mapped, "Header=X-Key, .*"));
+        assert!(predicate(&own, "Weight=g, 1") && predicate(&own, "any: [Cookie=a, b; Path=/]"));
+    }
+}

@@ -1,0 +1,283 @@
+//! Replay of requests through one configuration.
+
+use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use http::Request;
+use tollgate_filters::context::RequestContext;
+use tollgate_filters::request_rate_limiter::VerdictKind;
+
+use crate::answered::{Answered, Way};
+use crate::context::LogContext;
+use crate::input::{Entry, LogTime, LoggedVerdict};
+use crate::knowledge::Known;
+use crate::logged_request::{add_logged_keys, head};
+use crate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
+use crate::routes::{LogRoute, RouteBuilder};
+use crate::statistics::Counts;
+use crate::waiting::{RunningRequest, Waiting};
+use tollgate_config::Config;
+use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
+use tollgate_proxy::http::body::Body;
+use tollgate_proxy::http::facts::{self, RequestFacts};
+use tollgate_routing::{RequestView, RouteTable};
+
+/// Number of keys that are reported per rule.
+const TOP_KEYS: usize = 10;
+
+/// Replay of requests through one configuration.
+pub struct Replay {
+    table: RouteTable<LogRoute>,
+    answered: Answered,
+    context: LogContext,
+    sanitize: SanitizeRules,
+    notes: Vec<Note>,
+    counts: Counts,
+    /// Requests and denials by position of the route.
+    routes: Vec<(u64, u64)>,
+    totals: Outcome,
+    reproduced: Reproduced,
+    waiting: BinaryHeap<Waiting>,
+    /// Facts of a finished request, emptied for the next one.
+    spare_facts: Option<Box<RequestFacts>>,
+}
+
+/// Numbers of finished requests, with true if limiters refused them.
+pub type Finished = Vec<(u64, bool)>;
+
+/// Upper bound of the requests that wait for a further decision. Beyond it, the first continue early.
+const MAX_WAITING: usize = 10_000;
+
+/// Times at which a request is replayed.
+#[derive(Clone, Debug)]
+pub struct ReplayTimes {
+    /// Time of the next request.
+    pub horizon: LogTime,
+    /// Time of the request.
+    pub now: LogTime,
+    /// Times of the decisions; empty for one at `now`.
+    pub decided: Vec<LogTime>,
+}
+
+impl Replay {
+    /// Prepares the routes of `config` for logs with the facts `known`. `file` names the configuration in the report.
+    pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
+        let context = LogContext::new(config);
+        let known = &known.under(config);
+        let answered = Answered::new(config, known);
+        let mut builder = RouteBuilder { config, known, answered: &answered, context: &context, notes: Vec::new() };
+        let table = builder.table();
+        let notes = builder.notes;
+        Self {
+            routes: vec![(0, 0); table.len()],
+            table,
+            answered,
+            context,
+            sanitize: SanitizeRules::of(config),
+            notes,
+            counts: Counts::default(),
+            totals: Outcome { file: file.to_owned(), ..Outcome::default() },
+            reproduced: Reproduced::default(),
+            waiting: BinaryHeap::new(),
+            spare_facts: None,
+        }
+    }
+
+    /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
+    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
+        self.advance(times.now, finished);
+        self.totals.requests += 1;
+        let Some(mut head) =
+            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
+        else {
+            self.totals.refused += 1;
+            return finished.push((number, false));
+        };
+        if self.answered.is_own_endpoint(head.uri.path()) {
+            self.totals.answered += 1;
+            return finished.push((number, false));
+        }
+        let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
+        let index = match find(&self.table, &view, entry.route()) {
+            Found::Route(index) => index,
+            Found::None => {
+                self.totals.unrouted += 1;
+                return finished.push((number, false));
+            }
+            Found::Undetermined => {
+                self.totals.undetermined += 1;
+                return finished.push((number, false));
+            }
+        };
+        let Some((predicates, route)) = self.table.get(index) else { return };
+        match self.answered.way(&head, &view, entry.reason(), route) {
+            Way::Free => {}
+            way => {
+                let count =
+                    if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
+                *count += 1;
+                return finished.push((number, false));
+            }
+        }
+        if !route.is_limited {
+            self.count_route(index, false);
+            self.reproduced.different += u64::from(entry.verdict.is_some());
+            return finished.push((number, false));
+        }
+        let mut variables = Vec::new();
+        if route.needs_variables {
+            predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
+        }
+        add_logged_keys(&mut head, entry, route);
+        head.extensions.insert(RequestContext {
+            client_ip: entry.client,
+            route_id: Some(Arc::clone(&route.id)),
+            variables,
+            ..RequestContext::default()
+        });
+        let mut further = times.decided.clone();
+        further.reverse();
+        self.context.clock.set(times.now, further, self.horizon(times.horizon));
+        let request = Request::from_parts(head, Body::default());
+        let mut facts = Some(self.spare_facts.take().unwrap_or_default());
+        // The limiters decide in this call or in a poll.
+        let response = facts::collect(&mut facts, || route.service.respond(request));
+        let request = RunningRequest {
+            at: times.now,
+            number,
+            second_us: times.now.us,
+            route: index,
+            logged: entry.verdict,
+            response,
+            facts,
+        };
+        self.poll(request, finished);
+    }
+
+    /// Returns the time of the next decision of another request, if the next request has the time `next`.
+    fn horizon(&self, next: LogTime) -> LogTime {
+        self.waiting.peek().map_or(next, |waiting| waiting.0.at.min(next))
+    }
+
+    /// Continues the requests whose next decision is due before a request at `now`.
+    pub fn advance(&mut self, now: LogTime, finished: &mut Finished) {
+        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at <= now) {
+            let Some(Waiting(request, further)) = self.waiting.pop() else { return };
+            let at = request.at;
+            self.context.clock.set(at, further, self.horizon(now).max(at));
+            self.poll(request, finished);
+        }
+    }
+
+    /// Polls a request until it ends or waits for the time of its next decision.
+    fn poll(&mut self, mut request: RunningRequest, finished: &mut Finished) {
+        let RunningRequest { response, facts, .. } = &mut request;
+        let polled = facts::collect(facts, || response.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        match self.context.clock.take_awaited() {
+            Some((at, further)) if polled.is_pending() => {
+                request.at = at;
+                self.waiting.push(Waiting(request, further));
+            }
+            _ => {
+                let number = request.number;
+                let is_refused = self.count(request);
+                finished.push((number, is_refused));
+            }
+        }
+    }
+
+    /// Counts the verdicts on a request. Returns true if limiters refused it.
+    fn count(&mut self, request: RunningRequest) -> bool {
+        let Some((_, route)) = self.table.get(request.route) else { return false };
+        let mut facts = request.facts.unwrap_or_default();
+        let limiter = &facts.limiter;
+        self.counts.add(&route.id, limiter, request.second_us);
+        let verdict = limiter.verdict();
+        let is_refused = matches!(verdict, Some(VerdictKind::Denied | VerdictKind::Blocked));
+        self.count_route(request.route, is_refused);
+        self.totals.denied += u64::from(is_refused);
+        facts.clear();
+        self.spare_facts = Some(facts);
+        if let Some(logged) = request.logged {
+            let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
+            *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
+        }
+        is_refused
+    }
+
+    fn count_route(&mut self, index: usize, is_refused: bool) {
+        if let Some((requests, denied)) = self.routes.get_mut(index) {
+            *requests += 1;
+            *denied += u64::from(is_refused);
+        }
+    }
+
+    /// Returns the result.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let routes = self.table.iter().zip(&self.routes).map(|((_, route), (requests, denied))| RouteOutcome {
+            route: route.id.to_string(),
+            requests: *requests,
+            denied: *denied,
+        });
+        let routes = routes.collect();
+        let rules = std::mem::take(&mut self.counts.rules).into_iter().map(|((route, rule), counts)| {
+            let mut top: Vec<_> = counts.denied_keys.iter().map(|(key, denied)| (&**key, *denied)).collect();
+            let denied_keys = top.len();
+            top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+            top.truncate(TOP_KEYS);
+            let key_count = |(key, denied): (&[u8], u64)| {
+                let key = String::from_utf8_lossy(key).into_owned();
+                KeyCount { key, denied }
+            };
+            RuleOutcome {
+                route: route.to_string(),
+                rule: rule.to_string(),
+                requests: counts.requests,
+                denied: counts.denied,
+                observed: counts.observed,
+                share: percent(counts.denied + counts.observed, counts.requests),
+                peak_per_second: counts.peak,
+                peak_at: (counts.peak > 0).then(|| time(counts.peak_second * 1_000_000)).flatten(),
+                denied_keys,
+                top: top.into_iter().map(key_count).collect(),
+                chart: counts.chart,
+            }
+        });
+        let mut rules: Vec<RuleOutcome> = rules.collect();
+        rules.sort_by(|a, b| (&a.route, &a.rule).cmp(&(&b.route, &b.rule)));
+        let has_verdicts = self.reproduced != Reproduced::default();
+        Outcome { routes, rules, notes: self.notes, reproduced: has_verdicts.then_some(self.reproduced), ..self.totals }
+    }
+}
+
+/// Route of a request.
+enum Found {
+    Route(usize),
+    None,
+    Undetermined,
+}
+
+/// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
+fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> Found {
+    let first = match table.find(view) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Found::None,
+        Err(_) => return Found::Undetermined,
+    };
+    if !first.value.is_uncertain {
+        return Found::Route(first.index);
+    }
+    let Some(logged) = logged else { return Found::Undetermined };
+    for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
+        if (!route.is_uncertain || route.id.as_bytes() == logged)
+            && predicates.iter().all(|predicate| predicate.matches(view))
+        {
+            return Found::Route(index);
+        }
+    }
+    Found::None
+}

@@ -1,0 +1,218 @@
+//! Routes of a configuration, prepared for a simulation.
+
+use std::sync::Arc;
+
+use http::HeaderName;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::Enforcement;
+
+use crate::answered::Answered;
+use crate::context::LogContext;
+use crate::knowledge::Known;
+use crate::report::Note;
+use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
+use tollgate_proxy::gateway::dry_context::empty_upstream;
+use tollgate_proxy::gateway::limiter::rule_name;
+use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
+use tollgate_proxy::http::service::SharedService;
+use tollgate_routing::{Predicate, RouteTable};
+
+/// Route of a simulation.
+pub(super) struct LogRoute {
+    pub(super) id: Arc<str>,
+    pub(super) service: SharedService,
+    pub(super) needs_variables: bool,
+    /// True if the route has a limiter. Requests of other routes are counted without their layers.
+    pub(super) is_limited: bool,
+    /// True if a predicate reads a part of the request that the log lacks. Only the route in the log decides then.
+    pub(super) is_uncertain: bool,
+    /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
+    pub(super) checks_size: bool,
+    /// Rules whose keys come from the log, with the header fields that carry them.
+    pub(super) logged_keys: Vec<(String, HeaderName)>,
+}
+
+/// Builds the routes, and notes their parts that cannot be simulated.
+pub(super) struct RouteBuilder<'c> {
+    pub(super) config: &'c Config,
+    pub(super) known: &'c Known,
+    pub(super) answered: &'c Answered,
+    pub(super) context: &'c LogContext,
+    pub(super) notes: Vec<Note>,
+}
+
+impl RouteBuilder<'_> {
+    /// Returns the table of all routes.
+    pub(super) fn table(&mut self) -> RouteTable<LogRoute> {
+        let config = self.config;
+        RouteTable::new(config.routes.iter().map(|route| self.route(route)).collect())
+    }
+
+    fn route(&mut self, route: &Route) -> (Vec<Predicate>, LogRoute) {
+        let texts = &route.definition.predicates;
+        let is_lacking = |at: usize| texts.get(at).is_none_or(|text| self.known.lacks_for_predicate(text));
+        let (lacking, known): (Vec<_>, Vec<_>) =
+            route.predicates.iter().enumerate().partition(|(at, _)| is_lacking(*at));
+        if !lacking.is_empty() {
+            let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
+            let by = if self.known.is_own { "taken from the log" } else { "not simulated" };
+            self.note(
+                route,
+                None,
+                format!("{by}: `{}` reads parts of requests that the log lacks", names.join("`, `")),
+            );
+        }
+        let predicates = known.into_iter().map(|(_, predicate)| predicate.clone()).collect();
+        let mut logged_keys = Vec::new();
+        let mut number = 0;
+        let mut filters = Vec::new();
+        for filter in &route.filters {
+            match filter {
+                Filter::RequestRateLimiter(limiter) => {
+                    number += 1;
+                    let mut limiter = limiter.clone();
+                    self.limiter(route, number, &mut limiter, &mut logged_keys);
+                    filters.push(Filter::RequestRateLimiter(limiter));
+                }
+                Filter::Edit(_) | Filter::RedirectTo(_) => filters.push(filter.clone()),
+                other => self.omit(route, other),
+            }
+        }
+        let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
+        let last_limiter = route.filters.iter().rposition(is_limiter).unwrap_or_default();
+        let sizes = route.filters[..last_limiter].iter().filter_map(size_filter);
+        let sizes: Vec<_> = sizes.collect();
+        if !sizes.is_empty() {
+            let names = sizes.join("`, `");
+            let text = match self.known.is_own {
+                true => format!("refusals by `{names}` are taken from the log, which holds if the filter is unchanged"),
+                false => format!(
+                    "refusals by `{names}` are not simulated: the log lacks the sizes, so every request is counted"
+                ),
+            };
+            self.note(route, None, text);
+        }
+        if let Some(text) = self.answered.note().filter(|_| route.filters.iter().any(is_limiter)) {
+            self.note(route, None, text.to_owned());
+        }
+        if matches!(route.uri, Target::Forward(_)) {
+            self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
+        }
+        let prepared = Route { filters, ..route.clone() };
+        let stacked = stack(&prepared.id, &prepared.filters, None, empty_upstream(), self.context);
+        let stacked = with_single_keys(self.config.repeated_keys, &prepared, stacked);
+        let service = with_forward_path(&prepared.uri, stacked);
+        let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
+        let is_uncertain = !lacking.is_empty();
+        let id = Arc::clone(&route.id);
+        let checks_size = !sizes.is_empty();
+        let is_limited = route.filters.iter().any(is_limiter);
+        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, logged_keys })
+    }
+
+    /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
+    fn omit(&mut self, route: &Route, filter: &Filter) {
+        let text = match filter {
+            Filter::LocalResponseCache(_) => "cached responses are not simulated: every request reaches the limiter",
+            Filter::Retry(_) => "repeated attempts of `Retry` are not simulated",
+            Filter::CircuitBreaker(_) => "the circuit breaker is taken as closed",
+            Filter::ConcurrencyLimiter(_) => "`ConcurrencyLimiter` is not simulated",
+            _ => return,
+        };
+        self.note(route, None, text.to_owned());
+    }
+
+    /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown.
+    fn limiter(
+        &mut self,
+        route: &Route,
+        number: usize,
+        limiter: &mut RateLimiter,
+        logged_keys: &mut Vec<(String, HeaderName)>,
+    ) {
+        let naming = Naming { route: &route.id, number, limiter };
+        let names: Vec<String> =
+            naming.all().iter().map(|named| rule_name(&route.id, &named.scope).to_owned()).collect();
+        let default = limiter.settings.key_resolver.clone();
+        if limiter.forwards() {
+            self.note(route, None, "limits of the route behind `on-limit: forward:` are not simulated".to_owned());
+        }
+        if let Some(text) = self.unknown_plan(limiter) {
+            limiter.settings.enforcement = Enforcement::Off;
+            self.note(route, None, format!("the limiter is not simulated: {text}"));
+            return;
+        }
+        // Responses are not read.
+        limiter.settings.headers.include = false;
+        let mut default_field = None;
+        for (limit, name) in limits_mut(limiter).zip(&names) {
+            if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
+                limit.enforcement = Enforcement::Off;
+                self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
+                continue;
+            }
+            let resolver = limit.key_resolver.as_ref().unwrap_or(&default);
+            let Some(lacking) = self.known.lacks(resolver) else { continue };
+            let field = format!("x-tollgate-simulated-key-{}", logged_keys.len());
+            let field = HeaderName::try_from(field).ok().filter(|_| self.known.is_own);
+            let Some(field) = field else {
+                limit.enforcement = Enforcement::Off;
+                let text =
+                    format!("not simulated: its key is `{lacking}`, which the log lacks (--map header.NAME=FIELD)");
+                self.note(route, Some(name), text);
+                continue;
+            };
+            if limit.key_resolver.is_none() {
+                default_field.get_or_insert_with(|| field.clone());
+            }
+            limit.key_resolver = KeyResolver::parse(&format!("header:{field}")).ok();
+            logged_keys.push((name.clone(), field));
+            let text =
+                format!("its key `{lacking}` is taken from the log, which holds if the key resolver is unchanged");
+            self.note(route, Some(name), text);
+        }
+        // Access lists and plans read the key of the limiter.
+        if let Some(resolver) = default_field.and_then(|field| KeyResolver::parse(&format!("header:{field}")).ok()) {
+            limiter.settings.key_resolver = resolver;
+        }
+    }
+
+    /// Describes why the plans of requests are unknown; `None` if they are known, or if there are none.
+    fn unknown_plan(&self, limiter: &RateLimiter) -> Option<String> {
+        match &limiter.plans.as_ref()?.resolver {
+            PlanResolver::RedisHash { key, .. } => Some(format!("plans are in the Redis hash `{key}`")),
+            PlanResolver::Request(resolver) => {
+                self.known.lacks(resolver).map(|lacking| format!("the plan is in `{lacking}`, which the log lacks"))
+            }
+            PlanResolver::Table(_) => None,
+        }
+    }
+
+    fn note(&mut self, route: &Route, rule: Option<&str>, text: String) {
+        let note = Note { route: route.id.to_string(), rule: rule.map(str::to_owned), text };
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// Returns the name of a filter that refuses requests by their size.
+fn size_filter(filter: &Filter) -> Option<&'static str> {
+    match filter {
+        Filter::RequestSize(_) => Some("RequestSize"),
+        Filter::RequestHeaderSize(_) => Some("RequestHeaderSize"),
+        _ => None,
+    }
+}
+
+/// Returns every rule in the order of [`Naming::all`].
+fn limits_mut(limiter: &mut RateLimiter) -> impl Iterator<Item = &mut Limit> {
+    let plans = limiter.plans.iter_mut().flat_map(|plans| &mut plans.sets).map(|(_, rules)| rules);
+    std::iter::once(&mut limiter.rules).chain(plans).flat_map(|rules| {
+        let (one, several) = match rules {
+            Rules::One(limit) => (Some(&mut **limit), [].as_mut_slice()),
+            Rules::Several(limits) => (None, limits.as_mut_slice()),
+        };
+        one.into_iter().chain(several.iter_mut().map(|(_, limit)| limit))
+    })
+}

@@ -1,0 +1,116 @@
+//! A whole simulation: logs, one or two configurations, and the report.
+
+use std::collections::HashMap;
+
+use crate::input::{Entry, Inputs, LogTime, Map, Ordered};
+use crate::knowledge::Known;
+use crate::replay::{Finished, Replay, ReplayTimes};
+use crate::report::{Comparison, Report, time};
+use tollgate_config::Config;
+
+/// Requests between two calls of the progress function.
+const PROGRESS_EVERY: u64 = 16_384;
+
+/// Progress of a simulation.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Requests that were replayed.
+    pub requests: u64,
+    /// Share of the files that has been read, from 0 to 1; `None` for standard input.
+    pub share: Option<f64>,
+}
+
+/// Replays `inputs` through `configurations`, each with the name of its file. Requests arrive `rate` times as fast as in
+/// the log.
+pub fn simulate(
+    configurations: &[(&str, &Config)],
+    inputs: Inputs,
+    map: &Map,
+    rate: f64,
+    mut on_progress: impl FnMut(Progress),
+) -> Report {
+    let known = Known::of(map, inputs.is_json());
+    let mut replays: Vec<Replay> =
+        configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
+    let mut ordered = Ordered::new(inputs);
+    let mut comparison = Comparison::default();
+    let mut finished = vec![Finished::new(); replays.len()];
+    let mut unmatched = [HashMap::new(), HashMap::new()];
+    let (mut first_us, mut last_us, mut requests) = (None, None, 0_u64);
+    while let Some(entry) = ordered.next_entry() {
+        let start_us = *first_us.get_or_insert(entry.at().us);
+        last_us = Some(entry.at().us);
+        let times = scaled(&entry, ordered.next_at(), start_us, rate);
+        for (replay, finished) in replays.iter_mut().zip(&mut finished) {
+            replay.run(requests, &entry, &times, finished);
+        }
+        compare(&mut finished, &mut unmatched, &mut comparison);
+        requests += 1;
+        if requests.is_multiple_of(PROGRESS_EVERY) {
+            on_progress(Progress { requests, share: ordered.inputs.progress() });
+        }
+    }
+    for (replay, finished) in replays.iter_mut().zip(&mut finished) {
+        replay.advance(LogTime::MAX, finished);
+    }
+    compare(&mut finished, &mut unmatched, &mut comparison);
+    Report {
+        input: ordered.inputs.stats,
+        from: first_us.and_then(time),
+        to: last_us.and_then(time),
+        rate,
+        comparison: (replays.len() > 1).then_some(comparison),
+        configurations: replays.into_iter().map(Replay::finish).collect(),
+    }
+}
+
+/// Counts the requests that both configurations have finished. Others wait in `unmatched`.
+fn compare(finished: &mut [Finished], unmatched: &mut [HashMap<u64, bool>; 2], comparison: &mut Comparison) {
+    let [first, second] = finished else { return finished.iter_mut().for_each(Vec::clear) };
+    let [first_left, second_left] = unmatched;
+    let mut count = |first, second| {
+        let count = match (first, second) {
+            (false, true) => &mut comparison.newly_denied,
+            (true, false) => &mut comparison.newly_allowed,
+            (true, true) => &mut comparison.denied_by_both,
+            (false, false) => &mut comparison.allowed_by_both,
+        };
+        *count += 1;
+    };
+    for (number, is_refused) in first.drain(..) {
+        first_left.insert(number, is_refused);
+    }
+    for (number, is_refused) in second.drain(..) {
+        second_left.insert(number, is_refused);
+    }
+    second_left.retain(|number, second| match first_left.remove(number) {
+        Some(first) => {
+            count(first, *second);
+            false
+        }
+        None => true,
+    });
+}
+
+/// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`.
+fn scaled(entry: &Entry, next: Option<LogTime>, start_us: u64, rate: f64) -> ReplayTimes {
+    let scale = |time: LogTime| {
+        #[expect(clippy::float_cmp, reason = "an exact rate of 1 keeps the times exact")]
+        if rate == 1.0 {
+            return time;
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "rounded to a microsecond"
+        )]
+        let elapsed_us = (time.us.saturating_sub(start_us) as f64 / rate) as u64;
+        LogTime { us: start_us.saturating_add(elapsed_us), order: 0 }
+    };
+    ReplayTimes {
+        horizon: next.map_or(LogTime::MAX, scale),
+        now: scale(entry.at()),
+        decided: entry.decided.iter().copied().map(scale).collect(),
+    }
+}

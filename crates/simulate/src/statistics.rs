@@ -1,0 +1,166 @@
+//! Counts of a simulation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tollgate_filters::request_rate_limiter::VerdictKind;
+
+use tollgate_proxy::http::facts::limiter::LimiterFacts;
+
+/// Upper bound of the points of a chart.
+const MAX_POINTS: usize = 400;
+
+/// Upper bound of the names whose addresses are kept.
+const MAX_KNOWN: usize = 10_000;
+
+/// Counts of one rule.
+#[derive(Debug, Default)]
+pub(super) struct RuleCounts {
+    pub(super) requests: u64,
+    pub(super) denied: u64,
+    pub(super) observed: u64,
+    /// Keys with their denied and would-be denied requests.
+    pub(super) denied_keys: HashMap<Box<[u8]>, u64>,
+    second: u64,
+    in_second: u64,
+    pub(super) peak: u64,
+    pub(super) peak_second: u64,
+    pub(super) chart: Chart,
+}
+
+/// Requests over time, in at most `MAX_POINTS` intervals of equal length.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Chart {
+    /// Start in seconds since 1970.
+    pub start_secs: u64,
+    /// Length of an interval in seconds.
+    pub interval_secs: u64,
+    /// Requests and denials of each interval.
+    pub points: Vec<(u64, u64)>,
+}
+
+impl Default for Chart {
+    fn default() -> Self {
+        Self { start_secs: 0, interval_secs: 1, points: Vec::new() }
+    }
+}
+
+impl Chart {
+    /// Returns the counts of the interval that contains `second`. Intervals double in length when there are too many.
+    fn at(&mut self, second: u64) -> Option<&mut (u64, u64)> {
+        if self.points.is_empty() {
+            self.start_secs = second;
+        }
+        let elapsed = second.saturating_sub(self.start_secs);
+        while elapsed / self.interval_secs >= MAX_POINTS as u64 {
+            self.interval_secs *= 2;
+            let sum = |pair: &[(u64, u64)]| pair.iter().fold((0, 0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+            self.points = self.points.chunks(2).map(sum).collect();
+        }
+        let index = usize::try_from(elapsed / self.interval_secs).ok()?;
+        if index >= self.points.len() {
+            self.points.resize(index + 1, (0, 0));
+        }
+        self.points.get_mut(index)
+    }
+}
+
+impl RuleCounts {
+    fn request(&mut self, second: u64) {
+        self.requests += 1;
+        if let Some(point) = self.chart.at(second) {
+            point.0 += 1;
+        }
+    }
+
+    fn deny(&mut self, is_observed: bool, key: Option<&[u8]>, second: u64) {
+        *(if is_observed { &mut self.observed } else { &mut self.denied }) += 1;
+        if let Some(key) = key {
+            match self.denied_keys.get_mut(key) {
+                Some(count) => *count += 1,
+                None => {
+                    self.denied_keys.insert(key.into(), 1);
+                }
+            }
+        }
+        if second != self.second {
+            (self.second, self.in_second) = (second, 0);
+        }
+        self.in_second += 1;
+        if self.in_second > self.peak {
+            (self.peak, self.peak_second) = (self.in_second, second);
+        }
+        if let Some(point) = self.chart.at(second) {
+            point.1 += 1;
+        }
+    }
+}
+
+/// Route and rule.
+type RuleName = (Arc<str>, Arc<str>);
+
+/// Counts of the rules of a configuration, by route and rule in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) rules: Vec<(RuleName, RuleCounts)>,
+    positions: HashMap<RuleName, usize>,
+    /// Positions by the addresses of the names, which are hashed faster than texts. The names keep the addresses in use.
+    known: HashMap<(usize, usize), (usize, RuleName), foldhash::fast::RandomState>,
+}
+
+impl Counts {
+    /// Returns the counts of `rule` of `route`.
+    pub(super) fn of(&mut self, route: &Arc<str>, rule: &Arc<str>) -> &mut RuleCounts {
+        let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>().addr();
+        let addresses = (address(route), address(rule));
+        if let Some((position, _)) = self.known.get(&addresses) {
+            return &mut self.rules[*position].1;
+        }
+        let name = (Arc::clone(route), Arc::clone(rule));
+        let position = *self.positions.entry(name.clone()).or_insert_with_key(|name| {
+            self.rules.push((name.clone(), RuleCounts::default()));
+            self.rules.len() - 1
+        });
+        if self.known.len() < MAX_KNOWN {
+            self.known.insert(addresses, (position, name));
+        }
+        &mut self.rules[position].1
+    }
+
+    /// Adds the verdicts on a request of `route`.
+    pub(super) fn add(&mut self, route: &Arc<str>, facts: &LimiterFacts, now_us: u64) {
+        let second = now_us / 1_000_000;
+        for check in facts.decisions.iter().flat_map(|decision| &decision.checks) {
+            self.of(route, &check.rule).request(second);
+        }
+        for verdict in &facts.verdicts {
+            let is_observed = match verdict.kind {
+                VerdictKind::Denied => false,
+                VerdictKind::Observed => true,
+                _ => continue,
+            };
+            self.of(route, &verdict.rule).deny(is_observed, facts.key_of(verdict), second);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_stays_bounded_and_keeps_its_sums() {
+        let mut counts = RuleCounts::default();
+        for second in 0..10_000 {
+            counts.request(1000 + second);
+            counts.deny(false, Some(b"k"), 1000 + second / 2);
+        }
+        let sums = counts.chart.points.iter().fold((0, 0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        assert_eq!(sums, (10_000, 10_000));
+        assert!(counts.chart.points.len() <= MAX_POINTS, "{}", counts.chart.points.len());
+        assert_eq!((counts.chart.start_secs, counts.chart.interval_secs), (1000, 32));
+        assert_eq!((counts.peak, counts.denied_keys.len()), (2, 1));
+    }
+}

@@ -1,0 +1,104 @@
+//! Reports as text.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::report::{Outcome, Report, RuleOutcome, percent};
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let input = &self.input;
+        write!(f, "{} lines", input.lines)?;
+        if let (Some(from), Some(to)) = (&self.from, &self.to) {
+            write!(f, " from {from} to {to}")?;
+        }
+        writeln!(
+            f,
+            "{}",
+            if self.rate == 1.0 { String::new() } else { format!(", replayed at {} times the rate", self.rate) }
+        )?;
+        if input.broken > 0 {
+            writeln!(f, "{} lines are broken:", input.broken)?;
+            for broken in &input.first_broken {
+                writeln!(f, "  {}:{}: {}", broken.file.escape_debug(), broken.line, broken.problem)?;
+            }
+        }
+        if input.out_of_order > 0 {
+            let (count, secs) = (input.out_of_order, input.out_of_order_secs);
+            writeln!(f, "{count} lines are up to {secs:.3} s too late to be sorted; they are replayed late")?;
+        }
+        for outcome in &self.configurations {
+            writeln!(f)?;
+            outcome.fmt(f)?;
+        }
+        if let Some(comparison) = &self.comparison {
+            writeln!(f, "\ndifference")?;
+            writeln!(f, "  newly denied     {:>10}", comparison.newly_denied)?;
+            writeln!(f, "  newly allowed    {:>10}", comparison.newly_allowed)?;
+            writeln!(f, "  denied by both   {:>10}", comparison.denied_by_both)?;
+            writeln!(f, "  allowed by both  {:>10}", comparison.allowed_by_both)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let share = percent(self.denied, self.requests);
+        writeln!(f, "{}: {} requests, {} denied ({share} %)", self.file.escape_debug(), self.requests, self.denied)?;
+        for (count, text) in [
+            (self.unrouted, "match no route"),
+            (self.refused, "are refused before routing"),
+            (self.answered, "are answered by CORS or a limit of size, before the limiters"),
+            (self.undetermined, "have no known route or way to a limiter, since the log lacks what decides"),
+        ] {
+            if count > 0 {
+                writeln!(f, "  {count} {text}")?;
+            }
+        }
+        if let Some(reproduced) = self.reproduced {
+            writeln!(f, "  verdicts of the log: {} the same, {} different", reproduced.same, reproduced.different)?;
+        }
+        writeln!(
+            f,
+            "\n  {:<24} {:<20} {:>10} {:>10} {:>10} {:>8} {:>8}",
+            "ROUTE", "RULE", "REQUESTS", "DENIED", "OBSERVED", "SHARE", "PEAK/S"
+        )?;
+        for route in &self.routes {
+            let share = percent(route.denied, route.requests);
+            writeln!(
+                f,
+                "  {:<24} {:<20} {:>10} {:>10} {:>10} {share:>6} %",
+                route.route, "", route.requests, route.denied, ""
+            )?;
+            self.rules.iter().filter(|rule| rule.route == route.route).try_for_each(|rule| rule.fmt(f))?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f, "\n  limits of this simulation:")?;
+        }
+        for note in &self.notes {
+            match &note.rule {
+                Some(rule) => writeln!(f, "  - route {}, rule {rule}: {}", note.route, note.text)?,
+                None => writeln!(f, "  - route {}: {}", note.route, note.text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for RuleOutcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { rule, requests, denied, observed, share, peak_per_second, .. } = self;
+        writeln!(
+            f,
+            "  {:<24} {rule:<20} {requests:>10} {denied:>10} {observed:>10} {share:>6} % {peak_per_second:>8}",
+            ""
+        )?;
+        for key in &self.top {
+            writeln!(f, "  {:<26} {:>10}  {}", "", key.denied, key.key.escape_debug())?;
+        }
+        if self.denied_keys > self.top.len() {
+            writeln!(f, "  {:<26} {:>10}  more keys", "", self.denied_keys - self.top.len())?;
+        }
+        Ok(())
+    }
+}

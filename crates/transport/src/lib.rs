@@ -1,0 +1,6 @@
+//! Ground floor of the clients that the gateway itself uses: tasks of one thread, TLS, and a small HTTP client.
+
+pub mod error_chain;
+pub mod executor;
+pub mod small_client;
+pub mod tls;
