@@ -10,7 +10,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -35,9 +34,9 @@ pub(super) struct Call {
     pub(super) extras: Option<Box<RequestExtras>>,
 }
 
-/// Request as it is sent, with a copy to send it again.
+/// Companions of a request that is ready to be sent.
 struct Prepared {
-    request: Request<Body>,
+    /// Copy of the request, to send it again.
     replay: Option<Replay>,
     upload: Option<Rc<UploadProgress>>,
 }
@@ -129,40 +128,46 @@ impl Call {
     pub(super) fn start(
         self,
         pick: Pick,
-        head: Parts,
-        body: Body,
+        mut request: Request<Body>,
     ) -> Forwarding<impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>> {
         self.monitor.begin(pick.pool.origin());
         let Some(mut connection) = pick.pool.take_idle(self.upgrades()) else {
-            return Forwarding::boxed(self.connect_and_send(pick, head, body));
+            return Forwarding::boxed(self.connect_and_send(pick, request));
         };
-        let prepared = match self.prepare(head, body, &pick, &mut connection) {
+        let prepared = match self.prepare(&mut request, &pick, &mut connection) {
             Ok(prepared) => prepared,
             Err(response) => return Forwarding::ready(*response),
         };
         let timer = Timer::start();
         let sending = match &mut connection.sender {
-            Sender::Http2(..) => return Forwarding::boxed(self.send(pick, connection, prepared, timer)),
-            Sender::Http1(http1) => http1.send(prepared.request, InterimRelay::current(&self.forward.header_policy)),
+            Sender::Http2(..) => return Forwarding::boxed(self.send(pick, connection, request, prepared, timer)),
+            Sender::Http1(http1) => http1.send(request, InterimRelay::current(&self.forward.header_policy)),
         };
-        let Prepared { replay, upload, .. } = prepared;
+        let Prepared { replay, upload } = prepared;
         connection.expect_head(self.forward.timeouts.response.map(|timeout| timer.started() + timeout));
         Forwarding::First { sending, sent: Some(Sent { call: self, pick, connection, replay, upload, timer }) }
     }
 
-    async fn connect_and_send(self, pick: Pick, head: Parts, body: Body) -> Response<Body> {
+    async fn connect_and_send(self, pick: Pick, mut request: Request<Body>) -> Response<Body> {
         let (pick, mut connection) = match self.connect(pick).await {
             Ok(established) => established,
             Err(response) => return response,
         };
-        match self.prepare(head, body, &pick, &mut connection) {
-            Ok(prepared) => self.send(pick, connection, prepared, Timer::start()).await,
+        match self.prepare(&mut request, &pick, &mut connection) {
+            Ok(prepared) => self.send(pick, connection, request, prepared, Timer::start()).await,
             Err(response) => *response,
         }
     }
 
-    async fn send(self, pick: Pick, mut connection: Connection, prepared: Prepared, timer: Timer) -> Response<Body> {
-        let Prepared { request, replay, upload } = prepared;
+    async fn send(
+        self,
+        pick: Pick,
+        mut connection: Connection,
+        request: Request<Body>,
+        prepared: Prepared,
+        timer: Timer,
+    ) -> Response<Body> {
+        let Prepared { replay, upload } = prepared;
         match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
             Ok(response) => self.received(response, timer, pick, connection),
             Err(error) => {
@@ -188,22 +193,21 @@ impl Call {
         self.extras.as_deref().is_some_and(RequestExtras::upgrades)
     }
 
-    /// Prepares the request for the first attempt. Otherwise returns the response to the failure.
+    /// Prepares the request for the first attempt, in place: a request is large, and each move copies it. Otherwise
+    /// returns the response to the failure.
     fn prepare(
         &self,
-        mut head: Parts,
-        body: Body,
+        request: &mut Request<Body>,
         pick: &Pick,
         connection: &mut Connection,
     ) -> Result<Prepared, Box<Response<Body>>> {
         let (is_http2, extras) = (connection.is_http2(), self.extras.as_deref());
-        let (body, replay) = Replay::of(&head, body, extras, is_http2, || connection.take_list());
-        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras, is_http2) {
+        let replay = Replay::of(request, extras, is_http2, || connection.take_list());
+        if let Err(error) = prepare_head(request, pick.pool.origin(), extras, is_http2) {
             return Err(Box::new(self.forward.failed_at(&error, pick)));
         }
-        self.monitor.propagate(&mut head.headers);
-        let upload = body.upload();
-        Ok(Prepared { request: Request::from_parts(head, body), replay, upload })
+        self.monitor.propagate(request.headers_mut());
+        Ok(Prepared { replay, upload: request.body().upload() })
     }
 
     fn received(
@@ -256,7 +260,7 @@ impl Call {
                 None => replay.as_ref().and_then(Replay::request),
                 unsent => unsent,
             };
-            let Some(request) = request else { return self.forward.failed_at(&failed.error, &pick) };
+            let Some(mut request) = request else { return self.forward.failed_at(&failed.error, &pick) };
             // A connection that closes is no failure of the endpoint if it processed nothing.
             if failed.progress != Progress::Unprocessed {
                 pick.report(outcome_of(&failed.error));
@@ -270,13 +274,12 @@ impl Call {
                 }
                 Err(response) => return response,
             };
-            let (mut head, body) = request.into_parts();
             let (extras, is_http2) = (self.extras.as_deref(), connection.is_http2());
-            if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras, is_http2) {
+            if let Err(error) = prepare_head(&mut request, pick.pool.origin(), extras, is_http2) {
                 return self.forward.failed_at(&error, &pick);
             }
-            self.monitor.propagate(&mut head.headers);
-            let (request, timer) = (Request::from_parts(head, body), Timer::start());
+            self.monitor.propagate(request.headers_mut());
+            let timer = Timer::start();
             failed = match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
                 Ok(response) => return self.received(response, timer, pick, connection),
                 Err(failed) => failed,

@@ -93,10 +93,9 @@ impl Forward {
             Ok(pick) => pick,
             Err(error) => return Forwarding::ready(self.failed(&error, None)),
         };
-        let (mut head, body) = request.into_parts();
-        let observer = if self.is_traced { head.extensions.remove::<ObservedAttempts>() } else { None };
-        let extras = RequestExtras::take(&mut head.extensions);
-        Call { forward: self, monitor: Monitor::new(times, observer), extras }.start(pick, head, body)
+        let observer = if self.is_traced { request.extensions_mut().remove::<ObservedAttempts>() } else { None };
+        let extras = RequestExtras::take(request.extensions_mut());
+        Call { forward: self, monitor: Monitor::new(times, observer), extras }.start(pick, request)
     }
 
     /// Turns the upstream's response into the response to the client.

@@ -1,7 +1,6 @@
 //! Requests as they are sent to an upstream: their extensions, their head, and a copy for a second attempt.
 
 use http::header::{CONNECTION, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
-use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Extensions, Method, Request, Uri, Version};
 use http_body::Body as _;
@@ -47,66 +46,72 @@ impl RequestExtras {
 /// # Errors
 /// The preserved `Host` is not valid for HTTP/2.
 pub(super) fn prepare_head(
-    head: &mut Parts,
-    body: &Body,
+    request: &mut Request<Body>,
     origin: &Origin,
     extras: Option<&RequestExtras>,
     is_http2: bool,
 ) -> Result<(), ForwardError> {
-    revert_http2(head);
+    revert_http2(request);
     if is_http2 {
-        return prepare_http2(head, origin, extras);
+        return prepare_http2(request, origin, extras);
     }
-    prepare_http1(head, body, origin, extras);
+    prepare_http1(request, origin, extras);
     Ok(())
 }
 
-fn prepare_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&RequestExtras>) {
+fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&RequestExtras>) {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
-    if !preserve_host || !head.headers.contains_key(HOST) {
-        head.headers.insert(HOST, origin.authority.clone());
+    let needs_framing = !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
+    *request.version_mut() = Version::HTTP_11;
+    let headers = request.headers_mut();
+    if !preserve_host || !headers.contains_key(HOST) {
+        headers.insert(HOST, origin.authority.clone());
     }
     if let Some(upgrade) = extras.and_then(|extras| extras.upgrade.as_ref()) {
-        head.headers.insert(UPGRADE, upgrade.protocol.clone());
-        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, upgrade.protocol.clone());
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         // `Connection` would have to name it too (RFC 9110 §10.1.4); a tunnel has no trailers.
-        head.headers.remove(TE);
-    } else if head.headers.contains_key(TE) {
-        head.headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        headers.remove(TE);
+    } else if headers.contains_key(TE) {
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
-    if !body.is_end_stream() && body.size_hint().exact().is_none() {
+    if needs_framing {
         // hyper assumes that a GET without framing fields has no body, and would drop it.
-        head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    head.version = Version::HTTP_11;
 }
 
 /// Turns `Host` into `:authority` (RFC 9113 §8.3.1) and removes connection-specific fields (§8.2.2).
-fn prepare_http2(head: &mut Parts, origin: &Origin, extras: Option<&RequestExtras>) -> Result<(), ForwardError> {
+fn prepare_http2(
+    request: &mut Request<Body>,
+    origin: &Origin,
+    extras: Option<&RequestExtras>,
+) -> Result<(), ForwardError> {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
-    let host = head.headers.remove(HOST).filter(|_| preserve_host);
+    let headers = request.headers_mut();
+    let host = headers.remove(HOST).filter(|_| preserve_host);
     let authority = host.unwrap_or_else(|| origin.authority.clone());
-    head.headers.remove(CONNECTION);
-    head.headers.remove(TRANSFER_ENCODING);
-    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    headers.remove(CONNECTION);
+    headers.remove(TRANSFER_ENCODING);
+    let mut uri = std::mem::take(request.uri_mut()).into_parts();
     uri.scheme = Some(origin.scheme());
     uri.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| ForwardError::BadHost)?);
     uri.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
-    head.uri = Uri::from_parts(uri).map_err(|_| ForwardError::BadHost)?;
-    head.version = Version::HTTP_2;
+    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| ForwardError::BadHost)?;
+    *request.version_mut() = Version::HTTP_2;
     Ok(())
 }
 
 /// Reverts [`prepare_http2`] for a request that was not sent.
-fn revert_http2(head: &mut Parts) {
-    if head.uri.authority().is_none() {
+fn revert_http2(request: &mut Request<Body>) {
+    if request.uri().authority().is_none() {
         return;
     }
-    let uri = std::mem::take(&mut head.uri).into_parts();
+    let uri = std::mem::take(request.uri_mut()).into_parts();
     if let Some(host) = uri.authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok()) {
-        head.headers.insert(HOST, host);
+        request.headers_mut().insert(HOST, host);
     }
-    head.uri = uri.path_and_query.map(Uri::from).unwrap_or_default();
+    *request.uri_mut() = uri.path_and_query.map(Uri::from).unwrap_or_default();
 }
 
 /// Bytes of a request body that are kept until the response head arrives, in case the upstream did not process it.
@@ -127,30 +132,23 @@ pub(super) struct Replay {
 impl Replay {
     /// Copies a request that may have to be sent again: an idempotent one, or one over HTTP/2, where the upstream can
     /// report that it did not process it. The start of its body is copied while it is sent. `list` returns an empty
-    /// list for the copy. Returns the body to send.
+    /// list for the copy.
     pub(super) fn of(
-        head: &Parts,
-        body: Body,
+        request: &mut Request<Body>,
         extras: Option<&RequestExtras>,
         is_http2: bool,
         list: impl FnOnce() -> FieldList,
-    ) -> (Body, Option<Self>) {
-        let is_empty = body.is_end_stream();
+    ) -> Option<Self> {
+        let is_empty = request.body().is_end_stream();
         let is_idempotent = is_empty
-            && [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
+            && [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(request.method());
         if extras.is_some_and(RequestExtras::upgrades) || !(is_idempotent || is_http2) {
-            return (body, None);
+            return None;
         }
-        let copy = |body| {
-            let mut fields = list();
-            fields.extend(head.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-            Self { method: head.method.clone(), uri: head.uri.clone(), fields, body, is_idempotent }
-        };
-        if is_empty {
-            return (body, Some(copy(None)));
-        }
-        let (body, recording) = record(body, REPLAY_BYTES);
-        (body.into(), recording.map(|recording| copy(Some(recording))))
+        let body = if is_empty { None } else { Some(record_body(request.body_mut())?) };
+        let mut fields = list();
+        fields.extend(request.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
+        Some(Self { method: request.method().clone(), uri: request.uri().clone(), fields, body, is_idempotent })
     }
 
     /// Returns the request from its beginning; `None` if its body was longer than the copy, or failed.
@@ -172,4 +170,11 @@ impl Replay {
     pub(super) fn into_list(self) -> FieldList {
         self.fields
     }
+}
+
+/// Makes `body` keep a copy of its start. Returns `None` if it cannot be copied.
+fn record_body(body: &mut Body) -> Option<Recording<Body>> {
+    let (recorded, recording) = record(std::mem::take(body), REPLAY_BYTES);
+    *body = recorded.into();
+    recording
 }

@@ -111,16 +111,15 @@ impl Probe {
 
     async fn status(&self) -> Result<StatusCode, ProbeError> {
         let mut connection = self.pool.connect(self.check.timeout, false).await.map_err(ForwardError::from)?;
-        let (mut head, body) = Request::new(Body::default()).into_parts();
-        head.uri = self.check.path.clone().into();
-        head.headers.insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
+        let mut request = Request::new(Body::default());
+        *request.uri_mut() = self.check.path.clone().into();
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
         let is_http2 = connection.is_http2();
-        prepare_head(&mut head, &body, self.pool.origin(), None, is_http2)?;
+        prepare_head(&mut request, self.pool.origin(), None, is_http2)?;
         if !is_http2 {
-            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let response =
-            exchange(&mut connection, Request::from_parts(head, body), None, Instant::now(), None, None).await;
+        let response = exchange(&mut connection, request, None, Instant::now(), None, None).await;
         Ok(response.map_err(|failed| failed.error)?.status())
     }
 }
