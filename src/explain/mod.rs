@@ -29,6 +29,7 @@ use tollgate_limiter::plan::PlanSource;
 use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
+pub use self::rule::describe;
 use crate::gateway::cors::reported_tls;
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;

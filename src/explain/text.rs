@@ -102,7 +102,7 @@ impl CountedKey {
             self.scope.clone(),
             printable(&self.key_id),
             self.cost.to_string(),
-            self.rule.clone(),
+            self.live.as_ref().and_then(|live| live.rule.as_ref()).unwrap_or(&self.rule).clone(),
             mode.to_owned(),
         ];
         if is_live {

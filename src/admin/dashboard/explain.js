@@ -83,7 +83,7 @@ function filters(route) {
   const keys = counted(route);
   if (keys.length) {
     const list = table("Keys that the request is counted under", COUNTED);
-    list.body.append(...keys.map((key) => row(COUNTED, [key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
+    list.body.append(...keys.map((key) => row(COUNTED, [key.live?.rule ?? key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
     parts.push(el("h3", {}, "Keys and what they have left"), list.node);
   }
   if (route.filters.length) {
