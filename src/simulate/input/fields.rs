@@ -8,6 +8,7 @@ use http::Method;
 
 use super::entry::{Entry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
+use super::names::FieldNames;
 use super::time;
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
@@ -37,6 +38,10 @@ pub(super) struct Fields {
     decided_order: Vec<u64>,
     headers: Vec<(http::HeaderName, Span)>,
     keys: Vec<(Span, Span)>,
+    /// Names of the fields of earlier lines.
+    pub(super) names: FieldNames,
+    /// Entry whose memory the next one takes.
+    pub(super) spare: Option<Box<Entry>>,
 }
 
 #[derive(Debug, Default)]
@@ -162,29 +167,28 @@ impl Fields {
             target = self.with_query(target, query);
         }
         let order = self.decided_order.iter().copied().chain(std::iter::repeat(0));
-        let mut decided = self.decided_us.iter().copied().zip(order).map(|(us, order)| LogTime { us, order });
-        let first_decided = decided.clone().next();
-        let decided = if self.decided_us.len() > 1 { decided.by_ref().collect() } else { Vec::new() };
+        let decided = self.decided_us.iter().copied().zip(order).map(|(us, order)| LogTime { us, order });
         if let (Some(rule), Some(key), true) = (parts.rule, parts.key, self.keys.is_empty()) {
             self.keys.push((rule, key));
         }
-        Ok(Box::new(Entry {
-            time_us,
-            first_decided,
-            decided,
-            client: parts.client,
-            method: parts.method.unwrap_or(Method::GET),
-            status: parts.status,
-            received_bytes: parts.received_bytes,
-            verdict: parts.verdict,
-            text: self.text.split().freeze(),
-            target,
-            host: parts.host,
-            headers: self.headers.as_slice().into(),
-            route: parts.route,
-            reason: parts.reason,
-            keys: self.keys.as_slice().into(),
-        }))
+        let mut entry = self.spare.take().unwrap_or_default();
+        entry.first_decided = decided.clone().next();
+        let several = if self.decided_us.len() > 1 { self.decided_us.len() } else { 0 };
+        refill(&mut entry.decided, several, decided);
+        refill(&mut entry.headers, self.headers.len(), self.headers.drain(..));
+        refill(&mut entry.keys, self.keys.len(), self.keys.drain(..));
+        entry.time_us = time_us;
+        entry.client = parts.client;
+        entry.method = parts.method.unwrap_or(Method::GET);
+        entry.status = parts.status;
+        entry.received_bytes = parts.received_bytes;
+        entry.verdict = parts.verdict;
+        entry.text = self.text.split().freeze();
+        entry.target = target;
+        entry.host = parts.host;
+        entry.route = parts.route;
+        entry.reason = parts.reason;
+        Ok(entry)
     }
 
     /// Returns `target` with `query`, unless it has one.
@@ -218,6 +222,14 @@ impl Fields {
         Span { start, end: u32::try_from(self.text.len()).unwrap_or(u32::MAX) }
     }
 }
+
+/// Replaces the items of a list by the first `count` of `items`, in memory of exactly their size.
+fn refill<T>(list: &mut Vec<T>, count: usize, items: impl Iterator<Item = T>) {
+    list.clear();
+    list.reserve_exact(count);
+    list.extend(items.take(count));
+}
+
 fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
     match value {
         Value::Text(text) => Some(Cow::Borrowed(text)),

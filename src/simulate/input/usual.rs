@@ -6,15 +6,14 @@ use std::borrow::Cow;
 
 use super::fields::{Fields, Value};
 use super::map::{Map, Slot};
+use super::names::Field;
 
 /// Longest list of numbers.
 const MAX_NUMBERS: usize = 8;
 
 /// Reads a line into `fields`. Returns `None` if it has another form: the fields are incomplete then.
 pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result<(), &'static str>> {
-    // No escapes, and no control characters, which JSON forbids in texts. The compiler tests 16 bytes at a time.
-    let others = |found: u8, byte: &u8| found | u8::from(*byte < 0x20) | u8::from(*byte == b'\\');
-    if line.as_bytes().iter().fold(0, others) != 0 {
+    if !is_plain(line.as_bytes()) {
         return None;
     }
     let mut rest = Rest { line, at: 0 };
@@ -24,10 +23,11 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
         rest.at += 1;
         return rest.is_at_end().then_some(problem);
     }
+    let mut previous = None;
     loop {
-        let name = rest.text()?;
-        rest.take(b':')?;
-        match map.find_flat(name) {
+        let field = rest.field(previous, map, fields)?;
+        previous = Some(field);
+        match field.slot.map(|slot| &map.fields[slot].1) {
             None => rest.skip()?,
             Some(Slot::Keys) => rest.keys(fields)?,
             Some(slot) => {
@@ -44,6 +44,21 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
             return rest.is_at_end().then_some(problem);
         }
     }
+}
+
+/// True if a line has no escapes, and no control characters, which JSON forbids in texts.
+fn is_plain(line: &[u8]) -> bool {
+    // Blocks of one size, which the compiler tests 16 bytes at a time.
+    const BLOCK: usize = 64;
+    let is_other = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'\\');
+    let (blocks, rest) = line.as_chunks::<BLOCK>();
+    let mut found = [0; BLOCK];
+    for block in blocks {
+        for (found, byte) in found.iter_mut().zip(block) {
+            *found |= is_other(*byte);
+        }
+    }
+    found.iter().fold(0, |found, other| found | other) == 0 && !rest.iter().any(|byte| is_other(*byte) != 0)
 }
 
 /// Returns the position of the first quote from `at` on. Eight bytes are tested at a time: names and values are short.
@@ -95,6 +110,19 @@ impl<'a> Rest<'a> {
             byte if byte == end => Some(false),
             _ => None,
         }
+    }
+
+    /// Reads the name of a field and the colon.
+    fn field(&mut self, previous: Option<Field>, map: &Map, fields: &mut Fields) -> Option<Field> {
+        if let Some((field, length)) =
+            self.line.as_bytes().get(self.at..).and_then(|rest| fields.names.expected(previous, rest))
+        {
+            self.at += length;
+            return Some(field);
+        }
+        let name = self.text()?;
+        self.take(b':')?;
+        Some(fields.names.find(previous, name, map))
     }
 
     fn text(&mut self) -> Option<&'a str> {
