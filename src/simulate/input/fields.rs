@@ -9,7 +9,7 @@ use http::Method;
 use super::entry::{Entry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
 use super::names::FieldNames;
-use super::time;
+use super::time::{self, Clock};
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
 const MAX_TIME_US: u64 = 1 << 53;
@@ -38,6 +38,7 @@ pub(super) struct Fields {
     decided_order: Vec<u64>,
     headers: Vec<(http::HeaderName, Span)>,
     keys: Vec<(Span, Span)>,
+    clock: Clock,
     /// Names of the fields of earlier lines.
     pub(super) names: FieldNames,
     /// Entry whose memory the next one takes.
@@ -77,55 +78,69 @@ impl Fields {
     /// # Errors
     /// The value does not fit.
     pub(super) fn set(&mut self, slot: &Slot, value: Value<'_>) -> Result<(), &'static str> {
-        match slot {
-            Slot::Time => self.parts.time_us = Some(microseconds(&value).ok_or("the time is not readable")?),
-            Slot::Decided => {
-                if let Value::List(times) = value
-                    && times.is_sorted()
-                    && times.last().is_some_and(|time| *time < MAX_TIME_US)
-                {
+        match (slot, value) {
+            (_, Value::Text(text)) => return self.set_text(slot, &text),
+            (Slot::Time, value) => {
+                self.parts.time_us = Some(number_of_time(&value).ok_or("the time is not readable")?);
+            }
+            (Slot::Decided, Value::List(times)) => {
+                if times.is_sorted() && times.last().is_some_and(|time| *time < MAX_TIME_US) {
                     self.decided_us.clear();
                     self.decided_us.extend_from_slice(&times);
                 }
             }
-            Slot::DecidedOrder => {
-                if let Value::List(order) = value {
-                    self.decided_order.clear();
-                    self.decided_order.extend_from_slice(&order);
-                }
+            (Slot::DecidedOrder, Value::List(order)) => {
+                self.decided_order.clear();
+                self.decided_order.extend_from_slice(&order);
             }
-            Slot::Client => self.parts.client = text(&value).and_then(|text| address(&text)),
+            (Slot::Status, Value::Whole(status)) => self.parts.status = u16::try_from(status).ok(),
+            (Slot::ReceivedBytes, Value::Whole(bytes)) => self.parts.received_bytes = Some(bytes),
+            (Slot::Status, _) => self.parts.status = None,
+            (Slot::ReceivedBytes, _) => self.parts.received_bytes = None,
+            (Slot::Keys, Value::Pairs(pairs)) => {
+                self.clear_keys();
+                pairs.iter().for_each(|(rule, key)| self.add_key(rule, key));
+            }
+            (_, Value::Whole(number)) => return self.set_text(slot, &number.to_string()),
+            (_, Value::Number(number)) => return self.set_text(slot, &number.to_string()),
+            (Slot::Method, _) => return Err("the method is not a token"),
+            (Slot::Request, _) => return Err("the request line is not text"),
+            (_, Value::List(_) | Value::Pairs(_) | Value::Other) => {}
+        }
+        Ok(())
+    }
+
+    /// Sets a part to a text.
+    ///
+    /// # Errors
+    /// The text does not fit.
+    pub(super) fn set_text(&mut self, slot: &Slot, text: &str) -> Result<(), &'static str> {
+        match slot {
+            Slot::Time => {
+                let time = self.clock.parse(text).filter(|time| *time < MAX_TIME_US);
+                self.parts.time_us = Some(time.ok_or("the time is not readable")?);
+            }
+            Slot::Client => self.parts.client = address(text),
             Slot::Method => {
-                let method = text(&value).and_then(|text| Method::from_bytes(text.as_bytes()).ok());
-                self.parts.method = Some(method.ok_or("the method is not a token")?);
+                let method = Method::from_bytes(text.as_bytes());
+                self.parts.method = Some(method.map_err(|_| "the method is not a token")?);
             }
-            Slot::Target => self.parts.target = self.copy(&value),
-            Slot::Query => self.parts.query = self.copy(&value),
-            Slot::Request => self.request_line(&text(&value).ok_or("the request line is not text")?)?,
-            Slot::Host => {
-                let is_known = text(&value).is_some_and(|host| !host.is_empty() && host != "-");
-                self.parts.host = if is_known { self.copy(&value) } else { None };
+            Slot::Target => self.parts.target = Some(self.append(text)),
+            Slot::Query => self.parts.query = Some(self.append(text)),
+            Slot::Request => self.request_line(text)?,
+            Slot::Host => self.parts.host = (!text.is_empty() && text != "-").then(|| self.append(text)),
+            Slot::Status => self.parts.status = text.parse().ok(),
+            Slot::ReceivedBytes => self.parts.received_bytes = text.parse().ok(),
+            Slot::Route => self.parts.route = Some(self.append(text)),
+            Slot::Verdict => self.parts.verdict = logged_verdict(text),
+            Slot::Reason => self.parts.reason = Some(self.append(text)),
+            Slot::Rule => self.parts.rule = Some(self.append(text)),
+            Slot::Key => self.parts.key = Some(self.append(text)),
+            Slot::Header(name) if text != "-" => {
+                let span = self.append(text);
+                self.headers.push((name.clone(), span));
             }
-            Slot::Status => self.parts.status = whole(&value).and_then(|status| u16::try_from(status).ok()),
-            Slot::ReceivedBytes => self.parts.received_bytes = whole(&value),
-            Slot::Route => self.parts.route = self.copy(&value),
-            Slot::Verdict => self.parts.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
-            Slot::Reason => self.parts.reason = self.copy(&value),
-            Slot::Rule => self.parts.rule = self.copy(&value),
-            Slot::Key => self.parts.key = self.copy(&value),
-            Slot::Keys => {
-                if let Value::Pairs(pairs) = value {
-                    self.clear_keys();
-                    pairs.iter().for_each(|(rule, key)| self.add_key(rule, key));
-                }
-            }
-            Slot::Header(name) => {
-                if text(&value).is_some_and(|value| value != "-")
-                    && let Some(span) = self.copy(&value)
-                {
-                    self.headers.push((name.clone(), span));
-                }
-            }
+            Slot::Header(_) | Slot::Decided | Slot::DecidedOrder | Slot::Keys => {}
         }
         Ok(())
     }
@@ -203,11 +218,6 @@ impl Fields {
         self.append_bytes(&whole)
     }
 
-    /// Copies a text or a number.
-    fn copy(&mut self, value: &Value<'_>) -> Option<Span> {
-        Some(self.append(&text(value)?))
-    }
-
     fn append(&mut self, text: &str) -> Span {
         self.append_bytes(text.as_bytes())
     }
@@ -230,30 +240,12 @@ fn refill<T>(list: &mut Vec<T>, count: usize, items: impl Iterator<Item = T>) {
     list.extend(items.take(count));
 }
 
-fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
-    match value {
-        Value::Text(text) => Some(Cow::Borrowed(text)),
-        Value::Whole(number) => Some(number.to_string().into()),
-        Value::Number(number) => Some(number.to_string().into()),
-        Value::List(_) | Value::Pairs(_) | Value::Other => None,
-    }
-}
-
-fn whole(value: &Value<'_>) -> Option<u64> {
-    match value {
-        Value::Whole(number) => Some(*number),
-        Value::Text(text) => text.parse().ok(),
-        _ => None,
-    }
-}
-
-fn microseconds(value: &Value<'_>) -> Option<u64> {
+fn number_of_time(value: &Value<'_>) -> Option<u64> {
     let time = match value {
-        Value::Text(text) => time::parse(text),
         #[expect(clippy::cast_precision_loss, reason = "the rounding error is below a microsecond until the year 2255")]
         Value::Whole(number) => time::from_number(*number as f64),
         Value::Number(number) => time::from_number(*number),
-        _ => None,
+        Value::Text(_) | Value::List(_) | Value::Pairs(_) | Value::Other => None,
     };
     time.filter(|time| *time < MAX_TIME_US)
 }

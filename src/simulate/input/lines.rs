@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use super::scan::find_end;
+
 /// Longest line in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 1 << 20;
 
@@ -46,16 +48,6 @@ impl Lines {
         }
         Ok(if is_ended || !self.copied.is_empty() { Line::Text(&self.copied) } else { Line::End })
     }
-}
-
-/// Returns the position of the first end of a line.
-fn find_end(bytes: &[u8]) -> Option<usize> {
-    // Blocks of one size, which the compiler tests 16 bytes at a time.
-    const BLOCK: usize = 64;
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let has_end = |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) != 0;
-    let start = blocks.iter().position(has_end).unwrap_or(blocks.len()) * BLOCK;
-    bytes[start..].iter().position(|byte| *byte == b'\n').map(|position| start + position)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod lines;
 mod map;
 mod names;
 mod order;
+mod scan;
 mod source;
 mod time;
 mod usual;

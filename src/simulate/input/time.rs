@@ -13,6 +13,36 @@ pub(super) fn parse(text: &str) -> Option<u64> {
     u64::try_from(time.as_microsecond()).ok()
 }
 
+/// Reader of times. Lines of one second share all but the fraction of it.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// Date and time of day of the latest time in the form of our own log, with the dot.
+    second: [u8; SECOND],
+    /// Microseconds since 1970 at its start.
+    start_us: u64,
+}
+
+/// Length of `2026-11-22T10:00:00.`.
+const SECOND: usize = 20;
+
+impl Clock {
+    /// Parses a time as [`parse`] does.
+    pub(super) fn parse(&mut self, text: &str) -> Option<u64> {
+        let Some((second, fraction)) = text.as_bytes().split_first_chunk::<SECOND>() else { return parse(text) };
+        let fraction_us = match fraction {
+            [digits @ .., b'Z'] if digits.len() == 6 && digits.iter().all(u8::is_ascii_digit) => {
+                digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+            }
+            _ => return parse(text),
+        };
+        if *second != self.second {
+            let Some(time) = own_form(text) else { return parse(text) };
+            (self.second, self.start_us) = (*second, time - fraction_us);
+        }
+        Some(self.start_us + fraction_us)
+    }
+}
+
 /// Reads a number as seconds, milliseconds, microseconds or nanoseconds since 1970, by its size.
 pub(super) fn from_number(number: f64) -> Option<u64> {
     let factor = match number {
@@ -135,6 +165,21 @@ mod tests {
         }
         assert_eq!(parse("2026-11-22T10:00:00.5Z"), Some(expected + 500_000));
         assert_eq!(parse("2024-02-29T00:00:00Z"), Some(1_709_164_800_000_000));
+        let mut clock = Clock::default();
+        for text in [
+            "2026-11-22T10:00:00.000042Z",
+            "2026-11-22T10:00:00.999999Z",
+            "2026-11-22T10:00:01.000000Z",
+            "2026-11-22T10:00:01.00000xZ",
+            "2026-11-22T10:00:61.000000Z",
+            "2026-11-22T10:00:61.000001Z",
+            "2026-11-22T10:00:01.5Z",
+            "2026-11-22T11:00:01.000000+01:00",
+            "1795341600",
+            "",
+        ] {
+            assert_eq!(clock.parse(text), parse(text), "{text}");
+        }
         for text in
             ["", "-", "yesterday", "2026-13-01T00:00:00Z", "22/Nov/2026", "-5", "NaN", "99/Nov/2026:10:00:00 +0000"]
         {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use super::fields::{Fields, Value};
 use super::map::{Map, Slot};
 use super::names::Field;
+use super::scan::{find_quote, is_plain};
 
 /// Longest list of numbers.
 const MAX_NUMBERS: usize = 8;
@@ -30,6 +31,7 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
         match field.slot.map(|slot| &map.fields[slot].1) {
             None => rest.skip()?,
             Some(Slot::Keys) => rest.keys(fields)?,
+            Some(slot) if rest.peek()? == b'"' => problem = problem.and(fields.set_text(slot, rest.text()?)),
             Some(slot) => {
                 let mut numbers = [0; MAX_NUMBERS];
                 let value = rest.value(&mut numbers)?;
@@ -44,37 +46,6 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
             return rest.is_at_end().then_some(problem);
         }
     }
-}
-
-/// True if a line has no escapes, and no control characters, which JSON forbids in texts.
-fn is_plain(line: &[u8]) -> bool {
-    // Blocks of one size, which the compiler tests 16 bytes at a time.
-    const BLOCK: usize = 64;
-    let is_other = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'\\');
-    let (blocks, rest) = line.as_chunks::<BLOCK>();
-    let mut found = [0; BLOCK];
-    for block in blocks {
-        for (found, byte) in found.iter_mut().zip(block) {
-            *found |= is_other(*byte);
-        }
-    }
-    found.iter().fold(0, |found, other| found | other) == 0 && !rest.iter().any(|byte| is_other(*byte) != 0)
-}
-
-/// Returns the position of the first quote from `at` on. Eight bytes are tested at a time: names and values are short.
-fn find_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        // A byte of zero is a quote. The lowest zero byte sets the lowest top bit.
-        let word = u64::from_le_bytes(*chunk) ^ QUOTES;
-        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
-        if zeros != 0 {
-            return Some(at + zeros.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    bytes.get(at..)?.iter().position(|byte| *byte == b'"').map(|position| at + position)
 }
 
 /// Rest of a line.
@@ -261,18 +232,6 @@ mod tests {
         ] {
             assert_eq!(usual(line, &map), Some(general(line, &map)), "{line}");
         }
-    }
-
-    #[test]
-    fn the_first_quote_is_found() {
-        for length in 0..40 {
-            for at in 0..=length {
-                let text = format!("{}\"{}\"", "#".repeat(at), "\u{a2}!".repeat(length - at));
-                assert_eq!(find_quote(text.as_bytes(), 0), Some(at), "{text}");
-                assert_eq!(find_quote(text.as_bytes(), at + 1), Some(text.len() - 1), "{text}");
-            }
-        }
-        assert_eq!(find_quote(b"no quote at all", 3), None);
     }
 
     #[test]
