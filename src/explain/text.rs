@@ -120,6 +120,8 @@ impl LiveLimit {
             (None, problem) => problem.clone().unwrap_or_default(),
         };
         let left = match &self.overridden {
+            // The limit beside it has the numbers.
+            Some(_) if self.rule.is_some() => format!("{left} (override)"),
             Some(overridden) => format!("{left} (override: {overridden})"),
             None => left,
         };

@@ -103,7 +103,7 @@ function filters(route) {
 function limit({ live, observed }) {
   if (!live) return ["–", "", "–"];
   if (live.problem) return ["–", badge("warn", live.problem), "–"];
-  const left = `${number(live.remaining)} of ${number(live.capacity)}${live.override ? ` (override: ${live.override})` : ""}`;
+  const left = `${number(live.remaining)} of ${number(live.capacity)}${live.rule ? " (override)" : live.override ? ` (override: ${live.override})` : ""}`;
   const full = live["reset-after-ms"] ? `in ${duration(live["reset-after-ms"])}` : "now";
   if (!live["is-exceeded"]) return [left, badge("good", "allowed"), full];
   const retry = live["retry-after-ms"] === null ? "" : `, retry in ${duration(live["retry-after-ms"])}`;
