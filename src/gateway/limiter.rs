@@ -13,7 +13,7 @@ use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
-use crate::gateway::traced::{TracedLimiter, ends_limiter};
+use crate::gateway::traced::{ends_limiter, traced_limiter};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
@@ -79,12 +79,11 @@ pub(super) fn with_rate_limiter(
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    match (meters_responses, is_traced) {
-        (true, true) => SharedService::new(TracedLimiter::new(MapResponse::new(service, meter_response), route)),
-        (true, false) => SharedService::new(MapResponse::new(service, meter_response)),
-        (false, true) => SharedService::new(TracedLimiter::new(service, route)),
-        (false, false) => SharedService::new(service),
-    }
+    let service = match meters_responses {
+        true => SharedService::new(MapResponse::new(service, meter_response)),
+        false => SharedService::new(service),
+    };
+    if is_traced { traced_limiter(service, route) } else { service }
 }
 
 fn meter_request(mut request: Request<Body>) -> Request<Body> {
