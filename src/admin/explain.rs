@@ -17,7 +17,7 @@ use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
-use crate::explain::{Circumstances, DryRunRequest, RequestError, dry_run};
+use crate::explain::{Circumstances, DryRunRequest, RequestError, describe, dry_run};
 use tollgate_config::{Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_proxy::telemetry::key_display;
@@ -88,6 +88,10 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
     };
     let read = read.map(|probe| probe.under(effective.as_ref()));
     let overridden = effective.as_ref().map(|(effective, _)| effective.as_str().to_owned());
+    let effective_rule = match &effective {
+        Some((EffectiveRule::Rule(rule), _)) => Some(describe(rule)),
+        Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => None,
+    };
     Some(match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),
@@ -96,9 +100,16 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
             retry_after_ms: probe.retry_after.map(whole_millis),
             reset_after_ms: Some(whole_millis(probe.reset_after)),
             overridden,
+            rule: effective_rule,
             problem: None,
         },
-        Err(error) => LiveLimit { capacity, overridden, problem: Some(error.to_string()), ..LiveLimit::default() },
+        Err(error) => LiveLimit {
+            capacity,
+            overridden,
+            rule: effective_rule,
+            problem: Some(error.to_string()),
+            ..LiveLimit::default()
+        },
     })
 }
 

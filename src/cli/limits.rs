@@ -137,9 +137,14 @@ fn render(answer: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let mut rows =
         vec![["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE"].map(str::to_owned).to_vec()];
-    for limit in answer["limits"].as_array().into_iter().flatten() {
+    let limits = || answer["limits"].as_array().into_iter().flatten();
+    let has_overrides = limits().any(|limit| limit.get("override").is_some());
+    if has_overrides {
+        rows[0].push("OVERRIDE".to_owned());
+    }
+    for limit in limits() {
         let full_in = limit["reset-after-ms"].as_u64().unwrap_or_default().div_ceil(1000);
-        rows.push(vec![
+        let mut row = vec![
             text(&limit["rule"]),
             text(&limit["plan"]),
             limit["remaining"].to_string(),
@@ -147,7 +152,11 @@ fn render(answer: &Value) -> String {
             format!("{full_in} s"),
             retry_after(&limit["retry-after-ms"]),
             text(&limit["store"]),
-        ]);
+        ];
+        if has_overrides {
+            row.push(limit.get("override").map(|it| overrides::in_words(it, &limit["numbers"])).unwrap_or_default());
+        }
+        rows.push(row);
     }
     let plan = answer.get("plan").map_or_else(String::new, |plan| {
         format!("plan: {}\n", plan.as_str().map_or_else(|| "none".to_owned(), printable))

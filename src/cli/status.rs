@@ -52,6 +52,11 @@ fn print(result: Result<(bool, String), CallError>) -> ExitCode {
     }
 }
 
+/// Returns a time of RFC 3339 without the fraction of its second.
+fn whole_seconds(time: &str) -> String {
+    time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
+}
+
 fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) -> String {
     let file = config["file"].as_str().map_or_else(|| "built in".to_owned(), printable);
     let routes = match config["routes"].as_u64() {
@@ -65,7 +70,7 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
             "loaded".to_owned(),
             format!(
                 "{}, {} reloads, {} failed",
-                string(&config["loaded-at"]),
+                whole_seconds(&string(&config["loaded-at"])),
                 config["reloads"],
                 config["failed-reloads"]
             ),

@@ -86,6 +86,9 @@ fn page(client: &AdminClient, arguments: &Arguments) -> Result<String, CallError
     Ok(if arguments.json { format!("{top:#}\n") } else { render(&top) })
 }
 
+/// Meaning of the column `ERROR`.
+const ERROR: &str = "ERROR: the number by which COUNT may be too high.";
+
 /// Returns the answer as a table.
 fn render(top: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
@@ -110,7 +113,10 @@ fn render(top: &Value) -> String {
     let part = if top["complete"] == false { ", without workers that did not answer" } else { "" };
     match rows.len() {
         1 => format!("no {verdict} requests in the last {seconds} s{part}\n"),
-        _ => format!("{verdict} requests in the last {seconds} s{part}\n\n{}", table(&rows, &[4, 5, 6])),
+        _ => format!(
+            "{verdict} requests in the last {seconds} s{part}\n\n{}\nSHARE: of the {verdict} requests of the rule. {ERROR}\n",
+            table(&rows, &[4, 5, 6])
+        ),
     }
 }
 
@@ -129,7 +135,8 @@ mod tests {
         let expected = "denied requests in the last 87 s\n\n\
             ROUTE   RULE   PLAN  KEY    COUNT  ERROR   SHARE\n\
             orders  daily  gold  alice     75      0  75.0 %\n\
-            orders  daily  gold  k…         5      3   5.0 %\n";
+            orders  daily  gold  k…         5      3   5.0 %\n\n\
+            SHARE: of the denied requests of the rule. ERROR: the number by which COUNT may be too high.\n";
         assert_eq!(render(&top), expected);
         let empty = json!({"verdict": "observed", "seconds": 3, "complete": true, "rules": []});
         assert_eq!(render(&empty), "no observed requests in the last 3 s\n");

@@ -29,6 +29,7 @@ use tollgate_limiter::plan::PlanSource;
 use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
+pub use self::rule::describe;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};

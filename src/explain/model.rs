@@ -162,6 +162,9 @@ pub struct LiveLimit {
     /// Temporary override of the rule: `numbers`, `unlimited` or `block`.
     #[serde(default, rename = "override", skip_serializing_if = "Option::is_none")]
     pub overridden: Option<String>,
+    /// Rule with the numbers of the override, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// Reason if the state cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

@@ -3,7 +3,7 @@
 use tollgate_limiter::rule::Rule;
 
 /// Describes a rule in a few words.
-pub(super) fn describe(rule: &Rule) -> String {
+pub fn describe(rule: &Rule) -> String {
     let name = rule.algorithm().as_str();
     match rule {
         Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {

@@ -102,7 +102,7 @@ impl CountedKey {
             self.scope.clone(),
             printable(&self.key_id),
             self.cost.to_string(),
-            self.rule.clone(),
+            self.live.as_ref().and_then(|live| live.rule.as_ref()).unwrap_or(&self.rule).clone(),
             mode.to_owned(),
         ];
         if is_live {
@@ -120,6 +120,8 @@ impl LiveLimit {
             (None, problem) => problem.clone().unwrap_or_default(),
         };
         let left = match &self.overridden {
+            // The limit beside it has the numbers.
+            Some(_) if self.rule.is_some() => format!("{left} (override)"),
             Some(overridden) => format!("{left} (override: {overridden})"),
             None => left,
         };

@@ -81,7 +81,7 @@ fn walk(gateway: &Gateway, store: &str) {
     assert_eq!(admin.left("DELETE", "sold/al%20ice", ""), [2]);
 
     let (_, one) = admin.call("GET", "/api/limits/sold/bob", "");
-    let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "store": store,
+    let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "numbers": {"allowance": 2}, "store": store,
         "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"], "retry-after-ms": 0});
     assert_eq!(one, json!({"route": "sold", "key": "bob", "limits": [limit]}));
 }

@@ -1,6 +1,9 @@
 //! Verdicts: the results of rate limit checks.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::rule::Rule;
 
 /// Decision about one request.
 ///
@@ -28,7 +31,13 @@ pub struct Verdict {
     /// Position among the decisions of the same microsecond. Decisions in memory that share a key are in the order of
     /// [`decided_at_us`](Self::decided_at_us) and this position. Redis reports 0.
     pub order: u32,
+    /// Rules that decided in place of those of the checks; `None` if the store replaced none.
+    pub replaced: Option<Box<ReplacedRules>>,
 }
+
+/// Rules that decided in place of those of the checks, by the position of the check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplacedRules(pub Vec<Option<Arc<Rule>>>);
 
 /// Verdicts on one request under enforced and observed rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +112,7 @@ impl RuleVerdict {
             per_rule: Box::default(),
             counted_at_us: self.counted_at_us,
             order: 0,
+            replaced: None,
         }
     }
 
@@ -136,6 +146,13 @@ impl Verdict {
         self.counted_at_us.saturating_sub(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX))
     }
 
+    /// Returns the rule that decided in place of that of the check at `position`.
+    #[inline]
+    #[must_use]
+    pub fn replaced_rule(&self, position: usize) -> Option<&Arc<Rule>> {
+        self.replaced.as_ref()?.0.get(position)?.as_ref()
+    }
+
     /// Combines the verdicts of all checked rules. `capacities` are the largest admitted costs, in the same order.
     #[must_use]
     pub fn combine(verdicts: Vec<RuleVerdict>, capacities: impl Iterator<Item = u64>, source: Source) -> Option<Self> {
@@ -164,6 +181,7 @@ impl Verdict {
             per_rule: Box::default(),
             counted_at_us: 0,
             order: 0,
+            replaced: None,
         }
     }
 }

@@ -41,9 +41,12 @@ struct DecisionTimes {
 impl LogClock {
     /// Sets the clock for a request at `now`, with the times of its further decisions, last first. The next request has
     /// the time `horizon`.
-    pub(super) fn set(&self, now: LogTime, further: Vec<LogTime>, horizon: LogTime) {
+    pub(super) fn set(&self, now: LogTime, further: impl IntoIterator<Item = LogTime>, horizon: LogTime) {
         self.now_us.store(now.us, Relaxed);
-        *self.times.lock() = DecisionTimes { further, horizon, awaited: None };
+        let mut times = self.times.lock();
+        times.further.clear();
+        times.further.extend(further);
+        (times.horizon, times.awaited) = (horizon, None);
     }
 
     /// Returns the time that the request waits for, and the times of its decisions after that.

@@ -98,6 +98,13 @@ impl Known {
     }
 }
 
+/// False if neither predicates, key resolvers and filters of `config` nor its CORS policies name the header field.
+pub(super) fn may_read_header(config: &Config, name: &HeaderName) -> bool {
+    let routes = config.routes.iter().map(|route| format!("{:?} {:?}", route.predicates, route.filters));
+    let cors = format!("{:?}", config.cors);
+    routes.chain([cors]).any(|text| text.to_ascii_lowercase().contains(name.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -119,5 +126,29 @@ mod tests {
         assert!(!predicate(&own, "Path=/a") && !predicate(&own, "Host=a") && predicate(&combined, "Host=a"));
         assert!(predicate(&own, "Header=X-Key, .*") && !predicate(&mapped, "Header=X-Key, .*"));
         assert!(predicate(&own, "Weight=g, 1") && predicate(&own, "any: [Cookie=a, b; Path=/]"));
+    }
+
+    #[test]
+    fn header_fields_that_nothing_names_are_not_read() {
+        let reads = |predicates: &str, args: &str| {
+            let yaml = format!(
+                "key-resolvers: {{agent: 'header:User-Agent'}}\nroutes: [{{id: a, uri: 'echo:', predicates: [{predicates}], filters: \
+                 [{{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 1, {args}}}}}]}}]\n"
+            );
+            let config = tollgate_config::parse("t.yaml", &yaml, &|_| None).unwrap().config;
+            [http::header::USER_AGENT, http::header::REFERER].map(|name| may_read_header(&config, &name))
+        };
+        assert_eq!(reads("Path=/", "key-resolver: ip"), [false, false]);
+        assert_eq!(reads("'Header=User-Agent, .*bot.*'", "key-resolver: ip"), [true, false]);
+        assert_eq!(reads("Path=/", "key-resolver: '#{@agent}'"), [true, false]);
+        assert_eq!(reads("Path=/", "key-resolver: [ip, 'header:Referer']"), [false, true]);
+        assert_eq!(reads("Path=/", "key-resolver: ip, cost: 'header:Referer'"), [false, true]);
+        assert_eq!(
+            reads(
+                "Path=/",
+                "key-resolver: ip, plan-resolver: 'header:referer', plans: {p: {replenish-rate: 1, burst-capacity: 1}}"
+            ),
+            [false, true]
+        );
     }
 }

@@ -52,13 +52,13 @@ const MAX_WAITING: usize = 10_000;
 
 /// Times at which a request is replayed.
 #[derive(Clone, Debug)]
-pub struct ReplayTimes {
+pub struct ReplayTimes<'t> {
     /// Time of the next request.
     pub horizon: LogTime,
     /// Time of the request.
     pub now: LogTime,
     /// Times of the decisions; empty for one at `now`.
-    pub decided: Vec<LogTime>,
+    pub decided: &'t [LogTime],
 }
 
 impl Replay {
@@ -86,7 +86,7 @@ impl Replay {
     }
 
     /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
-    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
+    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes<'_>, finished: &mut Finished) {
         self.advance(times.now, finished);
         self.totals.requests += 1;
         let Some(mut head) =
@@ -138,8 +138,7 @@ impl Replay {
             variables,
             ..RequestContext::default()
         });
-        let mut further = times.decided.clone();
-        further.reverse();
+        let further = times.decided.iter().rev().copied();
         self.context.clock.set(times.now, further, self.horizon(times.horizon));
         let request = Request::from_parts(head, Body::default());
         let mut facts = Some(self.spare_facts.take().unwrap_or_default());

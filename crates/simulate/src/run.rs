@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::input::{Entry, Inputs, LogTime, Map, Ordered};
-use crate::knowledge::Known;
+use crate::knowledge::{Known, may_read_header};
 use crate::replay::{Finished, Replay, ReplayTimes};
 use crate::report::{Comparison, Report, time};
 use tollgate_config::Config;
@@ -24,7 +24,7 @@ pub struct Progress {
 /// the log.
 pub fn simulate(
     configurations: &[(&str, &Config)],
-    inputs: Inputs,
+    mut inputs: Inputs,
     map: &Map,
     rate: f64,
     mut on_progress: impl FnMut(Progress),
@@ -32,19 +32,22 @@ pub fn simulate(
     let known = Known::of(map, inputs.is_json());
     let mut replays: Vec<Replay> =
         configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
+    inputs.skip_headers(|name| configurations.iter().any(|(_, config)| may_read_header(config, name)));
     let mut ordered = Ordered::new(inputs);
     let mut comparison = Comparison::default();
     let mut finished = vec![Finished::new(); replays.len()];
     let mut unmatched = [HashMap::new(), HashMap::new()];
+    let mut decided = Vec::new();
     let (mut first_us, mut last_us, mut requests) = (None, None, 0_u64);
     while let Some(entry) = ordered.next_entry() {
         let start_us = *first_us.get_or_insert(entry.at().us);
         last_us = Some(entry.at().us);
-        let times = scaled(&entry, ordered.next_at(), start_us, rate);
+        let times = scaled(&entry, ordered.next_at(), start_us, rate, &mut decided);
         for (replay, finished) in replays.iter_mut().zip(&mut finished) {
             replay.run(requests, &entry, &times, finished);
         }
         compare(&mut finished, &mut unmatched, &mut comparison);
+        ordered.recycle(entry);
         requests += 1;
         if requests.is_multiple_of(PROGRESS_EVERY) {
             on_progress(Progress { requests, share: ordered.inputs.progress() });
@@ -92,13 +95,20 @@ fn compare(finished: &mut [Finished], unmatched: &mut [HashMap<u64, bool>; 2], c
     });
 }
 
-/// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`.
-fn scaled(entry: &Entry, next: Option<LogTime>, start_us: u64, rate: f64) -> ReplayTimes {
+/// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`. `decided` is the memory
+/// for times that change.
+fn scaled<'t>(
+    entry: &'t Entry,
+    next: Option<LogTime>,
+    start_us: u64,
+    rate: f64,
+    decided: &'t mut Vec<LogTime>,
+) -> ReplayTimes<'t> {
+    #[expect(clippy::float_cmp, reason = "an exact rate of 1 keeps the times exact")]
+    if rate == 1.0 {
+        return ReplayTimes { horizon: next.unwrap_or(LogTime::MAX), now: entry.at(), decided: &entry.decided };
+    }
     let scale = |time: LogTime| {
-        #[expect(clippy::float_cmp, reason = "an exact rate of 1 keeps the times exact")]
-        if rate == 1.0 {
-            return time;
-        }
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -108,9 +118,7 @@ fn scaled(entry: &Entry, next: Option<LogTime>, start_us: u64, rate: f64) -> Rep
         let elapsed_us = (time.us.saturating_sub(start_us) as f64 / rate) as u64;
         LogTime { us: start_us.saturating_add(elapsed_us), order: 0 }
     };
-    ReplayTimes {
-        horizon: next.map_or(LogTime::MAX, scale),
-        now: scale(entry.at()),
-        decided: entry.decided.iter().copied().map(scale).collect(),
-    }
+    decided.clear();
+    decided.extend(entry.decided.iter().copied().map(scale));
+    ReplayTimes { horizon: next.map_or(LogTime::MAX, scale), now: scale(entry.at()), decided }
 }

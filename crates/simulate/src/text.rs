@@ -72,6 +72,12 @@ impl Display for Outcome {
             )?;
             self.rules.iter().filter(|rule| rule.route == route.route).try_for_each(|rule| rule.fmt(f))?;
         }
+        if self.rules.iter().any(|rule| rule.observed > 0) {
+            writeln!(
+                f,
+                "\n  OBSERVED: requests that rules with `mode: observe` or `enforce-percent` would have denied"
+            )?;
+        }
         if !self.notes.is_empty() {
             writeln!(f, "\n  limits of this simulation:")?;
         }
@@ -93,12 +99,15 @@ impl Display for RuleOutcome {
             "  {:<24} {rule:<20} {requests:>10} {denied:>10} {observed:>10} {share:>6} % {peak_per_second:>8}",
             ""
         )?;
+        // The counts of keys stand below those of their rule: an observed rule denies nothing.
+        let column = if *denied > 0 || *observed == 0 { 10 } else { 21 };
         for key in &self.top {
-            writeln!(f, "  {:<26} {:>10}  {}", "", key.denied, key.key.escape_debug())?;
+            let name = format!("- {}", key.key.escape_debug());
+            writeln!(f, "  {:<24} {name:<20} {:>10} {:>column$}", "", "", key.denied)?;
         }
-        if self.denied_keys > self.top.len() {
-            writeln!(f, "  {:<26} {:>10}  more keys", "", self.denied_keys - self.top.len())?;
+        match self.denied_keys - self.top.len().min(self.denied_keys) {
+            0 => Ok(()),
+            more => writeln!(f, "  {:<24} - {more} more keys", ""),
         }
-        Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //! its end a window would otherwise invite all clients to send what remains at once.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -106,6 +107,12 @@ impl Policy {
         Self { name: string(name).into(), shape: Shape::of(rule) }
     }
 
+    /// Returns the policy of the same name with another rule.
+    #[cold]
+    pub(super) fn of_rule(&self, rule: &Rule) -> Self {
+        Self { name: self.name.clone(), shape: Shape::of(rule) }
+    }
+
     /// Writes the item of `RateLimit-Policy`.
     fn write_policy(&self, out: &mut String) {
         // Writing to a String cannot fail.
@@ -127,12 +134,14 @@ impl Policy {
 }
 
 /// Returns the value of `RateLimit-Policy`.
-pub(super) fn policy_field<'p>(policies: impl Iterator<Item = &'p Policy>) -> Option<HeaderValue> {
+pub(super) fn policy_field(policies: impl Iterator<Item = impl Deref<Target = Policy>>) -> Option<HeaderValue> {
     list(policies, |policy, out| policy.write_policy(out))
 }
 
 /// Returns the value of `RateLimit`.
-pub(super) fn limit_field<'p>(items: impl Iterator<Item = (&'p Policy, RuleVerdict)>) -> Option<HeaderValue> {
+pub(super) fn limit_field(
+    items: impl Iterator<Item = (impl Deref<Target = Policy>, RuleVerdict)>,
+) -> Option<HeaderValue> {
     list(items, |(policy, answer), out| policy.write_limit(&answer, out))
 }
 

@@ -1,5 +1,7 @@
 //! Rate limit headers of a limiter's rules.
 
+use std::borrow::Cow;
+
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -57,6 +59,21 @@ const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// Positions of the largest number of rules.
 const ALL_RULES: [u8; MAX_CHECKS] = [0, 1, 2, 3, 4, 5];
 
+// === impl PreparedRule ===
+
+impl PreparedRule {
+    /// Returns the values of a rule with other numbers.
+    #[cold]
+    fn replaced_by(&self, rule: &Rule) -> Self {
+        Self {
+            replenish_rate: number_value(rule.rate()),
+            burst_capacity: number_value(rule.capacity()),
+            policy: self.policy.of_rule(rule),
+            ..self.clone()
+        }
+    }
+}
+
 // === impl RateLimitHeaders ===
 
 impl RateLimitHeaders {
@@ -68,7 +85,7 @@ impl RateLimitHeaders {
             burst_capacity: number_value(named.rule.capacity()),
             requested_tokens: number_value(named.cost),
             policy: draft::Policy::new(named.name, named.rule),
-            is_quota: matches!(named.rule, Rule::Quota(_)),
+            is_quota: named.rule.algorithm().spec().prepaid,
         };
         Self { names, rules: rules.iter().map(prepare).collect() }
     }
@@ -103,7 +120,7 @@ impl RateLimitHeaders {
             self.append_draft(verdict, checked, headers);
         }
         if legacy {
-            self.append_legacy(verdict, rule, headers);
+            self.append_legacy(verdict, &rule, headers);
         }
         if verdict.source == Source::Fallback {
             prepend(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
@@ -111,12 +128,22 @@ impl RateLimitHeaders {
     }
 
     /// Returns the rule that the figures of `verdict` are about.
-    fn nearest(&self, verdict: &Verdict, checked: CheckedRules<'_>) -> Option<&PreparedRule> {
-        self.rules.get(usize::from(*checked.rules.get(verdict.rule)?))
+    fn nearest(&self, verdict: &Verdict, checked: CheckedRules<'_>) -> Option<Cow<'_, PreparedRule>> {
+        let rule = self.rules.get(usize::from(*checked.rules.get(verdict.rule)?))?;
+        Some(match verdict.replaced_rule(verdict.rule) {
+            Some(replaced) => Cow::Owned(rule.replaced_by(replaced)),
+            None => Cow::Borrowed(rule),
+        })
     }
 
     fn append_draft(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
-        let policies = checked.rules.iter().filter_map(|at| Some(&self.rules.get(usize::from(*at))?.policy));
+        let policies = checked.rules.iter().enumerate().filter_map(|(position, at)| {
+            let policy = &self.rules.get(usize::from(*at))?.policy;
+            Some(match verdict.replaced_rule(position) {
+                Some(replaced) => Cow::Owned(policy.of_rule(replaced)),
+                None => Cow::Borrowed(policy),
+            })
+        });
         if let Some(value) = draft::policy_field(policies.clone()) {
             prepend(headers, &RATELIMIT_POLICY, value);
         }
@@ -189,6 +216,10 @@ impl RateLimitHeaders {
         }
         if verdict.remaining != Some(0) {
             headers.insert(&self.names.remaining, remaining(verdict));
+        }
+        if let Some(replaced) = verdict.replaced_rule(verdict.rule) {
+            headers.insert(&self.names.replenish_rate, number_value(replaced.rate()));
+            headers.insert(&self.names.burst_capacity, number_value(replaced.capacity()));
         }
         if let Some([cost]) = checked.costs {
             headers.insert(&self.names.requested_tokens, number_value(*cost));

@@ -9,6 +9,7 @@ use super::event::{OnVerdict, VerdictEvent};
 use super::limit::{self, PlanResolver, RuleSets};
 use super::rule_set::{BoundLimit, RuleSet};
 use super::settings::{OnLimit, Settings};
+use super::settlement::Reservation;
 use crate::key_resolver::KeyResolver;
 use crate::reply::Reply;
 use tollgate_limiter::key::BucketKey;
@@ -90,10 +91,11 @@ impl Limiter {
     }
 
     /// Adjusts the tokens that a request took under one rule.
-    pub(super) fn settle(&self, at: LimitIndex, key_id: &[u8], reserved: u64, adjustment: i64, counted_at_us: u64) {
-        let limit = self.limit(at);
-        let key = BucketKey { scope: &limit.scope, id: key_id };
-        self.store.settle(Check { key, rule: &limit.rule, cost: reserved }, adjustment, counted_at_us);
+    pub(super) fn settle(&self, reservation: &Reservation, adjustment: i64) {
+        let limit = self.limit(reservation.at);
+        let key = BucketKey { scope: &limit.scope, id: &reservation.key_id };
+        let rule = reservation.rule.as_deref().unwrap_or(&limit.rule);
+        self.store.settle(Check { key, rule, cost: reservation.reserved }, adjustment, reservation.counted_at_us);
     }
 
     pub(super) fn cost(&self, at: LimitIndex) -> &Cost {

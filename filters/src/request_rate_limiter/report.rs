@@ -47,6 +47,7 @@ impl Limiter {
             limiter: Arc::clone(self),
             at: LimitIndex { set: check_set.set, limit: check.limit },
             key_id: check.key_id.clone(),
+            rule: verdict.replaced_rule(check.position).cloned(),
             reserved: check.reserved,
             counted_at_us: verdict
                 .per_rule

@@ -75,7 +75,8 @@ impl RuleSet {
         request: &Request<B>,
     ) -> Response<R> {
         let nearest = checked.rules.get(verdict.rule).and_then(|at| self.limits.get(usize::from(*at)));
-        let nearest = nearest.map(|limit| (&*limit.name, limit.rule.capacity()));
+        let replaced = verdict.replaced_rule(verdict.rule);
+        let nearest = nearest.map(|limit| (&*limit.name, replaced.map_or(&limit.rule, |rule| rule).capacity()));
         let mask = self.violated(verdict, checked.rules).fold(0, |mask, at| mask | 1 << at);
         self.denial.response(mask, nearest, verdict, (&self.headers, checked), request)
     }

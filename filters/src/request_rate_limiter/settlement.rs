@@ -10,12 +10,15 @@ use pin_project_lite::pin_project;
 
 use super::cost::Cost;
 use super::limiter::{LimitIndex, Limiter};
+use tollgate_limiter::rule::Rule;
 
 /// Tokens that a request took under one rule before its cost was known.
 pub(super) struct Reservation {
     pub(super) limiter: Arc<Limiter>,
     pub(super) at: LimitIndex,
     pub(super) key_id: Box<[u8]>,
+    /// Rule that decided in place of the configured one.
+    pub(super) rule: Option<Arc<Rule>>,
     pub(super) reserved: u64,
     pub(super) counted_at_us: u64,
 }
@@ -55,7 +58,7 @@ impl Reservation {
     pub(super) fn settle(&self, tokens: u64) {
         let adjustment = i64::try_from(i128::from(tokens) - i128::from(self.reserved)).unwrap_or(i64::MAX);
         if adjustment != 0 {
-            self.limiter.settle(self.at, &self.key_id, self.reserved, adjustment, self.counted_at_us);
+            self.limiter.settle(self, adjustment);
         }
     }
 

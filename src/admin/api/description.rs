@@ -1,7 +1,7 @@
 //! Descriptions of the endpoints, for the OpenAPI document. The match over all operations leaves out none.
 
 use serde_json::{Value, json};
-use tollgate_limiter::rule::MAX_SAFE_INTEGER;
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, NumberKind, NumberSpec};
 
 use crate::admin::api::Operation;
 use crate::admin::expires_in::ExpiresIn;
@@ -53,7 +53,7 @@ impl Operation {
             }
             Self::OpenApi => object("openapi", "This document", &["openapi", "info", "paths"]),
             Self::Rules => {
-                list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity"])
+                list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity", "numbers"])
             }
             Self::ReadLimit => limit("readLimit", "Budget of a key under each rule"),
             Self::ResetLimit => limit("resetLimit", "Resets the budget of a key"),
@@ -245,27 +245,24 @@ fn selected(description: Description) -> Description {
 }
 
 fn set_override(id: &'static str, summary: &'static str) -> Description {
-    let (count, time) = (|| json!({"type": "integer", "minimum": 0}), ExpiresIn::schema);
-    let schema = json!({
+    let mut schema = json!({
         "type": "object",
         "properties": {
             "rule": text_schema(),
             "plan": text_schema(),
-            "expires-in": time(),
+            "expires-in": ExpiresIn::schema(),
             "unlimited": {"type": "boolean"},
             "block": {"type": "boolean"},
-            "replenish-rate": count(),
-            "burst-capacity": count(),
-            "rate": count(),
-            "period": {"type": "string"},
-            "max-wait": {"type": "string"},
-            "max-queue": count(),
-            "limit": count(),
-            "allowance": count(),
         },
         "required": ["expires-in"],
         "additionalProperties": false,
     });
+    for number in NumberSpec::all() {
+        schema["properties"][number.name] = match number.kind {
+            NumberKind::Count | NumberKind::Rate => json!({"type": "integer", "minimum": 0}),
+            NumberKind::Time => json!({"type": "string"}),
+        };
+    }
     let description = object(id, summary, &["route", "rule", "override", "expires-in-ms"]).sends(schema);
     selected(description).or(&[(409, "Too many overrides, or plans that share buckets under equal rules")])
 }

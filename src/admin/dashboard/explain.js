@@ -83,7 +83,7 @@ function filters(route) {
   const keys = counted(route);
   if (keys.length) {
     const list = table("Keys that the request is counted under", COUNTED);
-    list.body.append(...keys.map((key) => row(COUNTED, [key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
+    list.body.append(...keys.map((key) => row(COUNTED, [key.live?.rule ?? key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
     parts.push(el("h3", {}, "Keys and what they have left"), list.node);
   }
   if (route.filters.length) {
@@ -103,7 +103,7 @@ function filters(route) {
 function limit({ live, observed }) {
   if (!live) return ["–", "", "–"];
   if (live.problem) return ["–", badge("warn", live.problem), "–"];
-  const left = `${number(live.remaining)} of ${number(live.capacity)}${live.override ? ` (override: ${live.override})` : ""}`;
+  const left = `${number(live.remaining)} of ${number(live.capacity)}${live.rule ? " (override)" : live.override ? ` (override: ${live.override})` : ""}`;
   const full = live["reset-after-ms"] ? `in ${duration(live["reset-after-ms"])}` : "now";
   if (!live["is-exceeded"]) return [left, badge("good", "allowed"), full];
   const retry = live["retry-after-ms"] === null ? "" : `, retry in ${duration(live["retry-after-ms"])}`;

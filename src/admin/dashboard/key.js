@@ -2,7 +2,7 @@
 
 import { call, fail, Problem } from "./api.js";
 import { announce, duration, el, field, heading, keyed, number, text } from "./dom.js";
-import { overrideForm, overrideList } from "./override.js";
+import { overrideForm, overrideList, words } from "./override.js";
 
 export function keyPage(state) {
   const routes = el("select", { required: true, onchange: () => fillRules("") });
@@ -85,7 +85,8 @@ export function keyPage(state) {
   function createLimit(first) {
     const left = el("b", {}), of = el("span", { class: "muted" });
     const meter = el("span", { class: "meter", "aria-hidden": "true" });
-    const full = el("dd", {});
+    const full = el("dd", {}), override = el("dd", {});
+    const overridden = el("div", { hidden: true }, el("dt", {}, "Override"), override);
     const amount = el("input", { type: "number", min: "0", step: "1", value: "1", required: true, inputmode: "numeric" });
     const change = (body, done) => act(done, () => call("PUT", path(opened.route, opened.key), { rule: first.rule, plan: first.plan ?? "", ...body }));
     const button = (label, act) => el("button", { type: "button", onclick: () => amount.reportValidity() && act(amount.valueAsNumber) }, label);
@@ -94,6 +95,7 @@ export function keyPage(state) {
       el("p", { class: "left" }, left, of), meter,
       el("dl", { class: "facts" },
         el("div", {}, el("dt", {}, "Full again"), full),
+        overridden,
         el("div", {}, el("dt", {}, "Algorithm"), el("dd", {}, first.algorithm)),
         el("div", {}, el("dt", {}, "Key resolver"), el("dd", {}, el("code", {}, first["key-resolver"]))),
         el("div", {}, el("dt", {}, "Counted in"), el("dd", {}, first.store))),
@@ -107,6 +109,9 @@ export function keyPage(state) {
       left.classList.toggle("bad", limit.remaining === 0);
       text(of, ` of ${number(limit.capacity)} left`);
       meter.style.setProperty("--share", Math.min(1, limit.capacity ? limit.remaining / limit.capacity : 0).toFixed(3));
+      const applied = limit.override;
+      overridden.hidden = !applied;
+      if (applied) text(override, `${words(applied.unlimited || applied.block ? applied : limit.numbers)}, ends in ${duration(applied["expires-in-ms"])}`);
       text(full, limit["reset-after-ms"] > 0 ? `in ${duration(limit["reset-after-ms"])}` : "now");
     };
     return card;

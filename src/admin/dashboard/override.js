@@ -3,17 +3,6 @@
 import { call, fail } from "./api.js";
 import { announce, duration, el, field, keyed, row, table, text } from "./dom.js";
 
-/// Numbers of each algorithm that an override may change. Times have a unit.
-const NUMBERS = {
-  "token-bucket": ["replenish-rate", "period", "burst-capacity"],
-  gcra: ["replenish-rate", "period", "burst-capacity"],
-  "fixed-window": ["limit"],
-  "sliding-window-log": ["limit"],
-  "sliding-window-counter": ["limit"],
-  "leaky-bucket": ["rate", "period", "max-wait", "max-queue"],
-  quota: ["allowance"],
-};
-const TIMES = ["period", "max-wait"];
 const COLUMNS = [["Route", ""], ["Rule", ""], ["Key", "key"], ["Override", ""], ["Set by", ""], ["Ends in", "num"], ["", "act"]];
 
 function path(limit, key) {
@@ -21,7 +10,7 @@ function path(limit, key) {
   return `/api/overrides/${encodeURIComponent(limit.route)}${named}`;
 }
 
-function words(effect) {
+export function words(effect) {
   if (effect.unlimited) return "no limit";
   if (effect.block) return "all requests denied";
   return Object.entries(effect).map(([name, value]) => `${name} ${value}`).join(", ");
@@ -32,9 +21,11 @@ export function overrideForm(limit, keyOf, changed) {
   const refusal = el("p", { class: "error", role: "alert" });
   const effect = el("select", { onchange: choose },
     el("option", { value: "numbers" }, "other numbers"), el("option", { value: "unlimited" }, "no limit"), el("option", { value: "block" }, "deny all"));
-  const inputs = new Map((NUMBERS[limit.algorithm] ?? []).map((name) => [name, TIMES.includes(name)
-    ? el("input", { placeholder: "10s", autocomplete: "off" })
-    : el("input", { type: "number", min: "0", step: "1", inputmode: "numeric" })]));
+  // Texts are times with a unit. Each field shows the number in effect.
+  const isTime = (name) => typeof limit.numbers[name] === "string";
+  const inputs = new Map(Object.entries(limit.numbers).map(([name, present]) => [name, isTime(name)
+    ? el("input", { placeholder: present, autocomplete: "off" })
+    : el("input", { type: "number", min: "0", step: "1", inputmode: "numeric", placeholder: String(present) })]));
   const fields = [...inputs].map(([name, input]) => field(name, input));
   const time = el("input", { required: true, value: "15m", autocomplete: "off" });
   const form = el("form", { class: "fields change", onsubmit: (event) => { event.preventDefault(); set(); } },
@@ -49,7 +40,7 @@ export function overrideForm(limit, keyOf, changed) {
     if (effect.value !== "numbers") body[effect.value] = true;
     else for (const [name, input] of inputs) {
       const value = input.value.trim();
-      if (value) body[name] = TIMES.includes(name) ? value : Number(value);
+      if (value) body[name] = isTime(name) ? value : Number(value);
     }
     text(refusal, "");
     try {

@@ -1,5 +1,7 @@
 //! `POST /api/limits/ROUTE`: reads many keys of one rule, and grants tokens to those that ask for it.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,9 +11,11 @@ use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 use crate::admin::limits::bucket_store::{BucketStore, Reading};
 use crate::admin::limits::describe;
 use crate::admin::limits::error::LimitsError;
+use crate::admin::limits::overrides::in_effect;
 use crate::admin::limits::selection::{Selector, select};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
+use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_proxy::telemetry::key_display;
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
@@ -74,17 +78,54 @@ pub(super) async fn apply(
     }
     let store = BucketStore::of(selected.limiter, config, state)?;
     let bucket = |entry| BucketKey { scope: &selected.named.scope, id: Entry::id(entry) };
+    let overrides: Vec<_> =
+        batch.keys.iter().map(|entry| state.stores.overrides().effective_rule(bucket(entry), rule)).collect();
     let wanted: Vec<_> = batch.keys.iter().map(|entry| (bucket(entry), entry.grant)).collect();
-    let readings = store.read_all(rule, &wanted).await;
+    let readings = read_all(&store, rule, &wanted, &overrides).await;
     for entry in batch.keys.iter().filter(|entry| entry.grant.is_some()) {
         tracing::info!(route = &*route.id, key = %key_display::shown(entry.id()), action = "grant", "limit changed on the admin port");
     }
     let has_failed = readings.iter().any(Result::is_err);
-    let keys: Vec<_> = batch.keys.iter().zip(readings).map(|(entry, reading)| entry.describe(reading)).collect();
+    let readings = readings.into_iter().zip(&overrides);
+    let described = batch.keys.iter().zip(readings).map(|(entry, (reading, effective))| {
+        let mut described = entry.describe(reading);
+        if let Some((effective, left)) = effective {
+            described["override"] = in_effect(effective, *left);
+        }
+        described
+    });
+    let keys: Vec<_> = described.collect();
     let mut answer = describe(route, selected);
     answer["store"] = json!(store.name());
     answer["keys"] = json!(keys);
     Ok((if has_failed { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }, answer))
+}
+
+/// Reads each of `wanted` under the rule in effect for it: one call for each rule.
+async fn read_all(
+    store: &BucketStore,
+    configured: &Rule,
+    wanted: &[(BucketKey<'_>, Option<u64>)],
+    overrides: &[Option<(EffectiveRule, Duration)>],
+) -> Vec<Result<Reading, LimitsError>> {
+    let mut groups: Vec<(&Rule, Vec<usize>)> = Vec::new();
+    for (position, effective) in overrides.iter().enumerate() {
+        let rule = match effective {
+            Some((EffectiveRule::Rule(rule), _)) => rule,
+            Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => configured,
+        };
+        match groups.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, positions)) => positions.push(position),
+            None => groups.push((rule, vec![position])),
+        }
+    }
+    let mut readings = Vec::with_capacity(wanted.len());
+    for (rule, positions) in groups {
+        let group: Vec<_> = positions.iter().filter_map(|position| wanted.get(*position).copied()).collect();
+        readings.extend(positions.into_iter().zip(store.read_all(rule, &group).await));
+    }
+    readings.sort_by_key(|(position, _)| *position);
+    readings.into_iter().map(|(_, reading)| reading).collect()
 }
 
 impl Entry {

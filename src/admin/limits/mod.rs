@@ -24,7 +24,7 @@ use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
-use tollgate_proxy::state::overrides::EffectiveRule;
+use tollgate_proxy::state::overrides::{EffectiveRule, RuleChange};
 use tollgate_proxy::telemetry::key_display;
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
@@ -159,6 +159,7 @@ async fn apply(
         let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
         let mut limit = describe(route, selected);
         limit["capacity"] = json!(rule.capacity());
+        limit["numbers"] = json!(RuleChange::of(rule));
         if let Some((effective, left)) = &effective {
             limit["override"] = overrides::in_effect(effective, *left);
         }
@@ -185,6 +186,7 @@ fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
     described["key-resolver"] = json!(rule.key_resolver().to_string());
     described["algorithm"] = json!(rule.named.limit.rule.algorithm().as_str());
     described["capacity"] = json!(rule.named.limit.rule.capacity());
+    described["numbers"] = json!(RuleChange::of(&rule.named.limit.rule));
     described
 }
 

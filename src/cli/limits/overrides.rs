@@ -62,17 +62,29 @@ impl Override {
     }
 }
 
+/// Returns the members of an override in words.
+fn members(it: &Value) -> Vec<String> {
+    let member = |(name, value): (&String, &Value)| match value {
+        Value::Bool(true) => printable(name),
+        Value::String(text) => printable(&format!("{name}={text}")),
+        value => printable(&format!("{name}={value}")),
+    };
+    it.as_object().into_iter().flatten().map(member).collect()
+}
+
+/// Returns the override of a limit, with the `numbers` in effect, in words.
+pub(super) fn in_words(it: &Value, numbers: &Value) -> String {
+    let is_word = ["unlimited", "block"].into_iter().find(|word| it[word] == true);
+    let effect = is_word.map_or_else(|| members(numbers).join(" "), str::to_owned);
+    format!("{effect}, ends in {} s", it["expires-in-ms"].as_u64().unwrap_or_default().div_ceil(1000))
+}
+
 /// Returns a list of overrides as a table.
 pub(super) fn render(list: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS IN", "BY"].map(str::to_owned).to_vec()];
     for it in list.as_array().into_iter().flatten() {
-        let member = |(name, value): (&String, &Value)| match value {
-            Value::Bool(true) => printable(name),
-            Value::String(text) => printable(&format!("{name}={text}")),
-            value => printable(&format!("{name}={value}")),
-        };
-        let mut numbers: Vec<_> = it["override"].as_object().into_iter().flatten().map(member).collect();
+        let mut numbers = members(&it["override"]);
         if it["in-effect"] == false {
             numbers.push("(no such rule)".to_owned());
         }

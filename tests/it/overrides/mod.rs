@@ -1,5 +1,6 @@
 //! Temporary overrides of limits: of a key and of a rule, in memory and in Redis.
 
+mod algorithms;
 mod leases;
 mod refused;
 

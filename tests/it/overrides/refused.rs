@@ -81,12 +81,18 @@ fn the_override_command_sets_lists_and_removes() {
     assert_eq!(code, Some(0), "{err}");
     let line = out.lines().nth(1).unwrap();
     assert!(
-        line.contains("al ice") && line.contains("burst-capacity=9 period=30m") && line.contains("3600 s"),
+        line.contains("al ice") && line.contains("period=30m burst-capacity=9") && line.contains("3600 s"),
         "{out}"
     );
     assert_eq!(admitted(&gateway, "/orders", "al ice", 20), 9);
     assert_eq!(run(&["override", "orders", "bob", "--block", "--for", "1h"]).0, Some(0));
     assert_eq!(run(&["overrides"]).1.lines().count(), 3);
+    let (_, out, _) = run(&["get", "orders", "al ice"]);
+    assert!(
+        out.contains("OVERRIDE") && out.contains("replenish-rate=1 period=30m burst-capacity=9, ends in 3"),
+        "{out}"
+    );
+    assert!(run(&["get", "orders", "bob"]).1.contains("block, ends in 3"));
     assert_eq!(run(&["override", "orders", "bob", "--remove"]).0, Some(0));
     let (code, _, err) = run(&["override", "orders", "bob", "--remove"]);
     assert!(code == Some(1) && err == "tollgate: there is no such override (status 404)\n", "{err}");

@@ -4,7 +4,7 @@
 //! The arguments of its script are one more arm of the Redis store's argument writer, which the compiler asks for.
 //! All scripts reply alike, so that decoding a reply needs no row.
 
-use crate::rule::Algorithm;
+use crate::rule::{Algorithm, NumberKind, NumberSpec};
 
 /// Facts about one algorithm.
 #[derive(Debug)]
@@ -38,7 +38,25 @@ pub struct AlgorithmSpec {
     pub paces: bool,
     /// True if the limit is a prepaid total, which operators set and grant.
     pub prepaid: bool,
+    /// Numbers that can change while keys keep their state; [`Rule::with_numbers`](crate::rule::Rule::with_numbers)
+    /// changes them.
+    pub numbers: &'static [NumberSpec],
 }
+
+const fn count(name: &'static str) -> NumberSpec {
+    NumberSpec { name, kind: NumberKind::Count }
+}
+
+const fn rate(name: &'static str) -> NumberSpec {
+    NumberSpec { name, kind: NumberKind::Rate }
+}
+
+const fn time(name: &'static str) -> NumberSpec {
+    NumberSpec { name, kind: NumberKind::Time }
+}
+
+/// Numbers of buckets.
+const BUCKET: &[NumberSpec] = &[rate("replenish-rate"), time("period"), count("burst-capacity")];
 
 /// Values that most rows share.
 const DEFAULT: AlgorithmSpec = AlgorithmSpec {
@@ -56,6 +74,7 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     lockable: false,
     paces: false,
     prepaid: false,
+    numbers: &[count("limit")],
 };
 
 /// One row for each algorithm, in the order of [`Algorithm::ALL`].
@@ -70,6 +89,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         packable: false,
         settles_by_time: false,
         leasable: true,
+        numbers: BUCKET,
         ..DEFAULT
     },
     AlgorithmSpec {
@@ -80,6 +100,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         in_list: Algorithm::Gcra,
         settles_by_time: false,
         leasable: true,
+        numbers: BUCKET,
         ..DEFAULT
     },
     AlgorithmSpec {
@@ -121,6 +142,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         // Each request asks for a turn of its own.
         coalesces: false,
         paces: true,
+        numbers: &[rate("rate"), time("period"), time("max-wait"), count("max-queue")],
         ..DEFAULT
     },
     AlgorithmSpec {
@@ -130,6 +152,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         in_list: Algorithm::Quota,
         packable: false,
         prepaid: true,
+        numbers: &[count("allowance")],
         ..DEFAULT
     },
 ];

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::calendar::Calendar;
+use super::numbers::{Changes, Number};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// At most `limit` tokens per window.
@@ -77,6 +78,18 @@ impl FixedWindow {
     #[must_use]
     pub fn windows_around(&self, wall_us: u64) -> Option<[u64; 4]> {
         self.calendar.as_ref().map(|calendar| calendar.around(wall_us))
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        let limit = changes.count("limit", self.limit);
+        match &self.calendar {
+            Some(calendar) => Self::on_calendar(limit, calendar.clone()),
+            None => Self::new(limit, self.window(), self.align),
+        }
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::numbers::{Changes, Number};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Longest interval, wait and warm-up, in µs: ten years. Redis' Lua represents a timestamp several of them ahead exactly.
@@ -93,6 +94,23 @@ impl LeakyBucket {
             .ok()?
             .warm_up(warm_up)
             .ok()
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        Some(match name {
+            "rate" => Number::Count(self.rate),
+            "period" => Number::Time(self.period()),
+            "max-wait" => Number::Time(self.max_wait()),
+            "max-queue" => Number::Count(self.max_queue),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        let (rate, period) = (changes.count("rate", self.rate), changes.time("period", self.period()));
+        let max_wait = changes.time("max-wait", self.max_wait());
+        let changed = Self::new(rate, period, max_wait, changes.count("max-queue", self.max_queue))?;
+        changed.warm_up(self.warm_up_time())
     }
 
     /// Returns the turns per [`period`](Self::period).

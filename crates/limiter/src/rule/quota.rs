@@ -1,5 +1,6 @@
 //! The rule of a prepaid quota.
 
+use super::numbers::{Changes, Number};
 use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
@@ -50,5 +51,13 @@ impl Quota {
     #[must_use]
     pub fn periods_around(&self, wall_us: u64) -> Option<[u64; 4]> {
         self.reset.as_ref().map(|calendar| calendar.around(wall_us))
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        (name == "allowance").then_some(Number::Count(self.allowance))
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        Ok(Self { reset: self.reset.clone(), ..Self::new(changes.count("allowance", self.allowance))? })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::numbers::{Changes, Number};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Approximately `limit` tokens in any stretch as long as `window`, from two counters per key.
@@ -50,6 +51,14 @@ impl SlidingWindowCounter {
     #[must_use]
     pub fn window(&self) -> Duration {
         Duration::from_micros(self.window_us)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        Self::new(changes.count("limit", self.limit), self.window())
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::numbers::{Changes, Number};
 use super::{RuleError, micros};
 
 /// Exactly at most `limit` tokens in any stretch as long as `window`.
@@ -55,6 +56,14 @@ impl SlidingWindowLog {
     #[must_use]
     pub fn grain_us(&self) -> u64 {
         if self.limit > Self::EXACT_LIMIT { self.window_us.div_ceil(Self::EXACT_LIMIT) } else { 1 }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        Self::new(changes.count("limit", self.limit), self.window())
     }
 
     #[inline]

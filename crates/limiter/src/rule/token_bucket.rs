@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::flow::Flow;
+use super::numbers::{Changes, Number};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
@@ -81,5 +82,20 @@ impl TokenBucket {
     #[inline]
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<Number> {
+        Some(match name {
+            "replenish-rate" => Number::Count(self.replenish_rate),
+            "period" => Number::Time(self.period()),
+            "burst-capacity" => Number::Count(self.burst_capacity),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        let rate = changes.count("replenish-rate", self.replenish_rate);
+        let period = changes.time("period", self.period());
+        Self::new(rate, period, changes.count("burst-capacity", self.burst_capacity))
     }
 }

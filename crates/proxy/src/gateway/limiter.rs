@@ -13,11 +13,11 @@ use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
-use crate::gateway::traced::{TracedLimiter, ends_limiter};
+use crate::gateway::traced::{ends_limiter, traced_limiter};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
-use crate::telemetry::traces::request::report_verdict;
+use crate::telemetry::traces::request::{is_current_sampled, report_verdict};
 use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
@@ -52,7 +52,10 @@ pub(super) fn with_rate_limiter(
     let traced_labels = if is_traced { labels.clone() } else { Vec::new() };
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event, key| {
-            if is_traced && let Some(label) = event.rule.and_then(|rule| traced_labels.get(rule)).or(Some(&scope)) {
+            if is_traced
+                && is_current_sampled()
+                && let Some(label) = event.rule.and_then(|rule| traced_labels.get(rule)).or(Some(&scope))
+            {
                 report_verdict(label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
             }
             match event.rule.and_then(|rule| series.get(rule)) {
@@ -76,12 +79,11 @@ pub(super) fn with_rate_limiter(
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    match (meters_responses, is_traced) {
-        (true, true) => SharedService::new(TracedLimiter::new(MapResponse::new(service, meter_response), route)),
-        (true, false) => SharedService::new(MapResponse::new(service, meter_response)),
-        (false, true) => SharedService::new(TracedLimiter::new(service, route)),
-        (false, false) => SharedService::new(service),
-    }
+    let service = match meters_responses {
+        true => SharedService::new(MapResponse::new(service, meter_response)),
+        false => SharedService::new(service),
+    };
+    if is_traced { traced_limiter(service, route) } else { service }
 }
 
 fn meter_request(mut request: Request<Body>) -> Request<Body> {

@@ -6,14 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::request::Parts;
-use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tower::Service;
-use tower::util::MapRequest;
 
 use crate::gateway::generation::{Generation, Route};
 use crate::http::attempts::ObservedAttempts;
-use crate::http::body::Body;
 use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
 use crate::telemetry::record::Record;
@@ -66,54 +62,34 @@ impl Generation {
 
 /// Ends the span of the limiter in front of `inner`, which lets the request pass.
 pub(super) fn ends_limiter(inner: SharedService) -> SharedService {
-    SharedService::new(MapRequest::new(inner, |request: Request<Body>| {
+    SharedService::wrapping(inner, |inner, request| {
         if let Some(TraceHandle(trace)) = request.extensions().get() {
             trace.limiters_ended(trace.open_limiters().saturating_sub(1));
         }
-        request
-    }))
+        inner.respond(request)
+    })
 }
 
-/// Limiter whose decisions are spans of sampled requests.
-#[derive(Clone, Debug)]
-pub(super) struct TracedLimiter<S> {
-    limiter: S,
-    route: Arc<str>,
-}
-
-impl<S> TracedLimiter<S> {
-    pub(super) fn new(limiter: S, route: &Arc<str>) -> Self {
-        Self { limiter, route: Arc::clone(route) }
-    }
-}
-
-impl<S: Service<Request<Body>, Response = Response<Body>>> Service<Request<Body>> for TracedLimiter<S> {
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = TracedFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.limiter.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> TracedFuture<S::Future> {
-        let Some(TraceHandle(trace)) = request.extensions().get().cloned() else {
-            return TracedFuture { limiter: self.limiter.call(request), trace: None };
-        };
+/// Returns a limiter whose decisions are spans of sampled requests. Other requests go to `limiter` as they are.
+pub(super) fn traced_limiter(limiter: SharedService, route: &Arc<str>) -> SharedService {
+    let route = Arc::clone(route);
+    SharedService::wrapping(limiter, move |limiter, request| {
+        let Some(TraceHandle(trace)) = request.extensions().get().cloned() else { return limiter.respond(request) };
         let open = trace.open_limiters();
-        trace.limiter_started(&self.route);
-        let limiter = trace.scope(|| self.limiter.call(request));
-        TracedFuture { limiter, trace: Some((trace, open)) }
-    }
+        trace.limiter_started(&route);
+        let limiter = trace.scope(|| limiter.respond(request));
+        Box::pin(TracedFuture { limiter, trace, open })
+    })
 }
 
 pin_project! {
-    /// Future of a [`TracedLimiter`].
-    pub(super) struct TracedFuture<F> {
+    /// Future of a limiter's response to a sampled request.
+    struct TracedFuture<F> {
         #[pin]
         limiter: F,
-        // Trace, and the number of limiters that were open before.
-        trace: Option<(Arc<RequestTrace>, usize)>,
+        trace: Arc<RequestTrace>,
+        // Number of limiters that were open before.
+        open: usize,
     }
 }
 
@@ -122,10 +98,9 @@ impl<F: Future> Future for TracedFuture<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let Some((trace, open)) = this.trace else { return this.limiter.poll(cx) };
-        let polled = trace.scope(|| this.limiter.poll(cx));
+        let polled = this.trace.scope(|| this.limiter.poll(cx));
         if polled.is_ready() {
-            trace.limiters_ended(*open);
+            this.trace.limiters_ended(*this.open);
         }
         polled
     }

@@ -43,6 +43,18 @@ where
     }
 }
 
+/// Function in front of a service.
+struct Wrapper<F> {
+    inner: SharedService,
+    call: F,
+}
+
+impl<F: Fn(&SharedService, Request<Body>) -> ResponseFuture> ErasedService for Wrapper<F> {
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
+        (self.call)(&self.inner, request)
+    }
+}
+
 impl SharedService {
     /// Shares `service`, which must always be ready: `poll_ready` is not called.
     pub fn new<S>(service: S) -> Self
@@ -51,6 +63,11 @@ impl SharedService {
         S::Future: 'static,
     {
         Self(Rc::new(ServiceCell(RefCell::new(service))))
+    }
+
+    /// Shares `call`, which passes requests to `inner`. It returns the future of `inner` as it is, or boxes another one.
+    pub fn wrapping(inner: Self, call: impl Fn(&Self, Request<Body>) -> ResponseFuture + 'static) -> Self {
+        Self(Rc::new(Wrapper { inner, call }))
     }
 
     /// Calls the service with `request`.

@@ -27,7 +27,7 @@ pub(super) struct Span {
 }
 
 /// One request of a log. Its texts share one buffer, so that reading a line takes few allocations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Entry {
     /// Arrival in microseconds since 1970.
     pub time_us: u64,

@@ -8,7 +8,8 @@ use http::Method;
 
 use super::entry::{Entry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
-use super::time;
+use super::names::FieldNames;
+use super::time::{self, Clock};
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
 const MAX_TIME_US: u64 = 1 << 53;
@@ -37,6 +38,11 @@ pub(super) struct Fields {
     decided_order: Vec<u64>,
     headers: Vec<(http::HeaderName, Span)>,
     keys: Vec<(Span, Span)>,
+    clock: Clock,
+    /// Names of the fields of earlier lines.
+    pub(super) names: FieldNames,
+    /// Entry whose memory the next one takes.
+    pub(super) spare: Option<Box<Entry>>,
 }
 
 #[derive(Debug, Default)]
@@ -72,55 +78,69 @@ impl Fields {
     /// # Errors
     /// The value does not fit.
     pub(super) fn set(&mut self, slot: &Slot, value: Value<'_>) -> Result<(), &'static str> {
-        match slot {
-            Slot::Time => self.parts.time_us = Some(microseconds(&value).ok_or("the time is not readable")?),
-            Slot::Decided => {
-                if let Value::List(times) = value
-                    && times.is_sorted()
-                    && times.last().is_some_and(|time| *time < MAX_TIME_US)
-                {
+        match (slot, value) {
+            (_, Value::Text(text)) => return self.set_text(slot, &text),
+            (Slot::Time, value) => {
+                self.parts.time_us = Some(number_of_time(&value).ok_or("the time is not readable")?);
+            }
+            (Slot::Decided, Value::List(times)) => {
+                if times.is_sorted() && times.last().is_some_and(|time| *time < MAX_TIME_US) {
                     self.decided_us.clear();
                     self.decided_us.extend_from_slice(&times);
                 }
             }
-            Slot::DecidedOrder => {
-                if let Value::List(order) = value {
-                    self.decided_order.clear();
-                    self.decided_order.extend_from_slice(&order);
-                }
+            (Slot::DecidedOrder, Value::List(order)) => {
+                self.decided_order.clear();
+                self.decided_order.extend_from_slice(&order);
             }
-            Slot::Client => self.parts.client = text(&value).and_then(|text| address(&text)),
+            (Slot::Status, Value::Whole(status)) => self.parts.status = u16::try_from(status).ok(),
+            (Slot::ReceivedBytes, Value::Whole(bytes)) => self.parts.received_bytes = Some(bytes),
+            (Slot::Status, _) => self.parts.status = None,
+            (Slot::ReceivedBytes, _) => self.parts.received_bytes = None,
+            (Slot::Keys, Value::Pairs(pairs)) => {
+                self.clear_keys();
+                pairs.iter().for_each(|(rule, key)| self.add_key(rule, key));
+            }
+            (_, Value::Whole(number)) => return self.set_text(slot, &number.to_string()),
+            (_, Value::Number(number)) => return self.set_text(slot, &number.to_string()),
+            (Slot::Method, _) => return Err("the method is not a token"),
+            (Slot::Request, _) => return Err("the request line is not text"),
+            (_, Value::List(_) | Value::Pairs(_) | Value::Other) => {}
+        }
+        Ok(())
+    }
+
+    /// Sets a part to a text.
+    ///
+    /// # Errors
+    /// The text does not fit.
+    pub(super) fn set_text(&mut self, slot: &Slot, text: &str) -> Result<(), &'static str> {
+        match slot {
+            Slot::Time => {
+                let time = self.clock.parse(text).filter(|time| *time < MAX_TIME_US);
+                self.parts.time_us = Some(time.ok_or("the time is not readable")?);
+            }
+            Slot::Client => self.parts.client = address(text),
             Slot::Method => {
-                let method = text(&value).and_then(|text| Method::from_bytes(text.as_bytes()).ok());
-                self.parts.method = Some(method.ok_or("the method is not a token")?);
+                let method = Method::from_bytes(text.as_bytes());
+                self.parts.method = Some(method.map_err(|_| "the method is not a token")?);
             }
-            Slot::Target => self.parts.target = self.copy(&value),
-            Slot::Query => self.parts.query = self.copy(&value),
-            Slot::Request => self.request_line(&text(&value).ok_or("the request line is not text")?)?,
-            Slot::Host => {
-                let is_known = text(&value).is_some_and(|host| !host.is_empty() && host != "-");
-                self.parts.host = if is_known { self.copy(&value) } else { None };
+            Slot::Target => self.parts.target = Some(self.append(text)),
+            Slot::Query => self.parts.query = Some(self.append(text)),
+            Slot::Request => self.request_line(text)?,
+            Slot::Host => self.parts.host = (!text.is_empty() && text != "-").then(|| self.append(text)),
+            Slot::Status => self.parts.status = text.parse().ok(),
+            Slot::ReceivedBytes => self.parts.received_bytes = text.parse().ok(),
+            Slot::Route => self.parts.route = Some(self.append(text)),
+            Slot::Verdict => self.parts.verdict = logged_verdict(text),
+            Slot::Reason => self.parts.reason = Some(self.append(text)),
+            Slot::Rule => self.parts.rule = Some(self.append(text)),
+            Slot::Key => self.parts.key = Some(self.append(text)),
+            Slot::Header(name) if text != "-" => {
+                let span = self.append(text);
+                self.headers.push((name.clone(), span));
             }
-            Slot::Status => self.parts.status = whole(&value).and_then(|status| u16::try_from(status).ok()),
-            Slot::ReceivedBytes => self.parts.received_bytes = whole(&value),
-            Slot::Route => self.parts.route = self.copy(&value),
-            Slot::Verdict => self.parts.verdict = text(&value).and_then(|verdict| logged_verdict(&verdict)),
-            Slot::Reason => self.parts.reason = self.copy(&value),
-            Slot::Rule => self.parts.rule = self.copy(&value),
-            Slot::Key => self.parts.key = self.copy(&value),
-            Slot::Keys => {
-                if let Value::Pairs(pairs) = value {
-                    self.clear_keys();
-                    pairs.iter().for_each(|(rule, key)| self.add_key(rule, key));
-                }
-            }
-            Slot::Header(name) => {
-                if text(&value).is_some_and(|value| value != "-")
-                    && let Some(span) = self.copy(&value)
-                {
-                    self.headers.push((name.clone(), span));
-                }
-            }
+            Slot::Header(_) | Slot::Decided | Slot::DecidedOrder | Slot::Keys => {}
         }
         Ok(())
     }
@@ -162,29 +182,28 @@ impl Fields {
             target = self.with_query(target, query);
         }
         let order = self.decided_order.iter().copied().chain(std::iter::repeat(0));
-        let mut decided = self.decided_us.iter().copied().zip(order).map(|(us, order)| LogTime { us, order });
-        let first_decided = decided.clone().next();
-        let decided = if self.decided_us.len() > 1 { decided.by_ref().collect() } else { Vec::new() };
+        let decided = self.decided_us.iter().copied().zip(order).map(|(us, order)| LogTime { us, order });
         if let (Some(rule), Some(key), true) = (parts.rule, parts.key, self.keys.is_empty()) {
             self.keys.push((rule, key));
         }
-        Ok(Box::new(Entry {
-            time_us,
-            first_decided,
-            decided,
-            client: parts.client,
-            method: parts.method.unwrap_or(Method::GET),
-            status: parts.status,
-            received_bytes: parts.received_bytes,
-            verdict: parts.verdict,
-            text: self.text.split().freeze(),
-            target,
-            host: parts.host,
-            headers: self.headers.as_slice().into(),
-            route: parts.route,
-            reason: parts.reason,
-            keys: self.keys.as_slice().into(),
-        }))
+        let mut entry = self.spare.take().unwrap_or_default();
+        entry.first_decided = decided.clone().next();
+        let several = if self.decided_us.len() > 1 { self.decided_us.len() } else { 0 };
+        refill(&mut entry.decided, several, decided);
+        refill(&mut entry.headers, self.headers.len(), self.headers.drain(..));
+        refill(&mut entry.keys, self.keys.len(), self.keys.drain(..));
+        entry.time_us = time_us;
+        entry.client = parts.client;
+        entry.method = parts.method.unwrap_or(Method::GET);
+        entry.status = parts.status;
+        entry.received_bytes = parts.received_bytes;
+        entry.verdict = parts.verdict;
+        entry.text = self.text.split().freeze();
+        entry.target = target;
+        entry.host = parts.host;
+        entry.route = parts.route;
+        entry.reason = parts.reason;
+        Ok(entry)
     }
 
     /// Returns `target` with `query`, unless it has one.
@@ -197,11 +216,6 @@ impl Fields {
         let start = query.iter().position(|byte| *byte != b'?').unwrap_or(query.len());
         let whole = [text(target), b"?", &query[start..]].concat();
         self.append_bytes(&whole)
-    }
-
-    /// Copies a text or a number.
-    fn copy(&mut self, value: &Value<'_>) -> Option<Span> {
-        Some(self.append(&text(value)?))
     }
 
     fn append(&mut self, text: &str) -> Span {
@@ -218,30 +232,20 @@ impl Fields {
         Span { start, end: u32::try_from(self.text.len()).unwrap_or(u32::MAX) }
     }
 }
-fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
-    match value {
-        Value::Text(text) => Some(Cow::Borrowed(text)),
-        Value::Whole(number) => Some(number.to_string().into()),
-        Value::Number(number) => Some(number.to_string().into()),
-        Value::List(_) | Value::Pairs(_) | Value::Other => None,
-    }
+
+/// Replaces the items of a list by the first `count` of `items`, in memory of exactly their size.
+fn refill<T>(list: &mut Vec<T>, count: usize, items: impl Iterator<Item = T>) {
+    list.clear();
+    list.reserve_exact(count);
+    list.extend(items.take(count));
 }
 
-fn whole(value: &Value<'_>) -> Option<u64> {
-    match value {
-        Value::Whole(number) => Some(*number),
-        Value::Text(text) => text.parse().ok(),
-        _ => None,
-    }
-}
-
-fn microseconds(value: &Value<'_>) -> Option<u64> {
+fn number_of_time(value: &Value<'_>) -> Option<u64> {
     let time = match value {
-        Value::Text(text) => time::parse(text),
         #[expect(clippy::cast_precision_loss, reason = "the rounding error is below a microsecond until the year 2255")]
         Value::Whole(number) => time::from_number(*number as f64),
         Value::Number(number) => time::from_number(*number),
-        _ => None,
+        Value::Text(_) | Value::List(_) | Value::Pairs(_) | Value::Other => None,
     };
     time.filter(|time| *time < MAX_TIME_US)
 }

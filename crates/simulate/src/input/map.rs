@@ -152,10 +152,16 @@ impl Map {
         Self { fields, is_own, buckets: buckets.into() }
     }
 
-    /// Returns the slot of the field `name` of a flat object.
-    pub(super) fn find_flat(&self, name: &str) -> Option<&Slot> {
-        let fields = self.buckets[bucket(name)].iter().filter_map(|position| self.fields.get(usize::from(*position)));
-        fields.into_iter().find(|(field, _)| *field == name).map(|(_, slot)| slot)
+    /// Returns the map without the header fields for which `is_read` is false.
+    pub(super) fn without_unread(mut self, is_read: impl Fn(&HeaderName) -> bool) -> Self {
+        self.fields.retain(|(_, slot)| if let Slot::Header(name) = slot { is_read(name) } else { true });
+        Self::new(self.fields, self.is_own)
+    }
+
+    /// Returns the position of the field `name` of a flat object.
+    pub(super) fn find_flat(&self, name: &str) -> Option<usize> {
+        let mut positions = self.buckets[bucket(name)].iter().map(|position| usize::from(*position));
+        positions.find(|position| self.fields.get(*position).is_some_and(|(field, _)| *field == name))
     }
 
     /// Returns the position and the slot of the field `name` of the object with the path `prefix`. The search starts at

@@ -1,7 +1,7 @@
 //! Entries in the order of time.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::entry::{Entry, LogTime};
 use super::source::Inputs;
@@ -10,11 +10,17 @@ use super::source::Inputs;
 /// worker, so that a line may follow later ones.
 const HELD_ENTRIES: usize = 65_536;
 
+/// Number of held entries that a new one may precede in the sorted run.
+const MAX_SHIFT: usize = 64;
+
 /// Entries of logs in the order of time, as far as `HELD_ENTRIES` allow.
 pub struct Ordered {
     /// The logs.
     pub inputs: Inputs,
-    held: BinaryHeap<Held>,
+    /// Held entries in their order. Most lines follow the latest, or precede a few.
+    sorted: VecDeque<Held>,
+    /// Held entries that would have moved too many others.
+    others: BinaryHeap<Held>,
     has_ended: bool,
     /// Number of entries read, which keeps the order of equal ones.
     read: u64,
@@ -31,13 +37,14 @@ impl Ordered {
     /// Orders the entries of `inputs`.
     #[must_use]
     pub fn new(inputs: Inputs) -> Self {
-        Self { inputs, held: BinaryHeap::new(), has_ended: false, read: 0, latest: LogTime::default() }
+        let (sorted, others) = (VecDeque::new(), BinaryHeap::new());
+        Self { inputs, sorted, others, has_ended: false, read: 0, latest: LogTime::default() }
     }
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
     pub fn next_entry(&mut self) -> Option<Box<Entry>> {
         self.fill();
-        let mut entry = self.held.pop()?.entry;
+        let mut entry = self.pop()?.entry;
         let late_us = self.latest.us.saturating_sub(entry.at().us);
         if late_us > 0 {
             let stats = &mut self.inputs.stats;
@@ -50,25 +57,48 @@ impl Ordered {
         self.latest = entry.at().max(self.latest);
         Some(entry)
     }
-}
 
-impl Ordered {
     /// Returns the time of the next entry.
     pub fn next_at(&mut self) -> Option<LogTime> {
         self.fill();
-        self.held.peek().map(|held| held.entry.at().max(self.latest))
+        let next = if self.is_other_next() { self.others.peek() } else { self.sorted.front() };
+        next.map(|held| held.key.0.max(self.latest))
+    }
+
+    /// Takes the memory of an entry that is no longer needed.
+    pub fn recycle(&mut self, entry: Box<Entry>) {
+        self.inputs.recycle(entry);
     }
 
     fn fill(&mut self) {
-        while !self.has_ended && self.held.len() < HELD_ENTRIES {
+        while !self.has_ended && self.sorted.len() + self.others.len() < HELD_ENTRIES {
             match self.inputs.next_entry() {
                 Some(entry) => {
-                    self.held.push(Held { key: (entry.at(), self.read), entry });
+                    self.push(Held { key: (entry.at(), self.read), entry });
                     self.read += 1;
                 }
                 None => self.has_ended = true,
             }
         }
+    }
+
+    fn push(&mut self, held: Held) {
+        let later = self.sorted.iter().rev().take(MAX_SHIFT + 1).take_while(|other| other.key > held.key).count();
+        if later > MAX_SHIFT {
+            self.others.push(held);
+        } else {
+            self.sorted.insert(self.sorted.len() - later, held);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Held> {
+        if self.is_other_next() { self.others.pop() } else { self.sorted.pop_front() }
+    }
+
+    /// True if the next entry is not in the sorted run.
+    fn is_other_next(&self) -> bool {
+        let Some(other) = self.others.peek() else { return false };
+        self.sorted.front().is_none_or(|first| other.key < first.key)
     }
 }
 
@@ -98,6 +128,23 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::map::Map;
     use super::*;
+
+    #[test]
+    fn entries_far_from_their_place_are_sorted_too() {
+        let mut ordered = Ordered::new(Inputs::open(&[], Map::default()).unwrap());
+        // Blocks of lines, each block earlier than the one before, and an even number at the end.
+        let times = (0..5000_u64).map(|n| 5000 - n / 100 * 100 + n % 100).chain([42, 1]);
+        for (read, us) in (0..).zip(times.clone()) {
+            let entry = Box::new(Entry { time_us: us, ..Entry::default() });
+            ordered.push(Held { key: (entry.at(), read), entry });
+        }
+        assert!(!ordered.others.is_empty() && ordered.sorted.len() > 99);
+        ordered.has_ended = true;
+        let mut expected: Vec<_> = times.collect();
+        expected.sort_unstable();
+        let found: Vec<_> = std::iter::from_fn(|| ordered.next_entry()).map(|entry| entry.time_us).collect();
+        assert_eq!((found, ordered.inputs.stats.out_of_order), (expected, 0));
+    }
 
     #[test]
     fn lines_are_replayed_in_the_order_of_their_decisions() {

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
+use http::HeaderName;
 use serde::Serialize;
 use thiserror::Error;
 
 use super::entry::Entry;
 use super::fields::Fields;
+use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::map::Map;
 use super::{combined, json};
 
-/// Longest line in bytes. Longer ones are counted as broken.
-const MAX_LINE_BYTES: usize = 1 << 20;
 /// Number of broken lines that are shown.
 const SHOWN_BROKEN: usize = 3;
 /// First bytes of a gzip file (RFC 1952).
@@ -72,7 +72,7 @@ pub struct Inputs {
 
 struct Source {
     name: String,
-    reader: Box<dyn BufRead>,
+    lines: Lines,
     line: u64,
     /// Entry that was read and not returned yet.
     next: Option<Box<Entry>>,
@@ -81,8 +81,6 @@ struct Source {
     is_json: Option<bool>,
     /// Error of the first read.
     failed: Option<io::Error>,
-    /// Latest line.
-    buffer: Vec<u8>,
     /// Fields of the latest line.
     fields: Fields,
 }
@@ -144,6 +142,18 @@ impl Inputs {
         Some(self.read_bytes.get() as f64 / self.total_bytes?.max(1) as f64)
     }
 
+    /// Leaves out header fields for which `is_read` is false: nothing reads them.
+    pub fn skip_headers(&mut self, is_read: impl Fn(&HeaderName) -> bool) {
+        self.map = std::mem::take(&mut self.map).without_unread(is_read);
+    }
+
+    /// Takes the memory of an entry that is no longer needed.
+    pub(super) fn recycle(&mut self, entry: Box<Entry>) {
+        if let Some(source) = self.sources.iter_mut().find(|source| source.fields.spare.is_none()) {
+            source.fields.spare = Some(entry);
+        }
+    }
+
     /// Returns the next entry of the log that is furthest behind; `None` at the end of all.
     pub fn next_entry(&mut self) -> Option<Box<Entry>> {
         let Self { sources, map, stats, .. } = self;
@@ -170,36 +180,35 @@ impl Source {
             Err(error) => (None, Some(error)),
         };
         let is_json = start.map(|byte| byte == b'{');
-        let (buffer, fields) = (Vec::new(), Fields::default());
-        Ok(Self { name, reader, line: 0, next: None, has_ended: false, is_json, failed, buffer, fields })
+        let (lines, fields) = (Lines::new(reader), Fields::default());
+        Ok(Self { name, lines, line: 0, next: None, has_ended: false, is_json, failed, fields })
     }
 
     /// Reads up to the next usable line.
     fn read(&mut self, map: &Map, stats: &mut InputStats) -> Option<Box<Entry>> {
         while !self.has_ended {
-            let buffer = &mut self.buffer;
-            buffer.clear();
             let read = match self.failed.take() {
                 Some(error) => Err(error),
-                None => read_line(&mut *self.reader, buffer),
+                None => self.lines.next(),
             };
-            let line = buffer.trim_ascii();
             let parsed = match read {
                 Err(error) => {
                     self.has_ended = true;
                     Err(format!("reading failed: {error}"))
                 }
-                Ok(LineEnd::File) if line.is_empty() => {
+                Ok(Line::End) => {
                     self.has_ended = true;
                     continue;
                 }
-                Ok(LineEnd::TooLong) => Err(format!("longer than {MAX_LINE_BYTES} bytes")),
-                Ok(LineEnd::File | LineEnd::Line) if line.is_empty() => {
-                    self.line += 1;
-                    continue;
-                }
-                Ok(LineEnd::File | LineEnd::Line) if line[0] == b'{' => json::parse(line, map, &mut self.fields),
-                Ok(LineEnd::File | LineEnd::Line) => combined::parse(line, &mut self.fields),
+                Ok(Line::TooLong) => Err(format!("longer than {MAX_LINE_BYTES} bytes")),
+                Ok(Line::Text(line)) => match line.trim_ascii() {
+                    [] => {
+                        self.line += 1;
+                        continue;
+                    }
+                    line @ [b'{', ..] => json::parse(line, map, &mut self.fields),
+                    line => combined::parse(line, &mut self.fields),
+                },
             };
             self.line += 1;
             stats.lines += 1;
@@ -217,27 +226,6 @@ impl Source {
             stats.first_broken.push(BrokenLine { file: self.name.clone(), line: self.line, problem });
         }
     }
-}
-
-/// End of a line.
-enum LineEnd {
-    Line,
-    File,
-    TooLong,
-}
-
-/// Reads one line into `buffer`. Of a line that is too long, the rest is skipped.
-fn read_line(reader: &mut dyn BufRead, buffer: &mut Vec<u8>) -> io::Result<LineEnd> {
-    (&mut *reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', buffer)?;
-    if buffer.pop_if(|byte| *byte == b'\n').is_some() {
-        return Ok(LineEnd::Line);
-    }
-    if buffer.len() <= MAX_LINE_BYTES {
-        return Ok(LineEnd::File);
-    }
-    buffer.clear();
-    reader.skip_until(b'\n')?;
-    Ok(LineEnd::TooLong)
 }
 
 #[cfg(test)]

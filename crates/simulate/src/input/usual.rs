@@ -6,15 +6,15 @@ use std::borrow::Cow;
 
 use super::fields::{Fields, Value};
 use super::map::{Map, Slot};
+use super::names::Field;
+use super::scan::{find_quote, is_plain};
 
 /// Longest list of numbers.
 const MAX_NUMBERS: usize = 8;
 
 /// Reads a line into `fields`. Returns `None` if it has another form: the fields are incomplete then.
 pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result<(), &'static str>> {
-    // No escapes, and no control characters, which JSON forbids in texts. The compiler tests 16 bytes at a time.
-    let others = |found: u8, byte: &u8| found | u8::from(*byte < 0x20) | u8::from(*byte == b'\\');
-    if line.as_bytes().iter().fold(0, others) != 0 {
+    if !is_plain(line.as_bytes()) {
         return None;
     }
     let mut rest = Rest { line, at: 0 };
@@ -24,12 +24,14 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
         rest.at += 1;
         return rest.is_at_end().then_some(problem);
     }
+    let mut previous = None;
     loop {
-        let name = rest.text()?;
-        rest.take(b':')?;
-        match map.find_flat(name) {
+        let field = rest.field(previous, map, fields)?;
+        previous = Some(field);
+        match field.slot.map(|slot| &map.fields[slot].1) {
             None => rest.skip()?,
             Some(Slot::Keys) => rest.keys(fields)?,
+            Some(slot) if rest.peek()? == b'"' => problem = problem.and(fields.set_text(slot, rest.text()?)),
             Some(slot) => {
                 let mut numbers = [0; MAX_NUMBERS];
                 let value = rest.value(&mut numbers)?;
@@ -44,22 +46,6 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
             return rest.is_at_end().then_some(problem);
         }
     }
-}
-
-/// Returns the position of the first quote from `at` on. Eight bytes are tested at a time: names and values are short.
-fn find_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        // A byte of zero is a quote. The lowest zero byte sets the lowest top bit.
-        let word = u64::from_le_bytes(*chunk) ^ QUOTES;
-        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
-        if zeros != 0 {
-            return Some(at + zeros.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    bytes.get(at..)?.iter().position(|byte| *byte == b'"').map(|position| at + position)
 }
 
 /// Rest of a line.
@@ -95,6 +81,19 @@ impl<'a> Rest<'a> {
             byte if byte == end => Some(false),
             _ => None,
         }
+    }
+
+    /// Reads the name of a field and the colon.
+    fn field(&mut self, previous: Option<Field>, map: &Map, fields: &mut Fields) -> Option<Field> {
+        if let Some((field, length)) =
+            self.line.as_bytes().get(self.at..).and_then(|rest| fields.names.expected(previous, rest))
+        {
+            self.at += length;
+            return Some(field);
+        }
+        let name = self.text()?;
+        self.take(b':')?;
+        Some(fields.names.find(previous, name, map))
     }
 
     fn text(&mut self) -> Option<&'a str> {
@@ -233,18 +232,6 @@ mod tests {
         ] {
             assert_eq!(usual(line, &map), Some(general(line, &map)), "{line}");
         }
-    }
-
-    #[test]
-    fn the_first_quote_is_found() {
-        for length in 0..40 {
-            for at in 0..=length {
-                let text = format!("{}\"{}\"", "#".repeat(at), "\u{a2}!".repeat(length - at));
-                assert_eq!(find_quote(text.as_bytes(), 0), Some(at), "{text}");
-                assert_eq!(find_quote(text.as_bytes(), at + 1), Some(text.len() - 1), "{text}");
-            }
-        }
-        assert_eq!(find_quote(b"no quote at all", 3), None);
     }
 
     #[test]

@@ -3,37 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
+use humantime::format_duration;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
-use tollgate_limiter::rule::{
-    Algorithm, FixedWindow, LeakyBucket, Quota, Rule, RuleError, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
-};
+use tollgate_limiter::rule::{Algorithm, Number, NumberKind, NumberSpec, Rule, RuleError};
 
 /// Numbers that replace those of a rule, under the names of the configuration. Absent ones stay.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleChange {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replenish_rate: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    burst_capacity: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_wait: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_queue: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowance: Option<u64>,
+    /// In the order of [`NumberSpec::all`].
+    numbers: Vec<(&'static str, Number)>,
 }
-
-/// Time with a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Time(Duration);
 
 /// Reason why a rule cannot have the changed numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,133 +47,122 @@ pub enum ChangeError {
 }
 
 impl RuleChange {
+    /// Returns the change of every number of `rule` to its present value.
+    #[must_use]
+    pub fn of(rule: &Rule) -> Self {
+        Self { numbers: rule.numbers() }
+    }
+
     /// Returns `rule` with the changed numbers.
     ///
     /// # Errors
     /// A number belongs to another algorithm, or is out of range.
     pub fn apply(&self, rule: &Rule) -> Result<Rule, ChangeError> {
-        self.check_fields(rule.algorithm())?;
-        Ok(match rule {
-            Rule::TokenBucket(bucket) => Rule::TokenBucket(self.bucket(bucket)?),
-            Rule::Gcra(bucket) => Rule::Gcra(self.bucket(bucket)?),
-            Rule::FixedWindow(window) => {
-                let limit = self.limit.unwrap_or(window.limit());
-                Rule::FixedWindow(match window.calendar() {
-                    Some(calendar) => FixedWindow::on_calendar(limit, calendar.clone())?,
-                    None => FixedWindow::new(limit, window.window(), window.align())?,
-                })
-            }
-            Rule::SlidingWindowLog(window) => {
-                SlidingWindowLog::new(self.limit.unwrap_or(window.limit()), window.window())?.into()
-            }
-            Rule::SlidingWindowCounter(window) => {
-                SlidingWindowCounter::new(self.limit.unwrap_or(window.limit()), window.window())?.into()
-            }
-            Rule::LeakyBucket(bucket) => {
-                let period = self.period(self.rate, bucket.period())?;
-                let max_wait = self.max_wait.map_or(bucket.max_wait(), |time| time.0);
-                let max_queue = self.max_queue.unwrap_or(bucket.max_queue());
-                LeakyBucket::new(self.rate.unwrap_or(bucket.rate()), period, max_wait, max_queue)?
-                    .warm_up(bucket.warm_up_time())?
-                    .into()
-            }
-            Rule::Quota(quota) => {
-                let allowance = self.allowance.unwrap_or(quota.allowance());
-                Rule::Quota(match quota.reset() {
-                    Some(reset) => Quota::resetting(allowance, reset.clone())?,
-                    None => Quota::new(allowance)?,
-                })
-            }
-        })
+        let own = rule.algorithm().spec().numbers;
+        self.check_fields(rule.algorithm(), own)?;
+        self.check_period(rule, own)?;
+        Ok(rule.with_numbers(&self.numbers)?)
     }
 
-    fn bucket(&self, bucket: &TokenBucket) -> Result<TokenBucket, ChangeError> {
-        let period = self.period(self.replenish_rate, bucket.period())?;
-        let rate = self.replenish_rate.unwrap_or(bucket.replenish_rate());
-        Ok(TokenBucket::new(rate, period, self.burst_capacity.unwrap_or(bucket.burst_capacity()))?)
-    }
-
-    /// Returns the period. A rate alone is per second, as in the configuration. For a rule with another period, a rate
-    /// without `period` is ambiguous.
-    fn period(&self, rate: Option<u64>, configured: Duration) -> Result<Duration, ChangeError> {
-        match (rate, self.period) {
-            (_, Some(Time(period))) => Ok(period),
-            (Some(_), None) if configured != Duration::from_secs(1) => {
-                Err(ChangeError::NeedsPeriod(humantime::format_duration(configured).to_string()))
-            }
-            (_, None) => Ok(configured),
-        }
-    }
-
-    fn check_fields(&self, algorithm: Algorithm) -> Result<(), ChangeError> {
-        let own = fields(algorithm);
-        let listed = || own.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
-        let given = self.given();
+    fn check_fields(&self, algorithm: Algorithm, own: &[NumberSpec]) -> Result<(), ChangeError> {
+        let listed = || own.iter().map(|number| format!("`{}`", number.name)).collect::<Vec<_>>().join(", ");
+        let is_own = |field: &str| own.iter().any(|number| number.name == field);
         let algorithm = algorithm.as_str();
-        if let Some(&field) = given.iter().find(|field| !own.contains(field)) {
+        if let Some((field, _)) = self.numbers.iter().find(|(field, _)| !is_own(field)) {
             return Err(ChangeError::Foreign { field, algorithm, own: listed() });
         }
-        if given.is_empty() { Err(ChangeError::Empty { algorithm, own: listed() }) } else { Ok(()) }
+        if self.numbers.is_empty() { Err(ChangeError::Empty { algorithm, own: listed() }) } else { Ok(()) }
     }
 
-    /// Names of the given numbers.
-    fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("replenish-rate", self.replenish_rate.is_some()),
-            ("burst-capacity", self.burst_capacity.is_some()),
-            ("rate", self.rate.is_some()),
-            ("period", self.period.is_some()),
-            ("max-wait", self.max_wait.is_some()),
-            ("max-queue", self.max_queue.is_some()),
-            ("limit", self.limit.is_some()),
-            ("allowance", self.allowance.is_some()),
-        ];
-        all.into_iter().filter(|(_, is_given)| *is_given).map(|(field, _)| field).collect()
+    /// Checks the unit of a rate. A rate alone is per second, as in the configuration. For a rule with another period, a
+    /// rate without `period` is ambiguous.
+    fn check_period(&self, rule: &Rule, own: &[NumberSpec]) -> Result<(), ChangeError> {
+        let has = |name| self.numbers.iter().any(|(field, _)| *field == name);
+        let has_rate = own.iter().any(|number| number.kind == NumberKind::Rate && has(number.name));
+        let period = rule.numbers().into_iter().find(|(name, _)| *name == PERIOD);
+        match period {
+            Some((_, Number::Time(period))) if has_rate && !has(PERIOD) && period != Duration::from_secs(1) => {
+                Err(ChangeError::NeedsPeriod(format_duration(period).to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// Numbers of a rule that an override may change. Windows and calendars stay: another window would begin without what
-/// was spent.
-fn fields(algorithm: Algorithm) -> &'static [&'static str] {
-    match algorithm {
-        Algorithm::TokenBucket | Algorithm::Gcra => &["replenish-rate", "period", "burst-capacity"],
-        Algorithm::FixedWindow | Algorithm::SlidingWindowLog | Algorithm::SlidingWindowCounter => &["limit"],
-        Algorithm::LeakyBucket => &["rate", "period", "max-wait", "max-queue"],
-        Algorithm::Quota => &["allowance"],
-    }
-}
+/// Name of the period of rates.
+const PERIOD: &str = "period";
 
 impl fmt::Display for RuleChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        let mut numbers = |name: &str, value: Option<String>| match value {
-            Some(value) => write!(f, "{}{name} {value}", std::mem::replace(&mut separator, ", ")),
-            None => Ok(()),
-        };
-        let number = |value: Option<u64>| value.map(|value| value.to_string());
-        let time = |value: Option<Time>| value.map(|Time(time)| humantime::format_duration(time).to_string());
-        numbers("replenish-rate", number(self.replenish_rate))?;
-        numbers("burst-capacity", number(self.burst_capacity))?;
-        numbers("rate", number(self.rate))?;
-        numbers("period", time(self.period))?;
-        numbers("max-wait", time(self.max_wait))?;
-        numbers("max-queue", number(self.max_queue))?;
-        numbers("limit", number(self.limit))?;
-        numbers("allowance", number(self.allowance))
+        for (at, (name, number)) in self.numbers.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            match number {
+                Number::Count(count) => write!(f, "{separator}{name} {count}")?,
+                Number::Time(time) => write!(f, "{separator}{name} {}", format_duration(*time))?,
+            }
+        }
+        Ok(())
     }
 }
 
-impl Serialize for Time {
+impl Serialize for RuleChange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&humantime::format_duration(self.0))
+        let mut map = serializer.serialize_map(Some(self.numbers.len()))?;
+        for (name, number) in &self.numbers {
+            match number {
+                Number::Count(count) => map.serialize_entry(name, count)?,
+                Number::Time(time) => map.serialize_entry(name, &format_duration(*time).to_string())?,
+            }
+        }
+        map.end()
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for RuleChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let wrong = || serde::de::Error::custom(format!("expected a time with a unit such as `10s`, got `{text}`"));
-        humantime::parse_duration(&text).map(Self).map_err(|_| wrong())
+        deserializer.deserialize_map(Numbers)
+    }
+}
+
+/// Reader of numbers by name.
+struct Numbers;
+
+impl<'de> Visitor<'de> for Numbers {
+    type Value = RuleChange;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("numbers of a rule by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<RuleChange, A::Error> {
+        let mut numbers: Vec<(&'static str, Number)> = Vec::new();
+        while let Some(name) = access.next_key::<String>()? {
+            let spec = NumberSpec::find(&name).ok_or_else(|| A::Error::custom(format!("unknown field `{name}`")))?;
+            if numbers.iter().any(|(known, _)| *known == spec.name) {
+                return Err(A::Error::duplicate_field(spec.name));
+            }
+            numbers.push((spec.name, access.next_value_seed(Unit(spec.kind))?));
+        }
+        numbers.sort_by_key(|(name, _)| NumberSpec::all().position(|spec| spec.name == *name));
+        Ok(RuleChange { numbers })
+    }
+}
+
+/// Reader of one number.
+struct Unit(NumberKind);
+
+impl<'de> DeserializeSeed<'de> for Unit {
+    type Value = Number;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Number, D::Error> {
+        match self.0 {
+            NumberKind::Count | NumberKind::Rate => u64::deserialize(deserializer).map(Number::Count),
+            NumberKind::Time => {
+                let text = String::deserialize(deserializer)?;
+                let wrong = || D::Error::custom(format!("expected a time with a unit such as `10s`, got `{text}`"));
+                humantime::parse_duration(&text).map(Number::Time).map_err(|_| wrong())
+            }
+        }
     }
 }
 
@@ -200,6 +171,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
+    use tollgate_limiter::rule::{LeakyBucket, Quota, SlidingWindowCounter, TokenBucket};
 
     use super::*;
 
@@ -249,5 +221,18 @@ mod tests {
         assert!(message(json!({"burst-capacity": u64::MAX})).contains("`burst-capacity` must be at most"));
         assert!(serde_json::from_value::<RuleChange>(json!({"replenish-rate": -1})).is_err());
         assert!(serde_json::from_value::<RuleChange>(json!({"period": "5"})).is_err());
+        assert!(serde_json::from_value::<RuleChange>(json!({"colour": 5})).is_err());
+        assert!(serde_json::from_str::<RuleChange>("{\"limit\": 5, \"limit\": 6}").is_err());
+    }
+
+    #[test]
+    fn the_order_of_numbers_does_not_matter() {
+        let numbers = json!({"burst-capacity": 5, "replenish-rate": 1, "period": "1m"});
+        let reversed: RuleChange =
+            serde_json::from_str("{\"period\": \"60s\", \"burst-capacity\": 5, \"replenish-rate\": 1}").unwrap();
+        assert_eq!(
+            (&reversed, reversed.to_string().as_str()),
+            (&change(numbers), "replenish-rate 1, period 1m, burst-capacity 5")
+        );
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, StagedVerdict, Verdict};
+use tollgate_limiter::verdict::{Outcome, ReplacedRules, RuleVerdict, Source, StagedVerdict, Verdict};
 
 use crate::state::overrides::Overrides;
 use crate::state::overrides::table::{EffectiveRule, Table};
@@ -47,16 +48,8 @@ impl Store for OverriddenStore {
         if counted_at_us == NOT_COUNTED {
             return;
         }
-        if !self.overrides.has_any() {
-            return self.store.settle(check, more, counted_at_us);
-        }
-        let table = self.overrides.table();
-        match table.effective_rule(check.key, check.rule) {
-            Some((EffectiveRule::Rule(rule), _)) => self.store.settle(Check { rule, ..check }, more, counted_at_us),
-            Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => {
-                self.store.settle(check, more, counted_at_us)
-            }
-        }
+        // The check has the rule of its decision.
+        self.store.settle(check, more, counted_at_us);
     }
 }
 
@@ -90,15 +83,45 @@ impl OverriddenStore {
             })
             .collect();
         let decision = self.store.decide(&changed);
-        if !effective.iter().any(is_unlimited) {
-            return decision;
-        }
-        let uncounted: Vec<bool> = effective.iter().map(is_unlimited).collect();
+        let overridden = Overridden {
+            uncounted: effective.iter().map(is_unlimited).collect(),
+            rules: effective.iter().map(EffectiveRule::replacing).collect(),
+        };
         match decision {
-            Decision::Ready(verdict) => Decision::Ready(without_settlement(verdict, &uncounted)),
-            Decision::Pending(verdict) => {
-                Decision::Pending(Box::pin(async move { without_settlement(verdict.await, &uncounted) }))
+            Decision::Ready(verdict) => Decision::Ready(overridden.mark(verdict)),
+            Decision::Pending(verdict) => Decision::Pending(Box::pin(async move { overridden.mark(verdict.await) })),
+        }
+    }
+}
+
+/// Overrides of the checks of a decision.
+struct Overridden {
+    /// True for the checks that took no tokens.
+    uncounted: Vec<bool>,
+    rules: Vec<Option<Arc<Rule>>>,
+}
+
+impl Overridden {
+    /// Adds the rules in effect to a verdict, and marks those that took no tokens.
+    fn mark(self, mut verdict: Verdict) -> Verdict {
+        for (answer, is_uncounted) in verdict.per_rule.iter_mut().zip(self.uncounted) {
+            if is_uncounted {
+                answer.counted_at_us = NOT_COUNTED;
             }
+        }
+        if self.rules.iter().any(Option::is_some) {
+            verdict.replaced = Some(Box::new(ReplacedRules(self.rules)));
+        }
+        verdict
+    }
+}
+
+impl EffectiveRule {
+    /// Returns the rule in place of the configured one.
+    fn replacing(effective: &Option<(&Self, Duration)>) -> Option<Arc<Rule>> {
+        match effective {
+            Some((Self::Rule(rule), _)) => Some(Arc::clone(rule)),
+            Some((Self::Unlimited | Self::Blocked, _)) | None => None,
         }
     }
 }
@@ -127,14 +150,4 @@ fn unlimited_verdict(checks: &[Check<'_>]) -> Verdict {
     let capacities = checks.iter().map(|check| check.rule.capacity());
     let combined = Verdict::combine(checks.iter().map(verdict).collect(), capacities, Source::Memory);
     combined.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
-}
-
-/// Marks the rules that took no tokens.
-fn without_settlement(mut verdict: Verdict, uncounted: &[bool]) -> Verdict {
-    for (answer, is_uncounted) in verdict.per_rule.iter_mut().zip(uncounted) {
-        if *is_uncounted {
-            answer.counted_at_us = NOT_COUNTED;
-        }
-    }
-    verdict
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tollgate_config::{Config, Route};
@@ -38,7 +39,7 @@ struct Applied {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectiveRule {
     /// Another rule of the same algorithm.
-    Rule(Rule),
+    Rule(Arc<Rule>),
     /// Allows every request.
     Unlimited,
     /// Denies every request.
@@ -96,7 +97,7 @@ impl Override {
             return None;
         }
         match &self.effect {
-            Effect::Rule(change) => change.apply(&rule.rule).ok().map(EffectiveRule::Rule),
+            Effect::Rule(change) => change.apply(&rule.rule).ok().map(|rule| EffectiveRule::Rule(Arc::new(rule))),
             Effect::Unlimited => Some(EffectiveRule::Unlimited),
             Effect::Block => Some(EffectiveRule::Blocked),
         }
@@ -136,7 +137,7 @@ impl Table {
         table
     }
 
-    /// Returns the effective of `key` in place of `rule`, and the time that it lasts. An override of the key precedes one of
+    /// Returns the effective rule of `key` in place of `rule`, and the time that it lasts. An override of the key precedes one of
     /// every key.
     pub(super) fn effective_rule(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(&EffectiveRule, Duration)> {
         let scope = self.scopes.get(key.scope)?;

@@ -109,16 +109,19 @@ impl Exporter {
     fn run(self, queue: &Receiver<Message>) {
         let tls = OnceCell::new();
         while let Ok(first) = queue.recv() {
-            let mut batch = Vec::new();
+            let (mut batch, mut spans) = (Vec::new(), 0);
             let deadline = Instant::now() + BATCH_TIME;
             let mut next = Ok(first);
             let flushed = loop {
                 match next {
-                    Ok(Message::Trace(trace)) => batch.push(trace),
+                    Ok(Message::Trace(trace)) => {
+                        spans += trace.spans.len();
+                        batch.push(trace);
+                    }
                     Ok(Message::Flush(done)) => break Some(done),
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break None,
                 }
-                if batch.iter().map(|trace: &Trace| trace.spans.len()).sum::<usize>() >= MAX_BATCH {
+                if spans >= MAX_BATCH {
                     break None;
                 }
                 next = queue.recv_timeout(deadline.saturating_duration_since(Instant::now()));

@@ -11,6 +11,7 @@ pub mod server;
 pub mod span;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::HeaderMap;
 use http::request::Parts;
@@ -21,39 +22,81 @@ use self::request::RequestTrace;
 use self::server::ServerInfo;
 
 /// Sampling and export of the traces of one worker.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Tracing {
-    /// Traces whose id, shifted right by one bit, is below this bound are sampled.
+    /// Share of the traces that start here and are sampled.
+    probability: f64,
+    /// Sampled traces have an id that is below this bound if it is shifted right by one bit. Collectors and services that
+    /// sample by the id decide alike.
     bound: u64,
+    /// Requests that are left until the next sampled one. A draw for each sampled request costs less than one for each
+    /// request, and gives the same distribution.
+    unsampled: AtomicU64,
     queue: SpanQueue,
 }
+
+impl Clone for Tracing {
+    /// Returns a sampler of its own: it draws its first sampled request anew.
+    fn clone(&self) -> Self {
+        Self::new(self.probability, self.queue.clone())
+    }
+}
+
+/// Largest number of header fields whose names are compared one by one, which costs less than a hash.
+const FEW_FIELDS: usize = 8;
 
 impl Tracing {
     /// Samples the share `probability` of the traces that start here.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability of 63 bits")]
     pub fn new(probability: f64, queue: SpanQueue) -> Self {
-        Self { bound: (probability.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64, queue }
+        let bound = (probability.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64;
+        Self { probability, bound, unsampled: AtomicU64::new(gap(probability)), queue }
     }
 
     /// Takes the context of the client, or starts a trace. Returns the context of a sampled request with its parent.
     ///
     /// The decision of the client holds, and an unsampled context is passed on as it is. A request without a context
     /// that is not sampled gets none: the field would cost each of them 4 % of its instructions.
+    #[inline]
     pub fn decide(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
-        if headers.contains_key(TRACEPARENT) {
-            if let Some(caller) = TraceContext::of(headers) {
-                let context = TraceContext { span_id: new_span_id(), ..caller };
-                return caller.is_sampled.then_some((context, Some(caller.span_id)));
-            }
-            // An invalid pair must not be forwarded (W3C Trace Context §3.3.1.1).
-            headers.remove(TRACEPARENT);
-            headers.remove(TRACESTATE);
+        let has_context = match headers.len() {
+            ..=FEW_FIELDS => headers.keys().any(|name| *name == TRACEPARENT),
+            _ => headers.contains_key(TRACEPARENT),
+        };
+        if has_context { self.join(headers) } else { self.sample() }
+    }
+
+    /// Continues the trace of the client.
+    #[cold]
+    fn join(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
+        if let Some(caller) = TraceContext::of(headers) {
+            let context = TraceContext { span_id: new_span_id(), ..caller };
+            return caller.is_sampled.then_some((context, Some(caller.span_id)));
         }
-        let trace_id = fastrand::u128(1..);
-        #[expect(clippy::cast_possible_truncation, reason = "the low 64 bits decide")]
-        let is_sampled = (trace_id as u64) >> 1 < self.bound;
-        is_sampled.then(|| (TraceContext { trace_id, span_id: new_span_id(), is_sampled }, None))
+        // An invalid pair must not be forwarded (W3C Trace Context §3.3.1.1).
+        headers.remove(TRACEPARENT);
+        headers.remove(TRACESTATE);
+        self.sample()
+    }
+
+    /// Starts a trace if this request is sampled.
+    #[inline]
+    fn sample(&self) -> Option<(TraceContext, Option<u64>)> {
+        // One worker counts: a load and a store suffice.
+        if let Some(left) = self.unsampled.load(Relaxed).checked_sub(1) {
+            self.unsampled.store(left, Relaxed);
+            return None;
+        }
+        Some((self.begin(), None))
+    }
+
+    #[cold]
+    fn begin(&self) -> TraceContext {
+        self.unsampled.store(gap(self.probability), Relaxed);
+        let low = fastrand::u64(..self.bound.max(1)) << 1 | u64::from(fastrand::bool());
+        let trace_id = u128::from(fastrand::u64(1..)) << 64 | u128::from(low);
+        TraceContext { trace_id, span_id: new_span_id(), is_sampled: true }
     }
 
     /// Starts the trace of a sampled request.
@@ -66,6 +109,17 @@ impl Tracing {
     ) -> Arc<RequestTrace> {
         Arc::new(RequestTrace::new(context, parent, head, info, self.queue.clone()))
     }
+}
+
+/// Draws the number of requests before the next sampled one, each of which is sampled with `probability`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn gap(probability: f64) -> u64 {
+    if probability <= 0.0 {
+        return u64::MAX;
+    }
+    // From 0, exclusive, to 1.
+    let draw = 1.0 - fastrand::f64();
+    (draw.ln() / (-probability.min(1.0)).ln_1p()) as u64
 }
 
 /// Returns a random id, never 0.
@@ -120,6 +174,46 @@ mod tests {
             assert!((sampled - count * probability).abs() < bound, "{probability}: {sampled} of {COUNT}");
         }
         assert_eq!([0.0, 1.0].map(|probability| sampled(&tracing(probability), 1000, None)), [0, 1000]);
+    }
+
+    #[test]
+    fn each_request_is_sampled_with_the_same_probability_whatever_came_before() {
+        fastrand::seed(20_261_123);
+        let tracing = tracing(0.25);
+        let samples: Vec<bool> = (0..40_000).map(|_| tracing.decide(&mut HeaderMap::new()).is_some()).collect();
+        for before in [false, true] {
+            let after: Vec<bool> = samples.windows(2).filter(|pair| pair[0] == before).map(|pair| pair[1]).collect();
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let share = after.iter().filter(|is_sampled| **is_sampled).count() as f64 / after.len() as f64;
+            assert!((share - 0.25).abs() < 0.02, "{share} after {before}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_sampled_trace_tells_that_it_is_sampled() {
+        for probability in [0.01, 0.5, 1.0] {
+            let tracing = tracing(probability);
+            let contexts = (0..5_000).filter_map(|_| tracing.decide(&mut HeaderMap::new()));
+            for (context, parent) in contexts {
+                #[expect(clippy::cast_possible_truncation, reason = "the low 64 bits decide")]
+                let low = context.trace_id as u64;
+                assert!(low >> 1 < tracing.bound && context.is_sampled && parent.is_none(), "{context:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_context_is_found_among_few_and_many_fields() {
+        let tracing = tracing(0.0);
+        for others in [0, 3, 20] {
+            let mut headers = HeaderMap::new();
+            for number in 0..others {
+                headers.insert(http::HeaderName::try_from(format!("x-{number}")).unwrap(), number.into());
+            }
+            assert!(tracing.decide(&mut headers).is_none());
+            headers.insert(TRACEPARENT, SAMPLED.parse().unwrap());
+            assert!(tracing.decide(&mut headers).is_some(), "{others}");
+        }
     }
 
     #[test]

@@ -12,12 +12,15 @@ const FIXED32: u8 = 5;
 
 /// Code of a failed span.
 const STATUS_ERROR: u64 = 2;
+/// Usual size of a span.
+const SPAN_BYTES: usize = 512;
 /// Flag of a sampled trace.
 const SAMPLED: u32 = 1;
 
 /// Returns an `ExportTraceServiceRequest` with the spans of `traces`.
 pub(super) fn export_request(resource: &[(String, String)], traces: &[Trace]) -> Vec<u8> {
-    let mut request = Message::default();
+    let spans: usize = traces.iter().map(|trace| trace.spans.len()).sum();
+    let mut request = Message(Vec::with_capacity(SPAN_BYTES * spans));
     request.message(1, |resource_spans| {
         resource_spans.message(1, |message| {
             for (name, value) in resource {
@@ -104,9 +107,41 @@ impl Message {
         self.0.extend(value);
     }
 
+    /// Writes a message in place: with one byte for its length, and more if it turns out to be longer.
     fn message(&mut self, field: u64, write: impl FnOnce(&mut Self)) {
-        let mut inner = Self::default();
-        write(&mut inner);
-        self.bytes(field, &inner.0);
+        self.key(field, BYTES);
+        let start = self.0.len();
+        self.0.push(0);
+        write(self);
+        let mut length = self.0.len() - start - 1;
+        let mut at = start;
+        while length >= 0x80 {
+            self.0.insert(at, (length & 0x7F) as u8 | 0x80);
+            length >>= 7;
+            at += 1;
+        }
+        self.0[at] = length as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_message_takes_as_many_bytes_as_it_needs() {
+        for (length, prefix) in [
+            (0, &[0x0A, 0][..]),
+            (127, &[0x0A, 127]),
+            (128, &[0x0A, 0x80, 1]),
+            (16_383, &[0x0A, 0xFF, 0x7F]),
+            (16_384, &[0x0A, 0x80, 0x80, 1]),
+            (2_097_152, &[0x0A, 0x80, 0x80, 0x80, 1]),
+        ] {
+            let mut message = Message::default();
+            message.message(1, |inner| inner.0.resize(inner.0.len() + length, 7));
+            assert!(message.0.starts_with(prefix), "{length}");
+            assert_eq!(message.0[prefix.len()..], vec![7; length], "{length}");
+        }
     }
 }

@@ -231,6 +231,13 @@ impl AttemptObserver for RequestTrace {
     }
 }
 
+/// True if the limiter that is polled has a trace.
+#[inline]
+#[must_use]
+pub fn is_current_sampled() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
 /// Reports the verdict of a rule to the trace whose limiter is polled, if there is one.
 pub fn report_verdict(rule: &str, verdict: &'static str, source: &'static str) {
     CURRENT.with_borrow(|current| {
