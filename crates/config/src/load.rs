@@ -110,6 +110,7 @@ fn parse_with_services(
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
+    diagnostics.has_acceptances = text.has_acceptances();
     let mut places = Places::default();
     let mut documents = documents::read(&text, &mut places, &mut diagnostics);
     if normalize::may_be_spring(documents.iter().map(|document| &document.node)) {
@@ -143,8 +144,8 @@ fn parse_with_services(
     config.locator = has_locator.then(|| Locator::new(&text));
     let ineffective = diagnostics.ineffective();
     report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
-    let failed = diagnostics.has_errors();
     let notes = diagnostics.finish(text, &places);
+    let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed {
         Err(notes)
