@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::filters::entry::{Arguments, Entry};
-use crate::filters::filters;
+use crate::filters::{SKIP, filters};
 use crate::spec::argument::Argument;
 use crate::spec::schema::{Named, argument_map, definition};
 
@@ -40,7 +40,12 @@ impl JsonSchema for FilterEntrySchema {
                 has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
             })
             .collect();
-        definition("filter", &named)
+        let mut schema = definition("filter", &named);
+        let skip = json!({"const": SKIP, "description": "Position of a filter that is left out."});
+        if let Some(Value::Array(alternatives)) = schema.get_mut("oneOf") {
+            alternatives.insert(1, skip);
+        }
+        schema
     }
 }
 

@@ -1,7 +1,7 @@
 //! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
 
 use crate::de::canonical;
-use crate::filters::Argument;
+use crate::filters::{Argument, SKIP};
 use crate::migrate::Rewriting;
 use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
@@ -123,6 +123,14 @@ impl Rewriting<'_> {
         let last = nodes.len().saturating_sub(1);
         let mut kept = Vec::with_capacity(nodes.len());
         for (at, node) in nodes.into_iter().enumerate() {
+            if node.scalar() == Some(SKIP) {
+                if !is_of_route || at + 1 < self.default_filters {
+                    let mut skip = Item::scalar(SKIP);
+                    skip.note("Keeps the position of a filter that is left out: the lists are merged by position.");
+                    kept.push(skip);
+                }
+                continue;
+            }
             let name = node.get("name");
             let why = self
                 .ineffective(name.map_or(node.span, |name| name.span))
