@@ -60,9 +60,6 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
 #[cfg(test)]
 pub(crate) const NOT_IN_SPRING: [&str; 2] = ["ConcurrencyLimiter", "RequestCounter"];
 
-/// Item of a list of filters in place of one that is left out. Those behind it keep their numbers.
-pub(crate) const SKIP: &str = "skip";
-
 /// Names of all filters, sorted.
 pub(crate) fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = filters().map(|entry| entry.name).collect();

@@ -7,9 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::filters::entry::{Arguments, Entry};
-use crate::filters::{SKIP, filters};
+use crate::filters::filters;
 use crate::spec::argument::Argument;
 use crate::spec::schema::{Named, argument_map, definition};
+use crate::spring::names::SKIP;
 
 /// Name and documentation of one argument.
 #[derive(Clone, Debug, PartialEq, Eq)]

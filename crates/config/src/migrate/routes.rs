@@ -1,11 +1,12 @@
 //! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
 
 use crate::de::canonical;
-use crate::filters::{Argument, SKIP};
+use crate::filters::Argument;
 use crate::migrate::Rewriting;
 use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
 use crate::predicates::{ShortcutType, predicates};
+use crate::spring::names::SKIP;
 use crate::yaml::{Node, NodeKind};
 
 /// Spring's prefix of its limiter's arguments.

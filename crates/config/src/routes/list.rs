@@ -4,13 +4,12 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters;
-use crate::filters::SKIP;
 use crate::filters::context::FilterContext;
 use crate::filters::model::{Filter, FilterPosition};
 use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
-use crate::spring::names::refusal;
+use crate::spring::names::{SKIP, refusal};
 use crate::spring::switches::{self, Switches};
 
 /// Syntax of predicates.

@@ -10,7 +10,7 @@ use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::configure_breaker;
 use crate::filters::context::FilterContext;
 use crate::filters::edit_checks;
-use crate::filters::model::{Filter, FilterPosition};
+use crate::filters::model::Filter;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::forward::changes_path;

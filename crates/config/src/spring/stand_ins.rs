@@ -3,7 +3,7 @@
 //! They are put into the lists of filters before these are read, so that `migrate` writes the result.
 
 use crate::diagnostics::Diagnostics;
-use crate::filters::SKIP;
+use crate::spring::names::SKIP;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
