@@ -36,6 +36,7 @@ pub struct Loaded {
 
 /// Reads and checks the files at `paths` and those of their profiles beside them, later files over earlier ones, with
 /// placeholders from the environment. The comma-separated `profiles` are active in place of those of the environment.
+/// Without a path, the files are those of the environment variable `SPRING_CONFIG_LOCATION`.
 ///
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.

@@ -60,6 +60,8 @@ pub(crate) enum Outcome {
     Unreadable(String),
     /// It needs a server of this kind.
     Server(String),
+    /// The command line names other files.
+    Replaced,
 }
 
 /// The files of a configuration.
