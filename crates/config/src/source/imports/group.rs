@@ -25,6 +25,13 @@ pub(super) struct Branch {
     pub(super) chain: Vec<PathBuf>,
 }
 
+/// The document that imports.
+pub(super) struct Importer {
+    pub(super) document: DocumentId,
+    pub(super) folder: PathBuf,
+    pub(super) written: String,
+}
+
 impl Group {
     /// Collects the documents in their order, for the profiles that they name.
     pub(super) fn collect<'g>(&'g self, into: &mut Vec<&'g Node>) {

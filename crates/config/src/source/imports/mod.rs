@@ -9,8 +9,8 @@ mod tree;
 
 use std::path::{Path, PathBuf};
 
-use self::group::{Branch, Group};
-use self::location::{FileTarget, Location, Target, folders, locations};
+use self::group::{Branch, Group, Importer};
+use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
 use crate::diagnostics::{Diagnostics, DocumentId, Import, Outcome, SourceFile, SourceText};
 use crate::source::documents;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
@@ -292,21 +292,4 @@ impl Reader<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// The document that imports.
-struct Importer {
-    document: DocumentId,
-    folder: PathBuf,
-    written: String,
-}
-
-/// Returns the folder of the file at `path`.
-fn folder_of(path: &Path) -> PathBuf {
-    if path.is_dir() { path.to_owned() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
-}
-
-/// Returns a path that is the same for all spellings of one file.
-fn identity(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
