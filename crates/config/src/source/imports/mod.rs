@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
-use crate::diagnostics::{Diagnostics, DocumentId, Import, Outcome, SourceFile, SourceText};
+use crate::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
 use crate::source::documents;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
 use crate::source::placeholder;
