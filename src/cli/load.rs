@@ -30,8 +30,19 @@ impl Overlays {
     }
 }
 
+/// Environment variable that names the files if the command line names none, as in Spring Boot.
+pub(super) const LOCATION: &str = "SPRING_CONFIG_LOCATION";
+
+/// Returns true if [`LOCATION`] names files.
+pub(super) fn has_location() -> bool {
+    std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty())
+}
+
 /// Returns the names of `files` for a message.
 pub(super) fn names(files: &[PathBuf]) -> String {
+    if files.is_empty() {
+        return LOCATION.to_owned();
+    }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     names.join(", ")
 }

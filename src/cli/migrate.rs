@@ -10,7 +10,7 @@ use tollgate_config::Severity;
 /// Prints `files`, of which later ones win, as one file in the native form, or writes it to `out`.
 ///
 /// The exit code is 0; 1 if the file has errors; 2 if it cannot be read or `out` cannot be written. It is also 1 if the
-/// native form refuses a value that Spring accepts and the user must decide; the diagnostics name it.
+/// new file has errors, as with placeholders that only the environment of the old one had; the diagnostics name them.
 pub(super) fn run(files: &[PathBuf], profiles: Option<&str>, out: Option<PathBuf>) -> ExitCode {
     let migrated = match tollgate_config::migrate_files(files, profiles) {
         Ok(migrated) => migrated,

@@ -17,7 +17,8 @@ mod top;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use self::load::{Overlays, Profiles};
 
@@ -33,7 +34,7 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG, with commas between files, or config/tollgate.yaml]
+    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG, with commas between files, SPRING_CONFIG_LOCATION, or config/tollgate.yaml]
     #[arg(long, short, value_name = "FILE")]
     config: Vec<PathBuf>,
     #[command(flatten)]
@@ -48,8 +49,8 @@ enum Command {
     Demo,
     /// Report all errors in configuration files
     Check {
-        /// Configuration files, each checked for itself
-        #[arg(required_unless_present = "files", value_name = "FILE")]
+        /// Configuration files, each checked for itself [default: SPRING_CONFIG_LOCATION]
+        #[arg(value_name = "FILE")]
         checked: Vec<PathBuf>,
         #[command(flatten)]
         overlays: Overlays,
@@ -101,6 +102,9 @@ pub fn main() -> ExitCode {
         Command::Serve(Serve { config, profiles }) => serve::files(config, profiles.profiles),
         Command::Demo => serve::demo(),
         Command::Check { checked, overlays, profiles, overlay } => {
+            if checked.is_empty() && overlays.files.is_empty() && !load::has_location() {
+                Cli::command().error(ErrorKind::MissingRequiredArgument, "FILE is needed").exit();
+            }
             let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
             check::run(&sources(checked, &overlays), profiles.profiles.as_deref(), mode)
         }

@@ -16,17 +16,18 @@ const VARIABLE: &str = "TOLLGATE_CONFIG";
 /// Configuration of the demo.
 const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
-/// Runs the gateway with the configuration `files`, by default those of [`VARIABLE`] or else [`DEFAULT`]; `profiles` are
-/// the active profiles.
+/// Runs the gateway with the configuration `files`, by default those of [`VARIABLE`], of [`load::LOCATION`] or else
+/// [`DEFAULT`]; `profiles` are the active profiles.
 pub(super) fn files(given: Vec<PathBuf>, profiles: Option<String>) -> ExitCode {
     let named = if given.is_empty() { from_environment() } else { given };
     let paths = match named.is_empty() {
         false => named,
+        true if load::has_location() => Vec::new(),
         true if Path::new(DEFAULT).exists() => vec![DEFAULT.into()],
         true => {
             eprintln!(
                 "tollgate: no configuration: {DEFAULT} does not exist.\n\
-                 Set --config FILE or TOLLGATE_CONFIG, or run `tollgate demo`, which needs no file."
+                 Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file."
             );
             return ExitCode::from(2);
         }

@@ -17,6 +17,7 @@ mod changed_limits;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;
+mod corpus;
 mod cors;
 mod dashboard;
 mod discovery;

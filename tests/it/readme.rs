@@ -4,6 +4,7 @@ mod configs;
 mod contributing;
 mod documents;
 mod limiters;
+mod migration;
 mod promises;
 mod redis;
 mod replay;

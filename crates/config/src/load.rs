@@ -36,6 +36,7 @@ pub struct Loaded {
 
 /// Reads and checks the files at `paths` and those of their profiles beside them, later files over earlier ones, with
 /// placeholders from the environment. The comma-separated `profiles` are active in place of those of the environment.
+/// Without a path, the files are those of the environment variable `SPRING_CONFIG_LOCATION`.
 ///
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
@@ -110,6 +111,7 @@ fn parse_with_services(
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
     let mut diagnostics = Diagnostics::default();
+    diagnostics.has_acceptances = text.has_acceptances();
     let mut places = Places::default();
     let mut documents = documents::read(&text, &mut places, &mut diagnostics);
     if normalize::may_be_spring(documents.iter().map(|document| &document.node)) {
@@ -143,8 +145,8 @@ fn parse_with_services(
     config.locator = has_locator.then(|| Locator::new(&text));
     let ineffective = diagnostics.ineffective();
     report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
-    let failed = diagnostics.has_errors();
     let notes = diagnostics.finish(text, &places);
+    let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed {
         Err(notes)

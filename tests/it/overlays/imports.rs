@@ -1,6 +1,8 @@
 //! Files that a file or the environment names.
 
 use crate::overlays::replay;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
 
 #[test]
 fn imports_and_further_locations_are_read() {
@@ -28,4 +30,79 @@ $ SPRING_CONFIG_ADDITIONAL_LOCATION=none/ tollgate check application.properties
 none: error: cannot read the file: entity not found
 ",
     );
+}
+
+#[test]
+fn locations_of_the_environment_replace_the_search() {
+    replay(
+        "\
+== base/application.yml
+spring.cloud.gateway.routes: ['a=http://a,Path=/**']
+server: {max-headers: many, port: 1, header-timeout: many}
+== base/application-prod.yml
+server: {port: 2}
+== ext/gateway.yml
+server: {max-headers: 60, header-timeout: 7s}
+== ext/gateway-prod.properties
+server.port=3
+== config/tollgate.yaml
+routes: nonsense
+$ SPRING_CONFIG_LOCATION=base/,optional:none/,ext/gateway.yml tollgate check
+SPRING_CONFIG_LOCATION: ok, 1 route
+$ SPRING_CONFIG_LOCATION=base/,./ext/gateway.yml tollgate check -c ext/gateway.yml 2>&1 | grep LOCATION
+ext/gateway.yml:1:1: note: SPRING_CONFIG_LOCATION=`base/,./ext/gateway.yml` is not read: the command line names files
+  help: SPRING_CONFIG_ADDITIONAL_LOCATION adds files to those
+$ SPRING_CONFIG_LOCATION=base/,none/ tollgate check; echo $?
+none: error: cannot read the file: entity not found
+2
+$ SPRING_CONFIG_LOCATION=optional:none/ tollgate serve; echo $?
+tollgate: cannot read optional:none/: no location has a configuration file
+2
+$ SPRING_CONFIG_LOCATION=base/ tollgate check 2>&1 | grep error
+base/application.yml:2:23: error: expected a whole number from 0, found `many`
+base/application.yml:2:54: error: expected a duration such as `500ms`, `5s` or `PT1S`, found `many`
+$ tollgate check; echo $?
+error: FILE is needed
+
+Usage: tollgate [OPTIONS]
+       tollgate <COMMAND>
+
+For more information, try '--help'.
+2
+",
+    );
+}
+
+#[test]
+fn a_gateway_starts_and_reloads_by_the_locations_of_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let route = |status: u16| {
+        format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'no://op', predicates: [Path=/a], filters: [SetStatus={status}]}}]\n"
+        )
+    };
+    write(
+        "etc/application.yml",
+        &format!("{}server.address: 127.0.0.1\ntollgate.access-log.output: off\n", route(201)),
+    );
+    write("etc/application-dev.yml", &route(202));
+    write("more/application.yml", &route(203));
+    // Within a group, the files of profiles come behind all others.
+    let start = |location: &str| {
+        let mut command = std::process::Command::new(crate::support::gateway::TOLLGATE);
+        command.current_dir(folder.path()).env("SERVER_PORT", "0").env("MANAGEMENT_SERVER_PORT", "0");
+        command.env("SPRING_PROFILES_ACTIVE", "dev").env("SPRING_CONFIG_LOCATION", location);
+        Gateway::from_command(command)
+    };
+    assert_eq!(start("etc/,more/").get("/a").status, 203);
+    let gateway = start("etc/;more/,optional:file:./absent.yml");
+    assert_eq!(gateway.get("/a").status, 202);
+    write("absent.yml", &route(204));
+    gateway.signal("HUP");
+    eventually("the new file is used", || gateway.get("/a").status == 204);
 }

@@ -34,6 +34,7 @@ fn replay(transcript: &str) {
                 .args(["-c", &format!("{{ {command}; }} 2>&1")])
                 .current_dir(folder.path())
                 .env_remove("TOLLGATE_CONFIG")
+                .env_remove("SPRING_CONFIG_LOCATION")
                 .output()
                 .unwrap();
             replayed.push_str(&format!("{line}\n{}", String::from_utf8_lossy(&output.stdout)));

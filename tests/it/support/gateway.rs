@@ -63,18 +63,24 @@ impl Gateway {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tollgate.yaml");
         std::fs::write(&config, with_defaults(yaml)).unwrap();
-        let mut child = command
+        command
             .arg("--config")
             .arg(&config)
             .args(overlays.iter().flat_map(|overlay| [Path::new("--config"), overlay]))
             .env("SERVER_PORT", "0")
             .env("MANAGEMENT_SERVER_PORT", "0")
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .envs(environment.iter().copied());
+        Self::run(command, folder, config)
+    }
+
+    /// Runs `command`, the binary with its arguments and environment, and waits until it listens. The environment must ask
+    /// for free ports.
+    pub fn from_command(command: Command) -> Self {
+        Self::run(command, tempfile::tempdir().unwrap(), PathBuf::new())
+    }
+
+    fn run(mut command: Command, folder: tempfile::TempDir, config: PathBuf) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Log::default());
         let stderr = child.stderr.take().unwrap();
         let sink = Arc::clone(&log);

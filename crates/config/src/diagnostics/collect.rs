@@ -13,6 +13,8 @@ use crate::yaml::{Places, Problem, ProblemAt, Span};
 pub(crate) struct Diagnostics {
     /// True for a Spring `application.yml`: settings that Spring silently ignores are then warnings.
     pub(crate) is_spring: bool,
+    /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
+    pub(crate) has_acceptances: bool,
     found: Vec<Found>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
@@ -30,6 +32,8 @@ struct Found {
     missing: Option<Missing>,
     /// True if the setting has no effect, so that it can be removed.
     ineffective: bool,
+    /// True for a setting of our own form that Spring would silently ignore.
+    is_mistake: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,11 +57,16 @@ impl Diagnostics {
         self.push(Severity::Note, At::Span(at), message.into())
     }
 
-    /// Reports a setting that Spring would silently ignore: an error in our own form, a warning in a Spring file.
-    /// A key is marked as [ineffective](Help::ineffective).
+    /// Reports a setting that Spring would silently ignore: an error in our own form unless a comment accepts it, a warning
+    /// in a Spring file. What is built is the same in both. A key is marked as [ineffective](Help::ineffective).
     pub(crate) fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        let severity = if self.is_spring { Severity::Warning } else { Severity::Error };
-        let help = self.push(severity, At::Span(at), message.into());
+        let is_refused = !self.is_spring && !self.has_acceptances;
+        let severity = if is_refused { Severity::Error } else { Severity::Warning };
+        let is_own = !self.is_spring;
+        let mut help = self.push(severity, At::Span(at), message.into());
+        if let Some(found) = &mut help.0 {
+            found.is_mistake = is_own;
+        }
         if at.key { help.ineffective() } else { help }
     }
 
@@ -96,7 +105,8 @@ impl Diagnostics {
         {
             return Help(None);
         }
-        self.found.push(Found { severity, at, message, help: None, beside: None, missing: None, ineffective: false });
+        let (missing, ineffective, is_mistake) = (None, false, false);
+        self.found.push(Found { severity, at, message, help: None, beside: None, missing, ineffective, is_mistake });
         Help(self.found.last_mut())
     }
 
@@ -181,7 +191,8 @@ impl Diagnostics {
                         message.push_str(&format!(":{line}:{column}"));
                     }
                 }
-                Diagnostic { severity: found.severity, file, line, column, message, also: Vec::new(), help: found.help }
+                let (severity, help, is_mistake) = (found.severity, found.help, found.is_mistake);
+                Diagnostic { severity, file, line, column, message, also: Vec::new(), help, is_mistake }
             })
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));

@@ -48,13 +48,17 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
     if sections.is_empty() {
         return None;
     }
-    let (first, others) = files.split_first()?;
-    let others: String = others.iter().map(|file| format!(" --config {}", shell(file))).collect();
-    let first = shell(first);
     let mut yaml = "# Save this as overlay.yaml, correct the values, and use it:\n".to_owned();
     // Writing to a String cannot fail.
-    let _ = writeln!(yaml, "#   tollgate check {first}{others} --config overlay.yaml");
-    let _ = writeln!(yaml, "#   tollgate --config {first}{others} --config overlay.yaml");
+    let _ = match files.split_first() {
+        Some((first, others)) => {
+            let others: String = others.iter().map(|file| format!(" --config {}", shell(file))).collect();
+            let first = shell(first);
+            let _ = writeln!(yaml, "#   tollgate check {first}{others} --config overlay.yaml");
+            writeln!(yaml, "#   tollgate --config {first}{others} --config overlay.yaml")
+        }
+        None => writeln!(yaml, "#   SPRING_CONFIG_ADDITIONAL_LOCATION=overlay.yaml tollgate"),
+    };
     for (section, parts) in sections {
         let _ = writeln!(yaml, "{}:", section.key());
         for (name, part) in parts {

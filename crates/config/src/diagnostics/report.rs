@@ -16,7 +16,7 @@ pub enum Severity {
     /// The configuration cannot be used.
     Error,
     /// The configuration can be used, but probably does not do what its author meant. A comment `# accepted: MESSAGE`
-    /// above the line makes it a note.
+    /// above the line makes it a note. So it does for errors that are [mistakes](Diagnostic::is_mistake).
     Warning,
     /// A fact worth knowing.
     Note,
@@ -39,6 +39,9 @@ pub struct Diagnostic {
     pub also: Vec<usize>,
     /// Advice.
     pub help: Option<String>,
+    /// True for a setting of our own form that Spring would silently ignore: an error that a comment accepts, as it does a
+    /// warning.
+    pub is_mistake: bool,
 }
 
 /// All diagnostics of one configuration, sorted by position.
@@ -68,7 +71,7 @@ impl Report {
     pub(super) fn new(
         text: SourceText,
         mut list: Vec<Diagnostic>,
-        (missing, has_other_errors): (Vec<Missing>, bool),
+        (missing, mut has_other_errors): (Vec<Missing>, bool),
     ) -> Self {
         let files: Vec<Vec<&str>> = text.files.iter().map(|file| file.text.lines().collect()).collect();
         for problem in &mut list {
@@ -76,8 +79,12 @@ impl Report {
             let line = problem.line.checked_sub(1);
             problem.message = mask_message(&problem.message, lines, line);
             problem.help = problem.help.take().map(|help| mask_message(&help, lines, line));
-            if problem.severity == Severity::Warning && text.is_accepted(problem.file, problem.line, &problem.message) {
+            let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
+            if may_be_accepted && text.is_accepted(problem.file, problem.line, &problem.message) {
                 problem.severity = Severity::Note;
+            } else if problem.is_mistake {
+                problem.severity = Severity::Error;
+                has_other_errors = true;
             }
         }
         Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors }

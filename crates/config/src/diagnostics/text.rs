@@ -60,6 +60,8 @@ pub(crate) enum Outcome {
     Unreadable(String),
     /// It needs a server of this kind.
     Server(String),
+    /// The command line names other files.
+    Replaced,
 }
 
 /// The files of a configuration.
@@ -102,6 +104,13 @@ impl SourceText {
         }
         let above: Vec<&str> = file.text.lines().take(line - 1).collect();
         above.into_iter().rev().take_while(is_comment).any(is_it)
+    }
+
+    /// Returns true if a comment accepts a diagnostic.
+    pub(crate) fn has_acceptances(&self) -> bool {
+        let is_one =
+            |line: &str| line.trim_start().strip_prefix('#').is_some_and(|said| said.trim().starts_with(ACCEPTED));
+        self.files.iter().any(|file| file.format == Format::Yaml && file.text.lines().any(is_one))
     }
 
     /// Returns the name of a file; an empty one if there is no such file.

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::filters::entry::{Arguments, Entry};
 use crate::filters::filters;
 use crate::spec::argument::Argument;
 use crate::spec::schema::{Named, argument_map, definition};
+use crate::spring::names::SKIP;
 
 /// Name and documentation of one argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,12 @@ impl JsonSchema for FilterEntrySchema {
                 has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
             })
             .collect();
-        definition("filter", &named)
+        let mut schema = definition("filter", &named);
+        let skip = json!({"const": SKIP, "description": "Position of a filter that is left out."});
+        if let Some(Value::Array(alternatives)) = schema.get_mut("oneOf") {
+            alternatives.insert(1, skip);
+        }
+        schema
     }
 }
 

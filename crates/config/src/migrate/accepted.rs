@@ -1,4 +1,5 @@
-//! Comments that accept the warnings that the new file inherits from its source.
+//! Comments that accept the warnings that the new file inherits from its source, and the settings of the source that our own
+//! form refuses because Spring ignores them.
 
 use crate::diagnostics::{ACCEPTED, Diagnostic, Severity};
 use crate::load::parse;
@@ -6,15 +7,17 @@ use crate::load::parse;
 /// Maximum number of passes: once a warning is accepted, another one may appear.
 const MAX_ROUNDS: usize = 4;
 
-/// Returns `yaml` with a comment above each line that has a warning.
+/// Returns `yaml` with a comment above each line that has a warning or such a setting.
 pub(super) fn accept(mut yaml: String, env: &dyn Fn(&str) -> Option<String>) -> String {
     for _ in 0..MAX_ROUNDS {
         let notes = match parse("", &yaml, env) {
             Ok(loaded) => loaded.notes,
             Err(report) => report,
         };
-        let warnings: Vec<&Diagnostic> =
-            notes.list().iter().filter(|note| note.severity == Severity::Warning).collect();
+        let may_be_accepted = |note: &&Diagnostic| {
+            note.severity == Severity::Warning || note.is_mistake && note.severity == Severity::Error
+        };
+        let warnings: Vec<&Diagnostic> = notes.list().iter().filter(may_be_accepted).collect();
         if warnings.is_empty() {
             break;
         }
@@ -40,6 +43,8 @@ fn with_comments(yaml: &str, warnings: &[&Diagnostic]) -> String {
         out.push_str(line);
         out.push('\n');
     }
+    // A file without a section has its warnings behind its end.
+    (yaml.lines().count() + 1..).zip(0..2).for_each(|(number, _)| accept("", number, &mut out));
     out
 }
 

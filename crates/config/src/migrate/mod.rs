@@ -25,6 +25,9 @@ use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::yaml::{Node, NodeKind, Span};
 
+/// Sections that mean something without a key.
+const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
+
 /// A migrated file.
 #[derive(Clone, Debug)]
 pub struct Migrated {
@@ -113,7 +116,10 @@ impl Rewriting<'_> {
                 "redis" => self.redis(node),
                 _ => self.item(node),
             };
-            if item.is_gone() && item.notes.is_empty() {
+            if item.is_gone() && REGISTRIES.contains(&key.as_str()) {
+                // The section alone enables the registry.
+                item.value = Value::Map(Vec::new());
+            } else if item.is_gone() && item.notes.is_empty() {
                 continue;
             }
             item.is_section = true;

@@ -6,6 +6,7 @@ use crate::migrate::Rewriting;
 use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
 use crate::predicates::{ShortcutType, predicates};
+use crate::spring::names::SKIP;
 use crate::yaml::{Node, NodeKind};
 
 /// Spring's prefix of its limiter's arguments.
@@ -123,6 +124,14 @@ impl Rewriting<'_> {
         let last = nodes.len().saturating_sub(1);
         let mut kept = Vec::with_capacity(nodes.len());
         for (at, node) in nodes.into_iter().enumerate() {
+            if node.scalar() == Some(SKIP) {
+                if !is_of_route || at + 1 < self.default_filters {
+                    let mut skip = Item::scalar(SKIP);
+                    skip.note("Keeps the position of a filter that is left out: the lists are merged by position.");
+                    kept.push(skip);
+                }
+                continue;
+            }
             let name = node.get("name");
             let why = self
                 .ineffective(name.map_or(node.span, |name| name.span))

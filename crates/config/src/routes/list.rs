@@ -5,11 +5,11 @@ use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters;
 use crate::filters::context::FilterContext;
-use crate::filters::model::Filter;
+use crate::filters::model::{Filter, FilterPosition};
 use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
-use crate::spring::names::refusal;
+use crate::spring::names::{SKIP, refusal};
 use crate::spring::switches::{self, Switches};
 
 /// Syntax of predicates.
@@ -32,6 +32,9 @@ pub(super) struct ListedFilter {
     pub(super) spec: FilterSpec,
 }
 
+/// Position in a list of filters; `None` for a filter that is left out.
+pub(super) type FilterSlot = Option<ListedFilter>;
+
 /// The filters of a list, in its order.
 pub(super) fn filter_list(
     list: &[NodeRef],
@@ -39,15 +42,35 @@ pub(super) fn filter_list(
     context: &FilterContext<'_>,
     switches: &Switches,
     diagnostics: &mut Diagnostics,
-) -> Vec<ListedFilter> {
+) -> Vec<FilterSlot> {
     let mut filters = Vec::with_capacity(list.len());
     for node in list.iter().filter_map(|node| nodes.get(*node)) {
-        if let Some(spec) = FILTER.parse(node, diagnostics)
+        if node.scalar().is_some_and(|text| text.trim() == SKIP) {
+            filters.push(None);
+        } else if let Some(spec) = FILTER.parse(node, diagnostics)
             && !switches.refuse(switches::ComponentKind::Filter, &spec, diagnostics)
             && let Some(filter) = filters::check(&spec, context, diagnostics)
         {
-            filters.push(ListedFilter { filter, spec });
+            filters.push(Some(ListedFilter { filter, spec }));
         }
     }
     filters
+}
+
+/// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
+/// Filters with an order of their own keep it; a cache has one in Spring's files only. A filter that is left out keeps its
+/// number.
+pub(super) fn interleave(defaults: &[FilterSlot], own: Vec<FilterSlot>, is_spring: bool) -> Vec<ListedFilter> {
+    let mut merged = Vec::with_capacity(defaults.len() + own.len());
+    let mut defaults = defaults.iter().cloned();
+    for filter in own {
+        merged.extend(defaults.next().flatten());
+        merged.extend(filter);
+    }
+    merged.extend(defaults.flatten());
+    merged.sort_by_key(|listed| match listed.filter.properties().position {
+        FilterPosition::FirstInSpring if !is_spring => FilterPosition::Listed,
+        position => position,
+    });
+    merged
 }

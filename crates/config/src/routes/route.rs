@@ -10,11 +10,11 @@ use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::configure_breaker;
 use crate::filters::context::FilterContext;
 use crate::filters::edit_checks;
-use crate::filters::model::{Filter, FilterPosition};
+use crate::filters::model::Filter;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::forward::changes_path;
-use crate::routes::list::{ListedFilter, PREDICATE, filter_list};
+use crate::routes::list::{FilterSlot, ListedFilter, PREDICATE, filter_list, interleave};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
@@ -32,7 +32,7 @@ pub(super) struct RouteContext<'r> {
     pub(super) upstreams: &'r Named,
     pub(super) filters: &'r FilterContext<'r>,
     pub(super) predicates: &'r PredicateContext<'r>,
-    pub(super) default_filters: &'r [ListedFilter],
+    pub(super) default_filters: &'r [FilterSlot],
 }
 
 /// Reads the route in `node`.
@@ -51,7 +51,7 @@ struct Parts<'p> {
     id: Option<&'p Spanned<String>>,
     uri: Option<&'p Spanned<String>>,
     predicates: &'p [Condition],
-    filters: Vec<ListedFilter>,
+    filters: Vec<FilterSlot>,
 }
 
 impl RouteReader<'_> {
@@ -234,23 +234,6 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
             )
             .help(format!("write `{}`", id.value.replace('#', "-")));
     }
-}
-
-/// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
-/// Filters with an order of their own keep it; a cache has one in Spring's files only.
-fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool) -> Vec<ListedFilter> {
-    let mut merged = Vec::with_capacity(defaults.len() + own.len());
-    let mut defaults = defaults.iter().cloned();
-    for filter in own {
-        merged.extend(defaults.next());
-        merged.push(filter);
-    }
-    merged.extend(defaults);
-    merged.sort_by_key(|listed| match listed.filter.properties().position {
-        FilterPosition::FirstInSpring if !is_spring => FilterPosition::Listed,
-        position => position,
-    });
-    merged
 }
 
 fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {

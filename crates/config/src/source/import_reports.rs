@@ -1,6 +1,7 @@
 //! Diagnostics about `spring.config.import` and its relatives.
 
 use crate::diagnostics::{Diagnostics, DocumentId, Import, Outcome};
+use crate::source::imports::LOCATION;
 use crate::source::imports::location::{Location, Target, import_nodes};
 use crate::yaml::{Node, Span};
 
@@ -54,6 +55,9 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
     let location = &import.written;
     match &import.outcome {
         Outcome::Read => {}
+        Outcome::Replaced => diagnostics
+            .note(at, format!("{LOCATION}=`{location}` is not read: the command line names files"))
+            .help("SPRING_CONFIG_ADDITIONAL_LOCATION adds files to those"),
         Outcome::Missing(_) if import.is_optional => {}
         Outcome::Missing(tried) => diagnostics
             .error(at, format!("`spring.config.import`: `{location}` does not exist"))

@@ -41,6 +41,7 @@ impl Spec {
                 let message = format!("the shortcut form of `{}` has no argument for `{}`", self.name, arg.value);
                 diagnostics
                     .mistake(arg.span, message)
+                    .ineffective()
                     .help(format!("use the long form for all arguments: `name: {}` and `args:`", self.name));
                 continue;
             };

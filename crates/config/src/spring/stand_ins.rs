@@ -3,6 +3,7 @@
 //! They are put into the lists of filters before these are read, so that `migrate` writes the result.
 
 use crate::diagnostics::Diagnostics;
+use crate::spring::names::SKIP;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -32,6 +33,11 @@ enum StandIn {
     Filter(Node),
 }
 
+/// Replaces a filter by the item that keeps its position: default filters and those of a route are merged by number.
+fn leave_out(filter: &mut Node) {
+    filter.kind = NodeKind::Scalar(SKIP.to_owned());
+}
+
 /// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
 /// the gateway's own.
 pub(crate) fn apply(
@@ -43,22 +49,25 @@ pub(crate) fn apply(
     let mut named = read(root, is_own, places, diagnostics);
     let mut counts: Vec<(String, Span, usize)> = Vec::new();
     lists(root, &mut |filters| {
-        filters.retain_mut(|filter| {
-            let Some((name, at)) = name(filter) else { return true };
+        for filter in filters.iter_mut() {
+            let Some((name, at)) = name(filter) else { continue };
             if let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
             {
                 *uses += 1;
-                let StandIn::Filter(other) = stand_in else { return false };
-                *filter = copy(other, filter.span, places);
+                match stand_in {
+                    StandIn::Skip => leave_out(filter),
+                    StandIn::Filter(other) => *filter = copy(other, filter.span, places),
+                }
             } else if diagnostics.is_spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
                 match counts.iter_mut().find(|(known, ..)| *known == name) {
                     Some((_, _, count)) => *count += 1,
                     None => counts.push((name, at, 1)),
                 }
-                return false;
+                leave_out(filter);
             }
-            true
-        });
+        }
+        // Nothing is behind the last one.
+        while filters.pop_if(|filter| filter.scalar() == Some(SKIP)).is_some() {}
     });
     report_left_out(&counts, diagnostics);
     if let Some(section) = root.step(SECTION) {
@@ -128,7 +137,7 @@ fn read(
 /// Reads one stand-in. The error is its place.
 fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
     let entries = match &node.kind {
-        NodeKind::Scalar(text) if text.trim() == "skip" => return Ok(StandIn::Skip),
+        NodeKind::Scalar(text) if text.trim() == SKIP => return Ok(StandIn::Skip),
         NodeKind::Map(entries) => entries,
         _ => return Err(node.span),
     };

@@ -104,3 +104,36 @@ fn a_default_resolver_is_that_of_limiters_without_one() {
     let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!() };
     assert_eq!(limiter.settings.key_resolver.to_string(), "header:x-a");
 }
+
+#[test]
+fn filters_that_are_left_out_keep_their_numbers() {
+    let run = |defaults: &str, own: &str| {
+        let text = format!(
+            "spring.cloud.gateway:\n  default-filters: [{defaults}]\n  routes: [{{id: a, uri: 'http://a', predicates: [Path=/**], filters: [{own}]}}]\nfilter-beans: {{Mine: skip, Yours: {{use: SetPath=/y}}}}\n"
+        );
+        let old = parse("application.yml", &text, &no_env).unwrap_or_else(|problems| panic!("{problems}"));
+        let migrated = crate::migrate("application.yml", &text, &no_env).unwrap().yaml;
+        let new = parse("new.yaml", &migrated, &no_env).unwrap_or_else(|problems| panic!("{problems}{migrated}"));
+        let filters = |config: &Config| config.routes[0].definition.filters.join(" ");
+        assert_eq!(filters(&old.config), filters(&new.config), "{migrated}");
+        filters(&old.config)
+    };
+    let plain = run("PreserveHostHeader", "StripPrefix=1, StripPrefix=2");
+    assert_eq!(plain, "PreserveHostHeader StripPrefix=1 StripPrefix=2");
+    // In Spring: Mine (1), StripPrefix=1 (1), PreserveHostHeader (2), StripPrefix=2 (2).
+    let behind = "StripPrefix=1 PreserveHostHeader StripPrefix=2";
+    assert_eq!(run("Mine, PreserveHostHeader", "StripPrefix=1, StripPrefix=2"), behind);
+    assert_eq!(run("{name: Mine, args: {a: 1}}, PreserveHostHeader", "StripPrefix=1, StripPrefix=2"), behind);
+    assert_eq!(run("TokenRelay=, PreserveHostHeader", "StripPrefix=1, SaveSession, StripPrefix=2"), behind);
+    // Those of the route: PreserveHostHeader (1), Mine (1), SecureHeaders (2), StripPrefix=1 (2).
+    assert_eq!(
+        run("PreserveHostHeader, SecureHeaders", "Mine, StripPrefix=1"),
+        "PreserveHostHeader SecureHeaders StripPrefix=1"
+    );
+    assert_eq!(
+        run("Mine, SaveSession, SecureHeaders", "Mine, StripPrefix=1, StripPrefix=2"),
+        "StripPrefix=1 SecureHeaders StripPrefix=2"
+    );
+    assert_eq!(run("Yours, PreserveHostHeader", "StripPrefix=1, Mine"), "SetPath=/y StripPrefix=1 PreserveHostHeader");
+    assert_eq!(run("Mine", "Mine"), "");
+}

@@ -92,8 +92,12 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
     let is_clear = diagnostics.is_spring || clashes.peek().is_none();
     for (name, at) in clashes {
-        let wins = if diagnostics.is_spring { "; the latter wins, as in Spring" } else { "" };
-        diagnostics.mistake(at.key(), format!("`{name}` and `{winner}` are both given{wins}")).help(help);
+        let both = format!("`{name}` and `{winner}` are both given");
+        if diagnostics.is_spring {
+            diagnostics.mistake(at.key(), format!("{both}; the latter wins, as in Spring")).help(help);
+        } else {
+            diagnostics.error(at.key(), both).help(help);
+        }
     }
     is_clear.then_some(())
 }

@@ -10,8 +10,9 @@ use crate::yaml::Node;
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) branches: Vec<Branch>,
-    /// Files that may have files of profiles beside them.
-    pub(super) paths: Vec<PathBuf>,
+    /// Files that may have files of profiles beside them. The files of a profile come behind all files of those before it,
+    /// within one list.
+    pub(super) paths: Vec<Vec<PathBuf>>,
     /// Files of profiles.
     pub(super) of_profiles: Vec<Branch>,
 }
@@ -22,6 +23,13 @@ pub(super) struct Branch {
     pub(super) imports: Option<Group>,
     /// Files that led to this document, itself last.
     pub(super) chain: Vec<PathBuf>,
+}
+
+/// The document that imports.
+pub(super) struct Importer {
+    pub(super) document: DocumentId,
+    pub(super) folder: PathBuf,
+    pub(super) written: String,
 }
 
 impl Group {

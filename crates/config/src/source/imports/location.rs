@@ -131,6 +131,16 @@ pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Returns the folder of the file at `path`.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    if path.is_dir() { path.to_owned() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
+}
+
+/// Returns a path that is the same for all spellings of one file.
+pub(super) fn identity(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 /// Returns the locations that a document imports, as they are written.
 pub(super) fn locations(document: &Node) -> Vec<String> {
     import_nodes(document).into_iter().flat_map(|(_, texts)| texts).collect()

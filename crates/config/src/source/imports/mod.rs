@@ -9,9 +9,9 @@ mod tree;
 
 use std::path::{Path, PathBuf};
 
-use self::group::{Branch, Group};
-use self::location::{FileTarget, Location, Target, folders, locations};
-use crate::diagnostics::{Diagnostics, DocumentId, Import, Outcome, SourceFile, SourceText};
+use self::group::{Branch, Group, Importer};
+use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
+use crate::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
 use crate::source::documents;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
 use crate::source::placeholder;
@@ -22,10 +22,15 @@ use crate::yaml::{Node, NodeKind, Places};
 const MAX_FILES: usize = 4096;
 /// Error of a folder on the command line.
 const EMPTY_FOLDER: &str = "Is a directory without application.yml or application.properties";
+/// Environment variable with the locations that are read if no path is given.
+pub(crate) const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 /// Environment variables with further locations, in the order in which they are read.
 const VARIABLES: [&str; 2] = ["SPRING_CONFIG_ADDITIONAL_LOCATION", "SPRING_CONFIG_IMPORT"];
+/// Error of [`LOCATION`] without a file.
+const NO_FILE: &str = "no location has a configuration file";
 
-/// Reads the files at `paths`, those that they import, and those of their profiles.
+/// Reads the files at `paths`, those that they import, and those of their profiles. Without a path, reads those of
+/// [`LOCATION`].
 pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<SourceText, LoadError> {
     let mut reader = Reader {
         env,
@@ -48,18 +53,24 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
         } else {
             reader.seen.retain(|seen| *seen != identity(path));
             reader.file(path, None, &mut group.branches, &[], false)?;
-            group.paths.push(path.clone());
+            group.paths.push(vec![path.clone()]);
         }
         groups.push(group);
     }
-    for variable in VARIABLES {
-        for location in env(variable).iter().flat_map(|list| list.split([',', ';'])).map(str::trim) {
-            let mut group = Group::default();
-            if !location.is_empty() {
-                reader.import(location, None, &[], &mut group)?;
-            }
-            groups.push(group);
+    let given = env(LOCATION).filter(|list| !list.trim().is_empty());
+    if paths.is_empty() {
+        let list = given.unwrap_or_default();
+        reader.locations(&list, &mut groups)?;
+        if reader.text.files.is_empty() {
+            let source = std::io::Error::new(std::io::ErrorKind::NotFound, NO_FILE);
+            return Err(LoadError::Unreadable { path: list.into(), source });
         }
+    } else if let Some(written) = given {
+        let outcome = Outcome::Replaced;
+        reader.text.imports.push(Import { document: None, written, is_optional: true, outcome });
+    }
+    for list in VARIABLES.iter().filter_map(|variable| env(variable)) {
+        reader.locations(&list, &mut groups)?;
     }
     let profiles = {
         let mut plain = Vec::new();
@@ -83,6 +94,20 @@ struct Reader<'e> {
 }
 
 impl Reader<'_> {
+    /// Reads the locations of an environment variable. Those with `;` between them are one group: the files of a profile
+    /// come behind all others of the group.
+    fn locations(&mut self, list: &str, groups: &mut Vec<Group>) -> Result<(), LoadError> {
+        for locations in list.split(',') {
+            let mut group = Group::default();
+            for location in locations.split(';').map(str::trim).filter(|location| !location.is_empty()) {
+                self.import(location, None, &[], &mut group)?;
+            }
+            group.paths = vec![group.paths.drain(..).flatten().collect()];
+            groups.push(group);
+        }
+        Ok(())
+    }
+
     /// Reads the file at `path` and what its documents without a condition import.
     fn file(
         &mut self,
@@ -211,7 +236,7 @@ impl Reader<'_> {
             return Ok(Outcome::Cycle(path.display().to_string()));
         }
         match self.file(path, Some(target), &mut group.branches, chain, false) {
-            Ok(()) => group.paths.push(path.clone()),
+            Ok(()) => group.paths.push(vec![path.clone()]),
             Err(LoadError::Unreadable { path, source }) if importer.is_some() => {
                 return Ok(Outcome::Unreadable(format!("{}: {source}", path.display())));
             }
@@ -223,15 +248,16 @@ impl Reader<'_> {
     /// Reads `application.yaml`, `.yml` and `.properties` of a folder.
     fn folder(&mut self, folder: &Path, group: &mut Group, chain: &[PathBuf]) -> Result<(), LoadError> {
         let names = (self.env)("SPRING_CONFIG_NAME").unwrap_or_else(|| "application".to_owned());
-        for name in names.split(',').map(str::trim).filter(|name| !name.contains(['/', '\\'])) {
+        let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.contains(['/', '\\'])).collect();
+        for name in &names {
             for end in NAMES_END {
                 let path = folder.join(format!("{name}.{end}"));
                 if path.is_file() {
                     self.file(&path, None, &mut group.branches, chain, false)?;
                 }
             }
-            group.paths.push(folder.join(name));
         }
+        group.paths.push(names.iter().map(|name| folder.join(name)).collect());
         Ok(())
     }
 
@@ -240,8 +266,9 @@ impl Reader<'_> {
         for branch in &mut group.branches {
             self.activate_branch(branch, profiles)?;
         }
-        for path in std::mem::take(&mut group.paths) {
-            for file in profiles.names().iter().flat_map(|profile| beside(&path, profile)) {
+        for paths in std::mem::take(&mut group.paths) {
+            let of_profile = |profile| paths.iter().flat_map(move |path| beside(path, profile));
+            for file in profiles.names().iter().flat_map(|profile| of_profile(profile)) {
                 self.file(&file, None, &mut group.of_profiles, &[], true)?;
             }
         }
@@ -265,21 +292,4 @@ impl Reader<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// The document that imports.
-struct Importer {
-    document: DocumentId,
-    folder: PathBuf,
-    written: String,
-}
-
-/// Returns the folder of the file at `path`.
-fn folder_of(path: &Path) -> PathBuf {
-    if path.is_dir() { path.to_owned() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
-}
-
-/// Returns a path that is the same for all spellings of one file.
-fn identity(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
