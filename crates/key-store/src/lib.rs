@@ -11,7 +11,12 @@ mod pfx;
 
 use std::ffi::CString;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use thiserror::Error;
 
 use crate::aws_lc::{Contents, OpenError};
@@ -36,6 +41,9 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyStoreError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
     /// The bytes are something else, or damaged.
     #[error("it is not a PKCS#12 store, or it is damaged")]
     NotPkcs12,
@@ -71,6 +79,20 @@ pub enum KeyStoreError {
     /// A valid store with a feature that is not supported.
     #[error("it {0}")]
     Unsupported(&'static str),
+}
+
+/// Reads a file, up to [`MAX_STORE_BYTES`].
+///
+/// # Errors
+/// The file cannot be read, or it is too large for a store.
+pub fn read(path: &Path) -> Result<Vec<u8>, KeyStoreError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_STORE_BYTES + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(length) if length as u64 > MAX_STORE_BYTES => Err(KeyStoreError::Unsupported("has more than 16 MiB")),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(KeyStoreError::Unreadable(error.to_string())),
+    }
 }
 
 /// Returns the private key of `store` with its certificates. `alias` selects one of several keys; upper and lower case are
@@ -139,6 +161,31 @@ impl OpenError {
             Self::Unsupported(feature) => KeyStoreError::Unsupported(feature),
         }
     }
+}
+
+impl Identity {
+    /// Returns the private key in PEM.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        pem("PRIVATE KEY", &self.key)
+    }
+
+    /// Returns the certificates in PEM.
+    #[must_use]
+    pub fn chain_pem(&self) -> String {
+        certificates_pem(&self.chain)
+    }
+}
+
+/// Returns certificates in PEM.
+#[must_use]
+pub fn certificates_pem(certificates: &[Vec<u8>]) -> String {
+    certificates.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect()
+}
+
+/// Returns a value in PEM (RFC 7468), with one line of base64.
+fn pem(label: &str, der: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64_STANDARD.encode(der))
 }
 
 impl fmt::Debug for Identity {
