@@ -85,12 +85,6 @@ fn tokens_without_a_valid_signature_are_rejected() {
     replay("jwt", jwt::run);
 }
 
-#[test]
-fn damaged_key_stores_harm_nothing() {
-    // Each change is verified and decrypted.
-    replay_some("key_store", MUTATIONS / 10, targets::key_store::run);
-}
-
 #[cfg(feature = "jwt")]
 #[test]
 fn the_corpus_holds_an_accepted_token() {
