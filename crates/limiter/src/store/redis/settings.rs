@@ -49,7 +49,7 @@ pub enum Servers {
 pub struct Sentinel {
     /// Name of the primary in the Sentinels' configuration.
     pub master: String,
-    /// Sentinels, in the order in which they are asked.
+    /// Sentinels, in the order of queries.
     pub nodes: Vec<HostPort>,
     /// Credentials for the Sentinels; the default has none.
     pub login: Login,
