@@ -1,7 +1,7 @@
 //! HTTP/1.1 server of a stand-in: a thread for each connection, with outages and faulty responses.
 
 use std::any::Any;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Number of groups of topics that are woken together.
+/// Groups of topics that are woken together.
 const TOPICS: usize = 1024;
 
 /// A request.
@@ -230,9 +230,7 @@ impl<S: Send + 'static> Shared<S> {
 }
 
 fn group(topic: &str) -> usize {
-    let mut hasher = DefaultHasher::new();
-    topic.hash(&mut hasher);
-    hasher.finish() as usize % TOPICS
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(topic) as usize % TOPICS
 }
 
 impl Response {
