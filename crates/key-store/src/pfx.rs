@@ -40,7 +40,7 @@ impl<'s> Pfx<'s> {
         let mut whole = der::take_tagged(&mut store, SEQUENCE)?;
         let version = der::take(&mut whole)?;
         let parts = data(der::take_tagged(&mut whole, SEQUENCE)?)?;
-        let parts = parts.iter().map(|part| Part::parse(part)).collect::<Option<_>>()?;
+        let parts = parts.iter().map(Part::parse).collect::<Option<_>>()?;
         Some(Self { version, parts, checksum: whole })
     }
 
