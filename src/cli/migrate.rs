@@ -1,4 +1,4 @@
-//! `tollgate migrate FILE`: converts Spring's application.yml to Tollgate's native form.
+//! `tollgate migrate FILE`: converts Spring's application.yml to Tollgate's own form.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::cli::load;
 use tollgate_config::Severity;
 
-/// Prints `files`, of which later ones win, as one file in the native form, or writes it to `out`.
+/// Prints `files`, of which later ones win, as one file in Tollgate's own form, or writes it to `out`.
 ///
 /// The exit code is 0; 1 if the file has errors; 2 if it cannot be read or `out` cannot be written. It is also 1 if the
 /// new file has errors, as with placeholders that only the environment of the old one had; the diagnostics name them.

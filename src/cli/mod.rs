@@ -3,11 +3,14 @@
 mod admin_client;
 mod admin_connection;
 pub mod check;
+mod demo;
 mod explain;
 mod health;
 mod limits;
 mod load;
 mod migrate;
+mod reload;
+mod report;
 mod schema;
 mod serve;
 mod simulate;
@@ -64,7 +67,7 @@ enum Command {
     Explain(explain::Arguments),
     /// Replay access logs through routes and limits: show what a configuration would have denied
     Simulate(simulate::Arguments),
-    /// Convert an application.yml of Spring Cloud Gateway to Tollgate's native form, with comments on each change
+    /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
         /// The application.yml or application.properties to convert
         file: PathBuf,
@@ -100,7 +103,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(Serve { config, profiles }) => serve::files(config, profiles.profiles),
-        Command::Demo => serve::demo(),
+        Command::Demo => demo::demo(),
         Command::Check { checked, overlays, profiles, overlay } => {
             if checked.is_empty() && overlays.files.is_empty() && !load::has_location() {
                 Cli::command().error(ErrorKind::MissingRequiredArgument, "FILE is needed").exit();
@@ -117,7 +120,7 @@ pub fn main() -> ExitCode {
         Command::Health(target) => health::run(&target),
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
-        Command::Reload(target) => status::reload(&target),
+        Command::Reload(target) => reload::reload(&target),
         Command::Status(target) => status::status(&target),
     }
 }

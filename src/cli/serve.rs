@@ -1,4 +1,4 @@
-//! `tollgate`, `tollgate serve`, `tollgate demo`.
+//! `tollgate` and `tollgate serve`: runs the gateway.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,8 +13,6 @@ use tollgate_proxy::telemetry::logs;
 const DEFAULT: &str = "config/tollgate.yaml";
 /// Environment variable that names the configuration.
 const VARIABLE: &str = "TOLLGATE_CONFIG";
-/// Configuration of the demo.
-const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
 /// Runs the gateway with the configuration `files`, by default those of [`VARIABLE`], of [`load::LOCATION`] or else
 /// [`DEFAULT`]; `profiles` are the active profiles.
@@ -46,13 +44,8 @@ fn from_environment() -> Vec<PathBuf> {
     }
 }
 
-/// Runs the demo.
-pub(super) fn demo() -> ExitCode {
-    let environment = |name: &str| std::env::var(name).ok();
-    start(tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
-}
-
-fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
+/// Runs the gateway with a configuration that is loaded, or reports why it is not.
+pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return load::report(&error),

@@ -1,11 +1,11 @@
-//! `tollgate status` and `tollgate reload`: the state of a running gateway, and the reload of its configuration.
+//! `tollgate status`: the state of a running gateway.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::Value;
 
 use crate::cli::admin_client::{AdminClient, CallError, Target, printable, table};
+use crate::cli::report::{print, short, string, warnings};
 
 /// Prints the state. The exit code is 0 if the gateway is ready, otherwise 1.
 pub(super) fn status(target: &Target) -> ExitCode {
@@ -24,32 +24,6 @@ pub(super) fn status(target: &Target) -> ExitCode {
         Ok((is_ready, render(&readiness, &config, &upstreams, &breakers)))
     };
     print(parts())
-}
-
-/// Reloads the configuration and prints warnings, or the problems as `tollgate check` does. The exit code is 0 if the
-/// configuration was applied, otherwise 1.
-pub(super) fn reload(target: &Target) -> ExitCode {
-    let answer = AdminClient::new(target).call("POST", "/api/reload", "");
-    print(answer.map(|answer| {
-        let mut text = format!("configuration reloaded, hash {}\n", short(&answer["hash"]));
-        for setting in answer["needs-restart"].as_array().into_iter().flatten() {
-            text.push_str(&format!("{} takes effect after a restart\n", string(setting)));
-        }
-        (true, text + &warnings(&answer))
-    }))
-}
-
-fn print(result: Result<(bool, String), CallError>) -> ExitCode {
-    match result {
-        Ok((is_good, text)) => {
-            let written = io::stdout().lock().write_all(text.as_bytes());
-            ExitCode::from(u8::from(!is_good || written.is_err()))
-        }
-        Err(error) => {
-            eprintln!("tollgate: {error}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Returns a time of RFC 3339 without the fraction of its second.
@@ -86,22 +60,4 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
         rows.push(vec![format!("breaker {}", string(&breaker["name"])), string(&breaker["state"])]);
     }
     table(&rows, &[]) + &warnings(config)
-}
-
-/// Returns the warnings and notes of a configuration, one a line.
-fn warnings(config: &Value) -> String {
-    let lines = config["warnings"].as_array().into_iter().flatten().map(|warning| {
-        let [severity, file, message] = ["severity", "file", "message"].map(|name| string(&warning[name]));
-        format!("{file}:{}:{}: {severity}: {message}\n", warning["line"], warning["column"])
-    });
-    lines.collect()
-}
-
-fn string(value: &Value) -> String {
-    printable(value.as_str().unwrap_or_default())
-}
-
-/// First digits of a hash.
-fn short(hash: &Value) -> String {
-    string(hash).chars().take(12).collect()
 }

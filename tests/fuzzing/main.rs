@@ -73,6 +73,12 @@ fn responses_of_registries_give_usable_instances_only() {
     replay("registry_reply", targets::registry_reply::run);
 }
 
+#[test]
+fn damaged_key_stores_harm_nothing() {
+    // Each change is verified and decrypted.
+    replay_some("key_store", MUTATIONS / 10, targets::key_store::run);
+}
+
 #[cfg(feature = "jwt")]
 #[test]
 fn tokens_without_a_valid_signature_are_rejected() {

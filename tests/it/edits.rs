@@ -176,7 +176,7 @@ fn every_edit_filter_behaves_as_in_spring() {
     }
 }
 
-/// Spring reads a path and ignores the text after it; the native form refuses it.
+/// Spring reads a path and ignores the text after it; Tollgate's own form refuses it.
 #[test]
 fn a_spring_path_ends_at_its_query() {
     let upstream = upstream();

@@ -193,6 +193,39 @@ fn a_reload_presents_the_new_certificate_to_new_connections() {
 }
 
 #[test]
+fn key_stores_serve_and_a_reload_reads_them_again() {
+    let certificates = Certificates::new();
+    let store = certificates.folder().join("store.p12");
+    let export = || {
+        let output = Command::new("openssl")
+            .args(["pkcs12", "-export", "-name", "web", "-passout", "pass:s3cret", "-out"])
+            .arg(&store)
+            .arg("-in")
+            .arg(certificates.server())
+            .arg("-inkey")
+            .arg(certificates.server_key())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    export();
+    let yaml = format!(
+        "server: {{address: 127.0.0.1, workers: 1, ssl: {{key-store: {}, key-store-password: s3cret, key-alias: web}}}}\n{ECHO}",
+        store.display()
+    );
+    let mut gateway = Gateway::start(&yaml);
+    assert_eq!(curl(&gateway, &certificates, &[]).0, 0);
+    std::fs::write(&store, "damaged").unwrap();
+    gateway.reload(&yaml);
+    gateway.logged("it is not a PKCS#12 store, or it is damaged");
+    assert_eq!(curl(&gateway, &certificates, &[]).0, 0, "the running configuration stays");
+    certificates.sign_for_other_host();
+    export();
+    gateway.reload(&yaml);
+    eventually("the new certificate is shown", || curl(&gateway, &certificates, &[]).0 == 60);
+}
+
+#[test]
 fn an_unfinished_handshake_times_out() {
     let certificates = Certificates::new();
     let gateway = Gateway::start(&yaml(&certificates, "", ECHO).replace("300ms", "150ms"));

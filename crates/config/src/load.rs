@@ -199,7 +199,7 @@ fn report_unresolved(
     }
 }
 
-/// Returns true for the name of a filter of the gateway.
+/// Returns true if the gateway has a filter `name`.
 fn is_filter(name: &str) -> bool {
     filters::filters().any(|filter| filter.name == name)
 }

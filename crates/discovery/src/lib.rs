@@ -26,6 +26,7 @@ mod registries;
 mod service;
 mod status;
 mod task;
+mod users;
 
 use std::any::Any;
 use std::fmt;

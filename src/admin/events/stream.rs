@@ -28,7 +28,7 @@ type NextSnapshot = Pin<Box<dyn Future<Output = Option<(Bytes, Snapshots)>>>>;
 enum Next {
     /// This event comes first.
     First(Bytes, Snapshots),
-    /// A snapshot that has been asked for.
+    /// A requested snapshot.
     Snapshot(NextSnapshot),
     Ended,
 }

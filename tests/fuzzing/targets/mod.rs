@@ -2,6 +2,7 @@
 //! libFuzzer. `jwt.rs` is apart, since it needs the feature `jwt`.
 
 pub mod forwarded;
+pub mod key_store;
 pub mod path;
 pub mod properties;
 pub mod redis_reply;

@@ -141,3 +141,53 @@ fn own_files_name_services_and_reloads_keep_endpoints() {
     consul.deregister("b");
     becomes(&gateway, "/x", &[("a", 3)]);
 }
+
+/// Many services, each at one of two upstreams. `TOLLGATE_SERVICES=1000 TOLLGATE_CHANGES=1000` makes as many changes a second.
+#[test]
+fn requests_follow_changes_of_many_services() {
+    let number =
+        |name: &str, default: usize| std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"));
+    let (count, rate) = (number("TOLLGATE_SERVICES", 100), number("TOLLGATE_CHANGES", 500));
+    let (a, b) = (named("a"), named("b"));
+    let consul = ConsulServer::start();
+    let names: Vec<String> = (0..count).map(|at| format!("s{at}")).collect();
+    let register = |at: usize, server: &Upstream| consul.register(&names[at], &names[at], server.address, Value::Null);
+    (0..count).for_each(|at| register(at, &a));
+    let services: Vec<&str> = names.iter().map(String::as_str).collect();
+    let gateway = gateway(&settings(&consul, ""), &services);
+    eventually("all services are known", || {
+        let all = gateway.admin("/api/upstreams").json();
+        all.as_array().unwrap().iter().filter(|upstream| upstream["endpoints"][0].is_object()).count() == count
+    });
+    // Each service moves to the other upstream and back, in turns.
+    let mut client = gateway.connect();
+    let mut moved = vec![Instant::now(); count];
+    let (start, mut changes, mut latest) = (Instant::now(), 0, Duration::ZERO);
+    let mut at = |changes: usize| if changes / count % 2 == 0 { ("b", &b) } else { ("a", &a) };
+    while changes < rate * 4 {
+        let service = changes % count;
+        register(service, at(changes).1);
+        moved[service] = Instant::now();
+        changes += 1;
+        if changes % 10 == 0 {
+            // The service whose turn comes next has not moved for longest.
+            let probed = changes % count;
+            let path = format!("/{}/x", names[probed]);
+            let (answer, age) = (client.request("GET", &path, &[], b"").text(), moved[probed].elapsed());
+            let before = changes.checked_sub(count).map_or("a", |changes| at(changes).0);
+            if answer != before {
+                latest = latest.max(age);
+            }
+            let due = Duration::from_secs_f64(changes as f64 / rate as f64);
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+        }
+    }
+    eprintln!(
+        "{count} services, {:.0} changes/s, oldest stale answer {latest:?}",
+        changes as f64 / start.elapsed().as_secs_f64()
+    );
+    for (service, name) in names.iter().enumerate() {
+        let last = (0..changes).rev().find(|changes| changes % count == service).map_or("a", |changes| at(changes).0);
+        eventually("the last change arrives", || gateway.get(&format!("/{name}/x")).text() == last);
+    }
+}

@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
+
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
@@ -197,11 +199,24 @@ impl Rewriting<'_> {
             *url = with_tls(url);
         }
         let Some(at) = entries.iter().position(|(key, _)| key == "ssl") else { return item };
+        let Some(tls) = &redis.settings.tls else {
+            entries.remove(at);
+            return item;
+        };
+        let ca = match &tls.ca {
+            Some(Authorities::Store(_)) => return item, // `tls` has no key stores; `ssl` with its bundle is read here, too
+            Some(Authorities::Pem(path)) => Some(path),
+            None => None,
+        };
+        let client = match &tls.client {
+            Some(ClientCertificate::Store(_)) => return item,
+            Some(ClientCertificate::Pem { certificate, key }) => Some((certificate, key)),
+            None => None,
+        };
         entries.remove(at);
-        let Some(tls) = &redis.settings.tls else { return item };
         let path = |path: &Path| Item::plain(Value::Scalar(path.display().to_string()));
-        let client = tls.client.iter().flat_map(|(cert, key)| [("cert", cert), ("key", key)]);
-        let files: Vec<_> = tls.ca.iter().map(|ca| ("ca", ca)).chain(client).collect();
+        let client = client.into_iter().flat_map(|(cert, key)| [("cert", cert), ("key", key)]);
+        let files: Vec<_> = ca.into_iter().map(|ca| ("ca", ca)).chain(client).collect();
         let mut made = if files.is_empty() {
             Item::plain(Value::Scalar("true".to_owned()))
         } else {

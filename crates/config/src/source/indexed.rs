@@ -1,6 +1,6 @@
 //! Lists in the environment: `SPRING_CLOUD_GATEWAY_ROUTES_0_ID` for `spring.cloud.gateway.routes[0].id`.
 //!
-//! As in Spring, a list in the environment replaces the whole list of the file. The environment is asked for known names
+//! As in Spring, a list in the environment replaces the whole list of the file. The environment is searched for known names
 //! only, since it cannot be listed here.
 
 use crate::yaml::{Node, NodeKind, Places, Span};
@@ -12,7 +12,7 @@ const ROUTE_FIELDS: [&str; 4] = ["id", "uri", "order", "enabled"];
 /// Metadata of a route that have a meaning here.
 const METADATA: [&str; 2] = ["response-timeout", "connect-timeout"];
 
-/// Values of environment variables, as they are asked for.
+/// Values of environment variables, as they are looked up.
 pub(super) struct Variables<'v> {
     pub(super) given: &'v mut dyn FnMut(&str) -> Option<String>,
     /// Names of the arguments of predicates and filters.

@@ -37,8 +37,9 @@ impl Unresolved {
     }
 }
 
-/// Resolves every placeholder below `node`, except in `literal` places. Names without value and default are added to
-/// `unresolved`: they are errors only where the value has an effect. Later diagnostics about such values are dropped.
+/// Resolves every placeholder below `node`, except in `literal` places. Names that have neither a value nor
+/// a default are added to `unresolved`, since they are errors only in values with an effect. From then on, diagnostics about
+/// these values are muted.
 pub(crate) fn resolve(
     node: &mut Node,
     lookup: &dyn Fn(&str) -> Option<Value>,

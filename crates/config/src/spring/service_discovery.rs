@@ -59,11 +59,11 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
 
 /// Registration in a registry.
 struct Switch {
-    /// Key that asks for it.
+    /// Key that switches it on.
     path: &'static [&'static str],
     /// Section of the instance.
     instance: &'static [&'static str],
-    /// Keys of that section that only describe the instance, that of its name first.
+    /// Keys of that section that only describe the instance, first the key of its name.
     keys: &'static [&'static str],
 }
 
@@ -94,9 +94,9 @@ const REGISTRATIONS: [Switch; 3] = [
     },
 ];
 
-/// Names the service as which the gateway registers, where the file asks for it: `spring.application.name`. Elsewhere the keys
-/// of the instance have no effect and are removed, and so are all of them if
-/// `spring.cloud.service-registry.auto-registration.enabled` is false.
+/// Sets the name under which the gateway registers, `spring.application.name`, in each registry with registration switched on.
+/// In the others, the keys of the instance have no effect and are removed. If
+/// `spring.cloud.service-registry.auto-registration.enabled` is false, registration is off everywhere.
 pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &mut Places) {
     let auto = ["spring", "cloud", "service-registry", "auto-registration"];
     let is_auto = find(whole, &auto).is_none_or(|node| !is_off(node));

@@ -8,7 +8,7 @@ pub(super) mod table;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use crate::task::{Watch, retry_after};
+use crate::users::Users;
 
 /// Longest time without an answer after which changes suffice: a server keeps them for three minutes.
 const DELTA_WINDOW: Duration = Duration::from_secs(120);
@@ -45,17 +46,8 @@ struct Shared {
     /// Time of the last answer; `None`: the whole registry is fetched.
     fetched: Cell<Option<Instant>>,
     table: RefCell<Table>,
-    users: RefCell<Vec<(u64, String, Sink)>>,
-    name_users: RefCell<Vec<(u64, NamesSink)>>,
-    last_user: Cell<u64>,
+    users: Users,
     status: Arc<RegistryStatus>,
-}
-
-/// User of a service, removed when this is dropped.
-#[derive(Debug)]
-struct User {
-    shared: Weak<Shared>,
-    number: u64,
 }
 
 /// Error of a fetch.
@@ -77,9 +69,7 @@ impl EurekaRegistry {
             current: Cell::new(0),
             fetched: Cell::new(None),
             table: RefCell::default(),
-            users: RefCell::default(),
-            name_users: RefCell::default(),
-            last_user: Cell::new(0),
+            users: Users::default(),
             status: Arc::new(RegistryStatus::new("eureka", servers.join(","))),
         });
         let fetches = Watch::start(fetch_repeatedly(Rc::clone(&shared)));
@@ -97,9 +87,7 @@ impl Registry for EurekaRegistry {
         if shared.fetched.get().is_some() {
             sink.publish(shared.table.borrow().instances(name, shared.settings.only_up));
         }
-        let number = shared.next_user();
-        shared.users.borrow_mut().push((number, name.to_owned(), sink));
-        Box::new(User { shared: Rc::downgrade(shared), number })
+        shared.users.add(name, sink)
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
@@ -107,9 +95,7 @@ impl Registry for EurekaRegistry {
         if shared.fetched.get().is_some() {
             sink.publish(shared.table.borrow().names());
         }
-        let number = shared.next_user();
-        shared.name_users.borrow_mut().push((number, sink));
-        Box::new(User { shared: Rc::downgrade(shared), number })
+        shared.users.add_names(sink)
     }
 }
 
@@ -128,11 +114,6 @@ async fn fetch_repeatedly(shared: Rc<Shared>) {
 }
 
 impl Shared {
-    fn next_user(&self) -> u64 {
-        self.last_user.set(self.last_user.get() + 1);
-        self.last_user.get()
-    }
-
     /// Fetches from the current server, or from the next one that answers. Returns false if none does.
     async fn fetch_from_any(&self) -> bool {
         for _ in 0..self.clients.len() {
@@ -182,26 +163,13 @@ impl Shared {
     }
 
     fn publish(&self, has_changed: bool) {
-        for (_, sink) in self.name_users.borrow().iter() {
-            sink.publish(self.table.borrow().names());
-        }
-        // A follower may not come back here, but the list of users must not be borrowed while it runs.
-        let users = self.users.borrow().clone();
-        for (_, name, sink) in users {
+        self.users.of_names(|sink| sink.publish(self.table.borrow().names()));
+        for (name, sink) in self.users.of_services() {
             if has_changed || !sink.has_published() {
                 sink.publish(self.table.borrow().instances(&name, self.settings.only_up));
             } else {
                 sink.confirm();
             }
-        }
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.users.borrow_mut().retain(|(number, ..)| *number != self.number);
-            shared.name_users.borrow_mut().retain(|(number, _)| *number != self.number);
         }
     }
 }

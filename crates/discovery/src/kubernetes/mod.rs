@@ -11,7 +11,7 @@ mod table;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use crate::task::{Watch, retry_after};
+use crate::users::Users;
 use tollgate_config::Kubernetes;
 
 /// Timeout for the head of the response to a watch.
@@ -58,17 +59,8 @@ struct Shared {
     table: RefCell<Table>,
     /// Namespaces whose list has been read.
     listed: RefCell<BTreeSet<String>>,
-    users: RefCell<Vec<(u64, String, Sink)>>,
-    name_users: RefCell<Vec<(u64, NamesSink)>>,
-    last_user: Cell<u64>,
+    users: Users,
     status: Arc<RegistryStatus>,
-}
-
-/// User of a service, removed when this is dropped.
-#[derive(Debug)]
-struct User {
-    shared: Weak<Shared>,
-    number: u64,
 }
 
 /// Error of a list or watch.
@@ -95,9 +87,7 @@ impl KubernetesRegistry {
             client: HttpClient::new(&settings.server, &settings.tls),
             table: RefCell::default(),
             listed: RefCell::default(),
-            users: RefCell::default(),
-            name_users: RefCell::default(),
-            last_user: Cell::new(0),
+            users: Users::default(),
             status: Arc::new(RegistryStatus::new("kubernetes", settings.server.to_string())),
             settings: settings.clone(),
         });
@@ -113,18 +103,14 @@ impl Registry for KubernetesRegistry {
 
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
         self.shared.publish_to(name, &sink);
-        let number = self.shared.next_user();
-        self.shared.users.borrow_mut().push((number, name.to_owned(), sink));
-        Box::new(User { shared: Rc::downgrade(&self.shared), number })
+        self.shared.users.add(name, sink)
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
         if self.shared.has_all() {
             sink.publish(self.shared.table.borrow().names());
         }
-        let number = self.shared.next_user();
-        self.shared.name_users.borrow_mut().push((number, sink));
-        Box::new(User { shared: Rc::downgrade(&self.shared), number })
+        self.shared.users.add_names(sink)
     }
 }
 
@@ -145,7 +131,7 @@ async fn follow(shared: Rc<Shared>, namespace: String) {
             }
             Some(version) => {
                 let followed = shared.follow_changes(&namespace, version, &failures).await;
-                // A watch that ended at once may have had no changes, or the server may not watch.
+                // A watch that ends at once may come from a server without watches: the next round lists everything again.
                 let is_resumed = began.elapsed() >= SHORT_WATCH;
                 followed.map(|is_known| (is_known && is_resumed).then(|| version.clone()))
             }
@@ -171,11 +157,6 @@ async fn follow(shared: Rc<Shared>, namespace: String) {
 }
 
 impl Shared {
-    fn next_user(&self) -> u64 {
-        self.last_user.set(self.last_user.get() + 1);
-        self.last_user.get()
-    }
-
     /// Returns true once the lists of all namespaces have been read.
     fn has_all(&self) -> bool {
         self.listed.borrow().len() == self.settings.namespaces.len()
@@ -248,13 +229,9 @@ impl Shared {
     /// Publishes the instances of the `changed` services, or of all; confirms the others.
     fn publish(&self, changed: Option<&BTreeSet<String>>) {
         if self.has_all() && changed.is_none_or(|changed| !changed.is_empty()) {
-            for (_, sink) in self.name_users.borrow().iter() {
-                sink.publish(self.table.borrow().names());
-            }
+            self.users.of_names(|sink| sink.publish(self.table.borrow().names()));
         }
-        // A follower may not come back here, but the list of users must not be borrowed while it runs.
-        let users = self.users.borrow().clone();
-        for (_, name, sink) in users {
+        for (name, sink) in self.users.of_services() {
             let is_changed = changed.is_none_or(|changed| changed.contains(&name.to_lowercase()));
             if is_changed || !sink.has_published() {
                 self.publish_to(&name, &sink);
@@ -269,15 +246,6 @@ impl Shared {
         let instances = self.table.borrow().instances(name, self.settings.not_ready);
         if self.has_all() || !instances.is_empty() {
             sink.publish(instances);
-        }
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.users.borrow_mut().retain(|(number, ..)| *number != self.number);
-            shared.name_users.borrow_mut().retain(|(number, _)| *number != self.number);
         }
     }
 }

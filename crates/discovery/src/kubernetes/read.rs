@@ -13,7 +13,7 @@ use tollgate_config::Kubernetes;
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// Label of a service with the name of its port.
 const PRIMARY_PORT: &str = "primary-port-name";
-/// Label of a service that is asked over `https`.
+/// Label of a service that is called over `https`.
 const SECURED: &str = "secured";
 /// Most endpoints of a slice: the limit of the API.
 const MAX_ENDPOINTS: usize = 1000;

@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// Returns the instances of a service: those that are ready; if none is, those that serve while they terminate, as
-    /// kube-proxy does; all with `not_ready`. A service with two address families is asked over IPv4.
+    /// kube-proxy does; all with `not_ready`. A service with two address families is called over IPv4.
     pub(super) fn instances(&self, service: &str, not_ready: bool) -> Vec<Instance> {
         let service = service.to_lowercase();
         let keys = self.by_service.get(&service).into_iter().flatten();

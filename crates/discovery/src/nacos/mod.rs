@@ -1,6 +1,6 @@
 //! Nacos: a lookup of each service at an interval, by the HTTP API of 1.x to 3.x.
 //!
-//! The version of the API is found by asking: a server without the API of 3.x answers 404, and gets that of 1.x, which 2.x
+//! The version of the API is found by trying: a server without the API of 3.x answers 404, and gets that of 1.x, which 2.x
 //! has too.
 
 pub(super) mod read;

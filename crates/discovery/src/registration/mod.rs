@@ -75,8 +75,8 @@ struct Shared {
 }
 
 impl Registrations {
-    /// Enters the gateway, which listens on `listener`, with or without TLS, in the registries of `settings`, on the current
-    /// set of local tasks. Leaves others.
+    /// Registers the gateway, which listens on `listener`, in the registries of `settings`, and deregisters it from others.
+    /// The heartbeats run as local tasks.
     pub async fn apply(&mut self, settings: &[Registration], listener: SocketAddr, is_secure: bool) {
         if self.settings == settings {
             return;

@@ -74,7 +74,10 @@ pub use self::lock::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
-pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};
+pub use self::settings::{
+    Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
+    Servers, Tls,
+};
 pub use self::stats::{CallSizes, Latencies, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;

@@ -110,7 +110,7 @@ async fn the_overrides_of_gateways_are_shared_until_they_end() {
     assert_eq!(one.read(&client).await, Ok(None));
     assert_eq!(OverrideTable::set(&client, "a", "1", hour).await, Ok(true));
     assert_eq!(one.read(&client).await.unwrap().unwrap().len(), 1);
-    for number in 1..OverrideTable::MOST {
+    for number in 1..OverrideTable::CAPACITY {
         assert_eq!(OverrideTable::set(&client, &format!("k{number}"), "1", hour).await, Ok(true));
     }
     assert_eq!(OverrideTable::set(&client, "one more", "1", hour).await, Ok(false));

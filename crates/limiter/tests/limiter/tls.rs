@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::store::OnStoreFailure;
-use tollgate_limiter::store::redis::{RedisClient, RedisSettings, StoreError, Tls};
+use tollgate_limiter::store::redis::{Authorities, ClientCertificate, RedisClient, RedisSettings, StoreError, Tls};
 use tollgate_limiter::verdict::Source;
 use tollgate_test_support::{Certificates, RedisServer};
 
@@ -16,11 +16,14 @@ fn settings(url: &str, tls: Tls) -> RedisSettings {
 }
 
 fn trusting(certificates: &Certificates) -> Tls {
-    Tls { ca: Some(certificates.ca()), client: None }
+    Tls { ca: Some(Authorities::Pem(certificates.ca())), client: None }
 }
 
 fn shown(certificates: &Certificates) -> Tls {
-    Tls { client: Some((certificates.client(), certificates.client_key())), ..trusting(certificates) }
+    Tls {
+        client: Some(ClientCertificate::Pem { certificate: certificates.client(), key: certificates.client_key() }),
+        ..trusting(certificates)
+    }
 }
 
 async fn decides(settings: &RedisSettings) {
@@ -111,8 +114,11 @@ async fn certificate_files_are_read_for_each_connection() {
     let (client, ca) = (Arc::new(tempfile::tempdir().unwrap()), wrong.ca());
     let file = client.path().join("ca.pem");
     std::fs::copy(ca, &file).unwrap();
-    let client =
-        RedisClient::start(&settings(&server.tls_url(), Tls { ca: Some(file.clone()), client: None })).unwrap();
+    let client = RedisClient::start(&settings(
+        &server.tls_url(),
+        Tls { ca: Some(Authorities::Pem(file.clone())), client: None },
+    ))
+    .unwrap();
     client.wait_attempted(Duration::from_secs(10)).await;
     assert!(!client.status().connected());
     std::fs::write(&file, "half a").unwrap();
@@ -128,8 +134,11 @@ async fn unusable_files_are_reported_at_start() {
     let empty = ours.folder().join("empty.pem");
     std::fs::write(&empty, "").unwrap();
     let missing = PathBuf::from("/nowhere/ca.pem");
-    let ca = |ca: &Path| Tls { ca: Some(ca.to_owned()), client: None };
-    let client = |cert: PathBuf, key: PathBuf| Tls { ca: None, client: Some((cert, key)) };
+    let ca = |ca: &Path| Tls { ca: Some(Authorities::Pem(ca.to_owned())), client: None };
+    let client = |certificate: PathBuf, key: PathBuf| Tls {
+        ca: None,
+        client: Some(ClientCertificate::Pem { certificate, key }),
+    };
     for (tls, setting, file) in [
         (ca(&missing), "redis.tls.ca", &missing),
         (ca(&empty), "redis.tls.ca", &empty),

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
-use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 use tower::service_fn;
@@ -15,6 +15,7 @@ use tower::service_fn;
 use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
+use crate::state::stores::meter_settings;
 use crate::telemetry::metrics::Metrics;
 use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseCache};
 
@@ -42,14 +43,7 @@ impl<C: DryContext> LayerContext for C {
 
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
         let ledger = self.ledger(counter, &scope);
-        let settings = MeterSettings {
-            scope,
-            route: Arc::clone(route),
-            dimensions: counter.dimensions,
-            period: counter.period,
-            ttl: counter.ttl,
-            hash_ids: self.hashes_ids(),
-        };
+        let settings = meter_settings(counter, route, scope, self.hashes_ids());
         Meter::new(ledger, &settings)
     }
 

@@ -31,7 +31,7 @@ const IN_MEMORY: u8 = 1;
 /// Series of a limiter in Redis, if there is one, shown from 0 on.
 const IN_STORE: u8 = 2;
 
-/// Sources of a verdict; `None` for a verdict of a key list, which asks no store.
+/// Sources of a verdict; `None` for a verdict of a key list, which needs no store.
 const SOURCES: [Option<Source>; 5] =
     [Some(Source::Memory), Some(Source::Redis), Some(Source::DenialCache), Some(Source::Fallback), None];
 

@@ -19,15 +19,17 @@ pub struct ConsulServer {
 #[derive(Default)]
 struct Catalog {
     index: u64,
-    services: BTreeMap<String, Service>,
+    /// Instances of each service by id.
+    services: BTreeMap<String, BTreeMap<String, Service>>,
+    /// Name of the service of each instance.
+    names: BTreeMap<String, String>,
     /// Index of the last change of each service, also of one without instances.
     changed: BTreeMap<String, u64>,
     token: Option<String>,
 }
 
-/// Instance by its id.
+/// Instance of a service.
 struct Service {
-    name: String,
     definition: Value,
     status: String,
 }
@@ -52,17 +54,17 @@ impl ConsulServer {
         for (key, value) in more.as_object().into_iter().flatten() {
             definition[key] = value.clone();
         }
-        self.shared.change(|catalog| catalog.register(definition, "passing"));
+        self.shared.change_topics(|catalog| catalog.register(definition, "passing"));
     }
 
     /// Removes an instance.
     pub fn deregister(&self, id: &str) {
-        self.shared.change(|catalog| catalog.remove(id));
+        self.shared.change_topics(|catalog| catalog.remove(id));
     }
 
     /// Sets the status of an instance's check: `passing`, `warning` or `critical`.
     pub fn check(&self, id: &str, status: &str) {
-        self.shared.change(|catalog| catalog.check(id, status));
+        self.shared.change_topics(|catalog| catalog.check(id, status));
     }
 
     /// Forgets everything. The index starts again, as after a restart without data.
@@ -84,18 +86,21 @@ impl ConsulServer {
     /// Definitions of the registered instances by id.
     pub fn registered(&self) -> BTreeMap<String, Value> {
         let inner = self.shared.lock();
-        inner.state.services.iter().map(|(id, service)| (id.clone(), service.definition.clone())).collect()
+        let instances = inner.state.services.values().flatten();
+        instances.map(|(id, service)| (id.clone(), service.definition.clone())).collect()
     }
 }
 
 impl Catalog {
-    fn note(&mut self, name: &str) {
+    /// Notes a change of a service. Returns the topics that it concerns: the service, and the names of all.
+    fn note(&mut self, name: &str) -> Vec<String> {
         self.index += 1;
         self.changed.insert(name.to_owned(), self.index);
+        vec![name.to_owned(), String::new()]
     }
 
     /// Registers an instance. Keys of its definition may have any case, as in Consul.
-    fn register(&mut self, definition: Value, status: &str) {
+    fn register(&mut self, definition: Value, status: &str) -> Vec<String> {
         let known = ["Name", "ID", "Address", "Port", "Tags", "Meta", "Weights"];
         let mut fields = json!({});
         for (key, value) in definition.as_object().into_iter().flatten() {
@@ -105,21 +110,29 @@ impl Catalog {
         let definition = fields;
         let name = definition["Name"].as_str().unwrap_or_default().to_owned();
         let id = definition["ID"].as_str().unwrap_or(&name).to_owned();
-        self.note(&name);
-        self.services.insert(id, Service { name, definition, status: status.to_owned() });
+        let topics = self.note(&name);
+        self.services
+            .entry(name.clone())
+            .or_default()
+            .insert(id.clone(), Service { definition, status: status.to_owned() });
+        self.names.insert(id, name);
+        topics
     }
 
-    fn remove(&mut self, id: &str) {
-        if let Some(service) = self.services.remove(id) {
-            self.note(&service.name);
+    fn remove(&mut self, id: &str) -> Vec<String> {
+        let Some(name) = self.names.remove(id) else { return Vec::new() };
+        if let Some(instances) = self.services.get_mut(&name) {
+            instances.remove(id);
         }
+        self.note(&name)
     }
 
-    fn check(&mut self, id: &str, status: &str) {
-        let Some(service) = self.services.get_mut(id) else { return };
-        service.status = status.to_owned();
-        let name = service.name.clone();
-        self.note(&name);
+    fn check(&mut self, id: &str, status: &str) -> Vec<String> {
+        let Some(name) = self.names.get(id).cloned() else { return Vec::new() };
+        if let Some(service) = self.services.get_mut(&name).and_then(|instances| instances.get_mut(id)) {
+            service.status = status.to_owned();
+        }
+        self.note(&name)
     }
 
     fn index_of(&self, name: &str) -> u64 {
@@ -130,11 +143,10 @@ impl Catalog {
         let fits = |service: &&Service| {
             let tags = service.definition["Tags"].as_array();
             let has = |tag: &str| tags.is_some_and(|tags| tags.iter().any(|known| known == tag));
-            service.name == name
-                && request.parameter("tag").is_none_or(has)
+            request.parameter("tag").is_none_or(has)
                 && (request.parameter("passing").is_none() || service.status == "passing")
         };
-        let found = self.services.iter().filter(|(_, service)| fits(service)).map(|(id, service)| {
+        let found = self.services.get(name).into_iter().flatten().filter(|(_, service)| fits(service)).map(|(id, service)| {
             let given = &service.definition;
             let or = |key: &str, default: Value| if given[key].is_null() { default } else { given[key].clone() };
             json!({
@@ -163,11 +175,12 @@ fn answer(shared: &Shared<Catalog>, request: &Request) -> Response {
             let definition = request.json();
             // A check by TTL is critical until it is passed.
             let has_ttl = String::from_utf8_lossy(&request.body).to_ascii_lowercase().contains("\"ttl\"");
-            shared.change(|catalog| catalog.register(definition.clone(), if has_ttl { "critical" } else { "passing" }));
+            let status = if has_ttl { "critical" } else { "passing" };
+            shared.change_topics(|catalog| catalog.register(definition, status));
             Response::status(200)
         }
         ("PUT", ["v1", "agent", "service", "deregister", id]) => {
-            shared.change(|catalog| catalog.remove(id));
+            shared.change_topics(|catalog| catalog.remove(id));
             Response::status(200)
         }
         ("PUT", ["v1", "agent", "check", verb, check]) => {
@@ -177,10 +190,10 @@ fn answer(shared: &Shared<Catalog>, request: &Request) -> Response {
                 _ => "critical",
             };
             let id = check.strip_prefix("service:").unwrap_or(check);
-            if !shared.lock().state.services.contains_key(id) {
+            if !shared.lock().state.names.contains_key(id) {
                 return Response::text(404, "Unknown check ID");
             }
-            shared.change(|catalog| catalog.check(id, status));
+            shared.change_topics(|catalog| catalog.check(id, status));
             Response::status(200)
         }
         ("GET", ["v1", "health", "service", name]) => {
@@ -188,16 +201,18 @@ fn answer(shared: &Shared<Catalog>, request: &Request) -> Response {
             blocking(
                 shared,
                 request,
-                move |catalog| catalog.index_of(&name),
-                |catalog| catalog.instances(path[3], request),
+                &name,
+                |catalog| catalog.index_of(&name),
+                |catalog| catalog.instances(&name, request),
             )
         }
         ("GET", ["v1", "catalog", "services"]) => blocking(
             shared,
             request,
+            "",
             |catalog| catalog.index,
             |catalog| {
-                let names = catalog.services.values().map(|service| (service.name.clone(), json!([])));
+                let names = catalog.names.values().map(|name| (name.clone(), json!([])));
                 Value::Object(names.chain([("consul".to_owned(), json!([]))]).collect())
             },
         ),
@@ -209,13 +224,14 @@ fn answer(shared: &Shared<Catalog>, request: &Request) -> Response {
 fn blocking(
     shared: &Shared<Catalog>,
     request: &Request,
+    topic: &str,
     index_of: impl Fn(&Catalog) -> u64,
     body: impl Fn(&Catalog) -> Value,
 ) -> Response {
     let index: u64 = request.parameter("index").and_then(|index| index.parse().ok()).unwrap_or(0);
     let wait = request.parameter("wait").and_then(|wait| wait.strip_suffix("ms")?.parse().ok()).unwrap_or(300_000);
     if index > 0 {
-        shared.wait(Duration::from_millis(wait), |catalog| index_of(catalog) != index);
+        shared.wait_for(topic, Duration::from_millis(wait), |catalog| index_of(catalog) != index);
     }
     let inner = shared.lock();
     Response::json(&body(&inner.state)).header("X-Consul-Index", index_of(&inner.state).to_string())

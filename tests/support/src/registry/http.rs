@@ -1,12 +1,16 @@
 //! HTTP/1.1 server of a stand-in: a thread for each connection, with outages and faulty responses.
 
 use std::any::Any;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// Groups of topics that are woken together.
+const TOPICS: usize = 1024;
 
 /// A request.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +55,8 @@ pub(super) type Parts = Box<dyn FnMut(&dyn Any) -> Option<Vec<u8>> + Send>;
 /// State of a stand-in, and the requests that it has received.
 pub(super) struct Shared<S> {
     inner: Mutex<Inner<S>>,
-    changed: Condvar,
+    /// One for the topics of each hash: a thousand requests may wait, and a change concerns few of them.
+    changed: [Condvar; TOPICS],
 }
 
 pub(super) struct Inner<S> {
@@ -111,7 +116,7 @@ impl<S: Send + 'static> Shared<S> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let inner = Inner { state, requests: Vec::new(), fault: None, epoch: 0 };
-        let shared = Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new() });
+        let shared = Arc::new(Self { inner: Mutex::new(inner), changed: std::array::from_fn(|_| Condvar::new()) });
         let (serving, answer) = (Arc::clone(&shared), Arc::new(answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -126,11 +131,21 @@ impl<S: Send + 'static> Shared<S> {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Changes the state, and wakes requests that wait for it.
+    /// Changes the state, and wakes all requests that wait.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
         let outcome = change(&mut self.lock().state);
-        self.changed.notify_all();
+        self.wake_all();
         outcome
+    }
+
+    /// Changes the state, and wakes requests that wait for one of the topics that `change` returns.
+    pub(super) fn change_topics(&self, change: impl FnOnce(&mut S) -> Vec<String>) {
+        let topics = change(&mut self.lock().state);
+        topics.iter().for_each(|topic| self.changed[group(topic)].notify_all());
+    }
+
+    fn wake_all(&self) {
+        self.changed.iter().for_each(Condvar::notify_all);
     }
 
     /// Begins or ends a fault. Requests that wait are cut.
@@ -139,16 +154,21 @@ impl<S: Send + 'static> Shared<S> {
         inner.fault = fault;
         inner.epoch += 1;
         drop(inner);
-        self.changed.notify_all();
+        self.wake_all();
     }
 
     /// Waits until `ready` or for `timeout`.
     pub(super) fn wait(&self, timeout: Duration, ready: impl Fn(&S) -> bool) {
+        self.wait_for("", timeout, ready);
+    }
+
+    /// Waits until `ready` or for `timeout`, and looks only after changes of `topic`.
+    pub(super) fn wait_for(&self, topic: &str, timeout: Duration, ready: impl Fn(&S) -> bool) {
         let end = Instant::now() + timeout;
         let mut inner = self.lock();
         let epoch = inner.epoch;
         while inner.epoch == epoch && !ready(&inner.state) && Instant::now() < end {
-            inner = self.changed.wait_timeout(inner, end - Instant::now()).unwrap().0;
+            inner = self.changed[group(topic)].wait_timeout(inner, end - Instant::now()).unwrap().0;
         }
     }
 
@@ -207,6 +227,10 @@ impl<S: Send + 'static> Shared<S> {
             }
         }
     }
+}
+
+fn group(topic: &str) -> usize {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(topic) as usize % TOPICS
 }
 
 impl Response {

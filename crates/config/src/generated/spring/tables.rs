@@ -42,11 +42,11 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry("httpclient.proxy", "httpclient.proxy: {host: proxy, port: 3128}", ""),
     entry("httpclient.ssl.use-insecure-trust-manager", "httpclient.ssl.use-insecure-trust-manager: true", ""),
     entry("httpclient.ssl.trusted-x509-certificates", "", "PEM files"),
-    entry("httpclient.ssl.ssl-bundle", "", "PEM bundles of `spring.ssl.bundle`"),
+    entry("httpclient.ssl.ssl-bundle", "", "bundles of `spring.ssl.bundle`: `pem`, and `jks` with stores in PKCS#12"),
     entry("httpclient.ssl.handshake-timeout", "httpclient.ssl.handshake-timeout: 10s", ""),
     entry("httpclient.ssl.close-notify-flush-timeout", "httpclient.ssl.close-notify-flush-timeout: 3s", ""),
     entry("httpclient.ssl.close-notify-read-timeout", "httpclient.ssl.close-notify-read-timeout: 0s", ""),
-    entry("httpclient.ssl.key-store", "httpclient.ssl.key-store: store.jks", ""),
+    entry("httpclient.ssl.key-store", "", "PKCS#12; JKS is refused with the command that converts it"),
     entry("httpclient.websocket.max-frame-payload-length", "httpclient.websocket.max-frame-payload-length: 65536", ""),
     entry(
         "httpclient.websocket.proxy-ping",
@@ -145,7 +145,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry("server.port", "server.port: 8081", "SERVER_PORT in the environment overrides it, as in Spring"),
     entry("server.address", "server.address: 127.0.0.1", ""),
     entry("server.http2.enabled", "server.http2.enabled: true", "without TLS as well, with prior knowledge"),
-    entry("server.ssl", "", "PEM files and PEM bundles; Java key stores are refused"),
+    entry(
+        "server.ssl",
+        "",
+        "PEM files, key stores and trust stores in PKCS#12, and bundles of both; JKS is refused with the command that converts it",
+    ),
     entry(
         "server.max-http-request-header-size",
         "server.max-http-request-header-size: 16KB",
@@ -187,7 +191,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
         "management.server.port: 9091",
         "absent, or equal to `server.port`: endpoints are served on the port for traffic; the admin port is then 9090 on 127.0.0.1",
     ),
-    entry("management.server.ssl", "", "PEM files and PEM bundles; Java key stores are refused"),
+    entry(
+        "management.server.ssl",
+        "",
+        "PEM files, key stores and trust stores in PKCS#12, and bundles of both; JKS is refused with the command that converts it",
+    ),
     entry(
         "management.endpoints.web.exposure.include",
         "management.endpoints.web.exposure.include: 'health,prometheus'",

@@ -139,8 +139,8 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     );
 
     for (ssl, wanted) in [
-        ("key-store: classpath:keystore.jks", "keytool -importkeystore -srckeystore keystore.jks"),
-        ("key-store: client.p12, key-store-password: x", "`openssl pkcs12 -in client.p12 -nodes -out client.pem`"),
+        ("key-store: classpath:keystore.p12", "copy it out: `file:/etc/tollgate/keystore.p12`"),
+        ("key-store: nowhere.p12, key-store-password: x", "cannot use the store nowhere.p12: No such file"),
         ("ssl-bundle: nowhere", "there is no SSL bundle `nowhere`"),
         ("trusted-x509-certificates: ['classpath:ca.pem']", "is inside of a Java archive"),
         ("cipher: x", "`ssl.cipher` is not supported"),

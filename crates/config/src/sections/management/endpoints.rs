@@ -115,7 +115,7 @@ pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str
     let served = |id: &str, settings: &RawEndpoint, default: RawAccess| {
         (is_exposed(id) && is_readable(settings, default)).then(|| path(id))
     };
-    // Spring Cloud Gateway 4.1 and later show routes only if they are asked for; `*` does not name them.
+    // Spring Cloud Gateway 4.1 and later show routes only if they are named; `*` does not include them.
     let routes = if is_named(included, "gateway") { RawAccess::ReadOnly } else { RawAccess::None };
     let shows = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "always");
     let actuator = Actuator {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "redis-tls")]
-use tollgate_limiter::store::redis::Tls;
+use tollgate_limiter::store::redis::{Authorities, ClientCertificate, Tls};
 use tollgate_limiter::store::redis::{HostPort, Login, RedisSettings, Sentinel, Servers};
 use tollgate_test_support::Certificates;
 
@@ -111,12 +111,18 @@ fn clusters_and_sentinels_are_lists_or_texts_of_nodes() {
     }
 }
 
+#[cfg(feature = "redis-tls")]
+fn by_files(certificate: PathBuf, key: PathBuf) -> Tls {
+    let ca = Some(Authorities::Pem(certificate.clone()));
+    Tls { ca, client: Some(ClientCertificate::Pem { certificate, key }) }
+}
+
 #[test]
 #[cfg(feature = "redis-tls")]
 fn tls_files_must_exist() {
     let (_folder, cert, key) = files();
     let yaml = format!("{{ca: {0}, cert: {0}, key: {1}}}", shown(&cert), shown(&key));
-    let expected = Tls { ca: Some(cert.clone()), client: Some((cert, key)) };
+    let expected = by_files(cert, key);
     assert_eq!(own(&format!("{{url: 'rediss://cache', tls: {yaml}}}")).tls, Some(expected.clone()));
     assert_eq!(own(&format!("{{cluster: {{nodes: 'a:1'}}, tls: {yaml}}}")).tls, Some(expected));
     assert_eq!(own("{sentinel: {master: m, nodes: 'a:1'}, tls: true}").tls, Some(Tls::default()));
@@ -154,7 +160,7 @@ fn springs_bundle_becomes_files() {
         shown(&key)
     ));
     assert_eq!(settings.servers, one("rediss://cache:6379"));
-    assert_eq!(settings.tls, Some(Tls { ca: Some(cert.clone()), client: Some((cert, key)) }));
+    assert_eq!(settings.tls, Some(by_files(cert, key)));
     assert_eq!(notes, "");
 }
 

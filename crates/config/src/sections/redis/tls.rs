@@ -1,17 +1,18 @@
 //! `redis.tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
 
 use serde::Deserialize;
-use tollgate_limiter::store::redis::{Servers, Tls};
+use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
 use crate::de;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
+use crate::sections::key_store::StoreFile;
 use crate::sections::pem;
-use crate::sections::pem::Bundle;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Transport, Url};
+use crate::sections::ssl_bundle::{self, Bundle, KeyPair, Trusted};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// TLS by files, each in PEM.
@@ -113,8 +114,7 @@ fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
             return None;
         }
     };
-    let Bundle { ca, identity } = Bundle::of(ca, client)?;
-    Some(TlsSettings::On(Tls { ca, client: identity }, node.span))
+    Some(TlsSettings::On(tls(Bundle::of(ca, client)?), node.span))
 }
 
 fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
@@ -141,11 +141,37 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
         }
         (_, Some(name)) => {
             let bundles = raw.bundles.and_then(|node| nodes.get(node));
-            let Bundle { ca, identity } = pem::bundle(name, bundles, diagnostics)?;
-            Some(TlsSettings::On(Tls { ca, client: identity }, name.span))
+            let bundle = ssl_bundle::bundle(name, bundles, diagnostics)?;
+            check_stores(&bundle, diagnostics)?;
+            Some(TlsSettings::On(tls(bundle), name.span))
         }
         (Some(enabled), None) => Some(TlsSettings::On(Tls::default(), enabled.span)),
         (None, None) => Some(TlsSettings::Nothing),
+    }
+}
+
+/// Reads the stores of a bundle once, so that errors are found at start. Connections read them again.
+fn check_stores(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Option<()> {
+    if let Some(Trusted::Store(store)) = &bundle.ca {
+        store.certificates(diagnostics)?;
+    }
+    if let Some(KeyPair::Store(store)) = &bundle.identity {
+        store.identity(diagnostics)?;
+    }
+    Some(())
+}
+
+fn tls(bundle: Bundle) -> Tls {
+    let store = |store: StoreFile| KeyStoreFile { path: store.path, password: store.password, alias: store.alias };
+    Tls {
+        ca: bundle.ca.map(|ca| match ca {
+            Trusted::Pem(path) => Authorities::Pem(path),
+            Trusted::Store(file) => Authorities::Store(store(file)),
+        }),
+        client: bundle.identity.map(|pair| match pair {
+            KeyPair::Pem(certificate, key) => ClientCertificate::Pem { certificate, key },
+            KeyPair::Store(file) => ClientCertificate::Store(store(file)),
+        }),
     }
 }
 

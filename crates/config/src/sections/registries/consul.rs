@@ -64,7 +64,7 @@ pub(crate) struct RawConsulDiscovery {
     default_zone_metadata_name: Option<String>,
     /// Longest time that Consul may hold a query open. Default 30s.
     wait: Option<Spanned<Time>>,
-    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
     /// Registers the gateway itself, with a check by TTL. Default false.
     register: Option<Spanned<bool>>,
@@ -119,7 +119,7 @@ pub struct Consul {
     pub wait: Duration,
 }
 
-/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
 /// after an error.
 pub(super) fn registration(
     section: &Spanned<RawConsul>,

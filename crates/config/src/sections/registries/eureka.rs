@@ -57,7 +57,7 @@ pub(crate) struct RawEurekaClient {
     eureka_server_connect_timeout_seconds: Option<NonZeroU32>,
     /// Seconds for a response of a server, besides the connection. Default 8.
     eureka_server_read_timeout_seconds: Option<NonZeroU32>,
-    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
     /// TLS to the servers; files are PEM.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
@@ -93,7 +93,7 @@ pub(crate) struct RawEurekaInstance {
 /// Eureka as a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eureka {
-    /// Servers, in the order in which they are asked.
+    /// Servers, in the order of use.
     pub servers: Vec<RegistryServer>,
     /// TLS to the servers.
     pub tls: Tls,
@@ -128,7 +128,7 @@ pub(super) fn check(
     if section.value.client.fetch_registry == Some(false) { None } else { settings(section, nodes, diagnostics) }
 }
 
-/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
 /// after an error.
 pub(super) fn registration(
     section: &Spanned<RawEureka>,

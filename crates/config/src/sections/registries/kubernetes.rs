@@ -66,11 +66,11 @@ pub(crate) struct RawKubernetesDiscovery {
     service_labels: BTreeMap<String, Spanned<String>>,
     /// Name of the port that requests go to. Default: the label `primary-port-name`, then `https`, `http`, and the first one.
     primary_port_name: Option<Spanned<String>>,
-    /// Ports that are asked over `https`, besides those with an `appProtocol` of `https` and services with the label `secured: "true"`. Default 443 and 8443.
+    /// Ports for `https`, besides those with an `appProtocol` of `https` and services with the label `secured: "true"`. Default 443 and 8443.
     known_secure_ports: Option<Vec<u16>>,
     /// Uses endpoints that are not ready too. Default false.
     include_not_ready_addresses: Option<bool>,
-    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
 }
 
@@ -89,7 +89,7 @@ pub struct Kubernetes {
     pub labels: BTreeMap<String, String>,
     /// Name of the port that requests go to.
     pub port_name: Option<String>,
-    /// Ports that are asked over `https`.
+    /// Ports for `https`.
     pub secure_ports: Vec<u16>,
     /// True to use endpoints that are not ready.
     pub not_ready: bool,

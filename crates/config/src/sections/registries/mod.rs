@@ -80,7 +80,7 @@ pub(crate) fn check(
     found.into_iter().map(|(.., registry)| registry).collect()
 }
 
-/// Checks the registrations that a file asks for.
+/// Checks the registrations that a file switches on.
 pub(crate) fn registrations(
     sections: RegistrySections<'_>,
     nodes: &Nodes<'_>,

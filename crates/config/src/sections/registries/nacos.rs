@@ -56,7 +56,7 @@ pub(crate) struct RawNacosDiscovery {
     context_path: Option<Spanned<String>>,
     /// Interval of lookups of each service. Default 5s.
     poll_interval: Option<Spanned<Time>>,
-    /// Registries of a lower number are asked first; equal ones in the order of the file. Default 0.
+    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
     /// TLS to the servers; files are PEM.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
@@ -81,7 +81,7 @@ pub(crate) struct RawNacosDiscovery {
 /// Nacos as a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nacos {
-    /// Servers, in the order in which they are asked.
+    /// Servers, in the order of use.
     pub servers: Vec<RegistryServer>,
     /// TLS to the servers.
     pub tls: Tls,
@@ -127,7 +127,7 @@ pub(super) fn check(
     Some((discovery.order.unwrap_or(0), nacos))
 }
 
-/// Checks the registration, if it is asked for. Returns the registry and the gateway as an instance; `None` without one, or
+/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
 /// after an error.
 pub(super) fn registration(
     section: &Spanned<RawNacos>,

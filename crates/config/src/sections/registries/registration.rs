@@ -38,7 +38,7 @@ pub(super) struct InstanceKeys<'k> {
     pub(super) metadata: &'k BTreeMap<String, Spanned<String>>,
     pub(super) heartbeat: Duration,
     pub(super) lease: Duration,
-    /// Switch that asks for the registration.
+    /// Switch of the registration.
     pub(super) at: Span,
 }
 

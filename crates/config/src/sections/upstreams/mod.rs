@@ -44,7 +44,7 @@ pub(crate) struct RawUpstream {
     endpoints: Option<Spanned<Vec<NodeRef>>>,
     /// DNS name that resolves to its endpoints.
     dns: Option<Spanned<RawDnsQuery>>,
-    /// Name of the service in the registries (`consul`, `eureka`, `nacos`), which are asked if there is neither `endpoints` nor `dns`. Default: the upstream's name.
+    /// Name of the service in the registries (`consul`, `eureka`, `nacos`), which are used if there is neither `endpoints` nor `dns`. Default: the upstream's name.
     service: Option<Spanned<String>>,
     /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
     balance: Option<Spanned<RawBalance>>,

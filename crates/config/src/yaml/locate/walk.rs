@@ -24,7 +24,7 @@ fn position(error: &str, mark: char) -> Option<Location> {
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// Visitor of one node. Its value is the position of the node, if that is asked; a scalar reports it as an error.
+/// Visitor of one node. Its value is the position of the node, if that is wanted; a scalar reports it as an error.
 #[derive(Clone, Copy)]
 pub(super) struct Walk<'w> {
     pub(super) found: &'w Found<'w>,

@@ -49,7 +49,7 @@ pub enum Servers {
 pub struct Sentinel {
     /// Name of the primary in the Sentinels' configuration.
     pub master: String,
-    /// Sentinels, in the order in which they are asked.
+    /// Sentinels, in the order of queries.
     pub nodes: Vec<HostPort>,
     /// Credentials for the Sentinels; the default has none.
     pub login: Login,
@@ -73,13 +73,53 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// TLS settings.
+/// TLS settings. Each connection reads the files again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM file of trusted CA certificates; `None`: the system's.
-    pub ca: Option<PathBuf>,
-    /// PEM files of the client certificate with its chain, and of its key.
-    pub client: Option<(PathBuf, PathBuf)>,
+    /// Trusted CA certificates; `None`: the system's.
+    pub ca: Option<Authorities>,
+    /// Client certificate with its chain and key.
+    pub client: Option<ClientCertificate>,
+}
+
+/// File of CA certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authorities {
+    /// In PEM.
+    Pem(PathBuf),
+    /// Trust store.
+    Store(KeyStoreFile),
+}
+
+/// Files of a client certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// In PEM.
+    Pem {
+        /// The certificate, then its chain.
+        certificate: PathBuf,
+        /// The private key.
+        key: PathBuf,
+    },
+    /// Key store.
+    Store(KeyStoreFile),
+}
+
+/// Store in PKCS#12. The `Debug` form omits the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyStoreFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Password of the store.
+    pub password: String,
+    /// Name of the private key; `None`: the only one.
+    pub alias: Option<String>,
+}
+
+impl fmt::Debug for KeyStoreFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyStoreFile").field("path", &self.path).field("alias", &self.alias).finish_non_exhaustive()
+    }
 }
 
 /// Settings that no client can start with.

@@ -55,7 +55,7 @@ pub enum OverrideError {
     #[error("no connection to redis")]
     NoClient,
     /// There are too many overrides.
-    #[error("at most {} overrides are possible", OverrideTable::MOST)]
+    #[error("at most {} overrides are possible", OverrideTable::CAPACITY)]
     TooMany,
 }
 
@@ -143,7 +143,7 @@ impl Overrides {
         let now = Instant::now();
         self.change(|overrides| {
             let others = overrides.iter().filter(|it| it.until > now && it.target != new.target).count();
-            if others >= OverrideTable::MOST as usize {
+            if others >= OverrideTable::CAPACITY as usize {
                 return Err(OverrideError::TooMany);
             }
             overrides.retain(|it| it.target != new.target);

@@ -1,4 +1,4 @@
-//! Heartbeat that counts live gateways in Redis, if a limiter asks for it (`gateways: auto`).
+//! Heartbeat that counts live gateways in Redis, if a limiter has `gateways: auto`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -114,14 +114,7 @@ impl Stores {
 
     /// Returns the meter of one counter of `route`, which counts under `scope`.
     pub fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let settings = MeterSettings {
-            scope,
-            route: Arc::clone(route),
-            dimensions: counter.dimensions,
-            period: counter.period,
-            ttl: counter.ttl,
-            hash_ids: self.hashes_ids(),
-        };
+        let settings = meter_settings(counter, route, scope, self.hashes_ids());
         Meter::new(Arc::clone(self.shared.ledger()), &settings)
     }
 
@@ -200,4 +193,17 @@ impl Stores {
 fn lock_retry(retry: &LockRetry) -> Retry {
     let LockRetry { exponential, base, max, jitter, tries } = *retry;
     if exponential { Retry::Exponential { base, max, jitter, tries } } else { Retry::Fixed { delay: base, tries } }
+}
+
+/// Returns the settings of the meter of one counter of `route`, which counts under `scope`.
+#[must_use]
+pub fn meter_settings(counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>, hash_ids: bool) -> MeterSettings {
+    MeterSettings {
+        scope,
+        route: Arc::clone(route),
+        dimensions: counter.dimensions,
+        period: counter.period,
+        ttl: counter.ttl,
+        hash_ids,
+    }
 }

@@ -152,7 +152,7 @@ impl SharedStores {
         &self.overrides
     }
 
-    /// Number of live gateways, if a limiter asks for it (`gateways: auto`).
+    /// Number of live gateways, if a limiter has `gateways: auto`.
     #[must_use]
     pub fn gateways(&self) -> &GatewayCount {
         &self.gateways

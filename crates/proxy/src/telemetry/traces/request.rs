@@ -107,7 +107,7 @@ impl RequestTrace {
         }
     }
 
-    /// Adds the verdict of a rule to the innermost limiter. The span is a call of Redis if Redis was asked.
+    /// Adds the verdict of a rule to the innermost limiter. The span is a call of Redis if Redis was called.
     fn verdict(&self, rule: &str, verdict: &'static str, source: &'static str) {
         let mut spans = self.spans.lock();
         let Some(span) = spans.limiters.last_mut() else { return };

@@ -9,11 +9,15 @@ use rustls::sign::CertifiedKey;
 
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::tls::Identity;
+use crate::sections::ssl_bundle::{KeyPair, Trusted};
 use crate::yaml::Span;
 
-/// Reads the CA certificates of a file.
-pub(super) fn authorities(path: &Path, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<Vec<u8>>> {
-    let all = certificates(path, at, diagnostics)?;
+/// Reads CA certificates.
+pub(super) fn authorities(trusted: &Trusted, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<Vec<u8>>> {
+    let (all, path) = match trusted {
+        Trusted::Pem(path) => (certificates(path, at, diagnostics)?, path),
+        Trusted::Store(store) => (store.certificates(diagnostics)?, &store.path),
+    };
     for certificate in &all {
         if let Err(error) = RootCertStore::empty().add(CertificateDer::from(certificate.as_slice())) {
             unusable("a certificate", path, &error.to_string(), at, diagnostics);
@@ -24,13 +28,18 @@ pub(super) fn authorities(path: &Path, at: Span, diagnostics: &mut Diagnostics) 
 }
 
 /// Reads a certificate with its chain and key, and checks that they fit.
-pub(super) fn identity(cert: &Path, key: &Path, at: Span, diagnostics: &mut Diagnostics) -> Option<Identity> {
-    let chain = certificates(cert, at, diagnostics)?;
-    let key_pem = match std::fs::read(key) {
-        Ok(pem) => pem,
-        Err(error) => {
-            unusable("the key", key, &error.to_string(), at, diagnostics);
-            return None;
+pub(super) fn identity(pair: &KeyPair, at: Span, diagnostics: &mut Diagnostics) -> Option<Identity> {
+    let (chain, key_pem, cert, key) = match pair {
+        KeyPair::Pem(cert, key) => {
+            let chain = certificates(cert, at, diagnostics)?;
+            let pem = std::fs::read(key);
+            let pem = pem.map_err(|error| unusable("the key", key, &error.to_string(), at, diagnostics)).ok()?;
+            (chain, pem, cert, key)
+        }
+        KeyPair::Store(store) => {
+            let found = store.identity(diagnostics)?;
+            let key_pem = found.key_pem().into_bytes();
+            (found.chain, key_pem, &store.path, &store.path)
         }
     };
     let fits = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| error.to_string()).and_then(|private| {

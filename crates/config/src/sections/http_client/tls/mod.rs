@@ -17,6 +17,7 @@ use crate::sections::http_client::RawHttpClient;
 use crate::sections::pem;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
+use crate::sections::ssl_bundle::{KeyPair, Trusted};
 use crate::yaml::{Node, Span};
 
 /// TLS to upstreams; files are PEM.
@@ -151,7 +152,7 @@ fn trust(
         }
         (Some(file), None) => {
             let path = pem::file(file, "CERTIFICATE", diagnostics)?;
-            files::authorities(&path, file.span, diagnostics).map(Trust::Authorities)
+            files::authorities(&Trusted::Pem(path), file.span, diagnostics).map(Trust::Authorities)
         }
         (None, None) => Some(Trust::System),
     }
@@ -168,7 +169,7 @@ fn identity(
         (Some(cert), Some(key)) => {
             let files = (pem::file(cert, "CERTIFICATE", diagnostics), pem::file(key, "PRIVATE KEY", diagnostics));
             let (Some(cert), Some(file)) = files else { return None };
-            files::identity(&cert, &file, key.span, diagnostics).map(Some)
+            files::identity(&KeyPair::Pem(cert, file), key.span, diagnostics).map(Some)
         }
         (None, None) => Some(None),
         (Some(at), None) | (None, Some(at)) => {

@@ -1,6 +1,5 @@
 //! Spring's `httpclient.ssl`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,8 +12,9 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::tls::files::{authorities, identity};
 use crate::sections::http_client::tls::{Tls, Trust};
+use crate::sections::key_store::StoreSettings;
 use crate::sections::pem;
-use crate::sections::pem::Bundle;
+use crate::sections::ssl_bundle::{self, Bundle, KeyPair, Trusted};
 use crate::yaml::{Node, Span};
 
 /// Spring's TLS to upstreams.
@@ -32,8 +32,8 @@ pub(crate) struct RawClientSsl {
     close_notify_read_timeout: Option<Spanned<Time>>,
     default_configuration_type: Option<NodeRef>,
     key_store: Option<Spanned<String>>,
-    key_store_type: Option<Spanned<String>>,
-    key_store_provider: Option<Spanned<String>>,
+    key_store_type: Option<NodeRef>,
+    key_store_provider: Option<NodeRef>,
     key_store_password: Option<Spanned<String>>,
     key_password: Option<Spanned<String>>,
     /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
@@ -60,30 +60,41 @@ pub(super) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostic
     if let Some(kind) = raw.default_configuration_type {
         no_effect(kind.0, "ssl.default-configuration-type", "protocols are negotiated by ALPN", diagnostics);
     }
+    for (kind, name) in [(raw.key_store_type, "key-store-type"), (raw.key_store_provider, "key-store-provider")] {
+        if let Some(kind) = kind {
+            no_effect(kind.0, &format!("ssl.{name}"), "the type of a store is read from its contents", diagnostics);
+        }
+    }
     let patience = raw.handshake_timeout.map(|time| positive(Some(time), 10, diagnostics));
     (kept(&raw, nodes, diagnostics), patience)
 }
 
 /// Applies Spring's precedence: a bundle replaces all other settings, and certificates win over the insecure trust manager.
 fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    if let Some(store) = raw.key_store.as_ref().filter(|store| !store.value.trim().is_empty()) {
-        key_store(store, raw.key_store_type.as_ref(), diagnostics);
-        return None;
-    }
-    for (at, name) in [
-        (raw.key_store_type.as_ref().map(|text| text.span), "key-store-type"),
-        (raw.key_store_provider.as_ref().map(|text| text.span), "key-store-provider"),
-        (raw.key_store_password.as_ref().map(|text| text.span), "key-store-password"),
-        (raw.key_password.as_ref().map(|text| text.span), "key-password"),
-    ] {
-        if let Some(at) = at {
-            diagnostics.mistake(at.key(), format!("`{name}` has no effect without `key-store`")).help("remove it");
-        }
-    }
+    let store = StoreSettings {
+        location: raw.key_store.clone(),
+        password: raw.key_store_password.clone(),
+        key_password: raw.key_password.clone(),
+        alias: None,
+    };
+    let Some(key_store) = store.file(diagnostics)? else {
+        store.report_without_location("key-store", diagnostics);
+        return trusting(raw, nodes, diagnostics);
+    };
+    let Some(bundle) = raw.ssl_bundle.as_ref().filter(|name| !name.value.trim().is_empty()) else {
+        let identity = identity(&KeyPair::Store(key_store.clone()), key_store.span(), diagnostics)?;
+        return Some(Tls { identity: Some(identity), ..trusting(raw, nodes, diagnostics)? });
+    };
+    diagnostics.error(bundle.span, "`key-store` and `ssl-bundle` are both given").help("remove one of the two");
+    None
+}
+
+/// Reads trusted certificates, and a bundle.
+fn trusting(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let insecure = raw.use_insecure_trust_manager.filter(|on| on.value);
     if let Some(name) = raw.ssl_bundle.as_ref().filter(|name| !name.value.trim().is_empty()) {
         let bundles = raw.bundles.and_then(|node| nodes.get(node));
-        let bundle = pem::bundle(name, bundles, diagnostics)?;
+        let bundle = ssl_bundle::bundle(name, bundles, diagnostics)?;
         if insecure.is_some() || !raw.trusted_x509_certificates.is_empty() {
             diagnostics
                 .mistake(name.span.key(), "the other settings of `ssl` have no effect beside `ssl-bundle`")
@@ -94,7 +105,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
     let mut trusted = Vec::new();
     for location in raw.trusted_x509_certificates.iter().filter(|location| !location.value.trim().is_empty()) {
         let path = pem::located(&location.value, location.span, "CERTIFICATE", diagnostics)?;
-        trusted.extend(authorities(&path, location.span, diagnostics)?);
+        trusted.extend(authorities(&Trusted::Pem(path), location.span, diagnostics)?);
     }
     let trust = match (trusted.is_empty(), insecure) {
         (false, Some(on)) => {
@@ -115,30 +126,12 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
 
 fn of_bundle(bundle: &Bundle, at: Span, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let trust = match &bundle.ca {
-        Some(path) => Trust::Authorities(authorities(path, at, diagnostics)?),
+        Some(ca) => Trust::Authorities(authorities(ca, at, diagnostics)?),
         None => Trust::System,
     };
     let identity = match &bundle.identity {
-        Some((cert, key)) => Some(identity(cert, key, at, diagnostics)?),
+        Some(pair) => Some(identity(pair, at, diagnostics)?),
         None => None,
     };
     Some(Tls { trust, identity, ..Tls::default() })
-}
-
-fn key_store(store: &Spanned<String>, kind: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
-    let path = store.value.trim().trim_start_matches("classpath:").trim_start_matches("file:");
-    let is_pkcs12 = kind.is_some_and(|kind| kind.value.trim().eq_ignore_ascii_case("PKCS12"))
-        || Path::new(path).extension().is_some_and(|end| end == "p12" || end == "pfx");
-    let (first, from) = if is_pkcs12 {
-        (String::new(), path.to_owned())
-    } else {
-        let command = format!(
-            "`keytool -importkeystore -srckeystore {path} -destkeystore client.p12 -deststoretype PKCS12`, then "
-        );
-        (command, "client.p12".to_owned())
-    };
-    diagnostics.error(store.span, format!("`{path}` is a Java key store, which Tollgate cannot read")).help(format!(
-        "{first}`openssl pkcs12 -in {from} -nodes -out client.pem` writes it as PEM: name that in \
-         `httpclient.tls.cert` and `.key`, or in a bundle under `spring.ssl.bundle.pem` and `ssl-bundle`"
-    ));
 }

@@ -1,4 +1,4 @@
-//! `server.ssl` and `management.server.ssl`: TLS with clients, by files or by bundles in PEM, which are read and checked here.
+//! `server.ssl` and `management.server.ssl`: TLS with clients, by files, key stores or bundles, which are read and checked here.
 
 mod bundle;
 mod clients;
@@ -18,9 +18,10 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
+use crate::sections::key_store::{StoreFile, StoreSettings};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
-use crate::yaml::Node;
+use crate::yaml::{Node, Span};
 
 /// TLS with clients. A reload reads its files again.
 #[derive(Debug, Default, Deserialize)]
@@ -35,12 +36,24 @@ pub(crate) struct RawServerSsl {
     certificate_private_key: Option<Spanned<String>>,
     /// File in PEM with the CA certificates for client certificates.
     trust_certificate: Option<Spanned<String>>,
+    /// Key store in PKCS#12 with the gateway's certificate, its chain and its key, instead of files in PEM.
+    key_store: Option<Spanned<String>>,
+    /// Password of `key-store`.
+    key_store_password: Option<Spanned<String>>,
+    /// Name of the key in `key-store`. Default: its only key.
+    key_alias: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(skip))]
+    key_password: Option<Spanned<String>>,
+    /// Trust store in PKCS#12 with the CA certificates for client certificates, instead of `trust-certificate`.
+    trust_store: Option<Spanned<String>>,
+    /// Password of `trust-store`.
+    trust_store_password: Option<Spanned<String>>,
     /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
     client_auth: Option<Spanned<RawClientAuth>>,
     /// `TLSv1.2`, `TLSv1.3` or both. Default both.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     enabled_protocols: Option<Vec<Spanned<String>>>,
-    /// Name of a bundle of `spring.ssl.bundle.pem`, instead of files.
+    /// Name of a bundle of `spring.ssl.bundle`, instead of files.
     #[cfg_attr(test, schemars(skip))]
     bundle: Option<Spanned<String>>,
     /// Bundles by the name that a client requests (SNI).
@@ -93,10 +106,33 @@ impl std::fmt::Debug for ServerTls {
 /// Nodes with the parts of a bundle, or of the plain keys.
 #[derive(Debug, Default)]
 struct Locations {
-    certificate: Option<Spanned<String>>,
-    key: Option<Spanned<String>>,
-    trusted: Option<Spanned<String>>,
+    /// `None` after an error.
+    key_pair: Option<KeyPair>,
+    trusted: Option<Trusted>,
     protocols: Option<Vec<Spanned<String>>>,
+}
+
+/// Certificate and key as they are written.
+#[derive(Debug)]
+enum KeyPair {
+    Pem { certificate: Option<Spanned<String>>, key: Option<Spanned<String>> },
+    Store(StoreFile),
+}
+
+/// Trusted certificates as they are written.
+#[derive(Debug)]
+enum Trusted {
+    Pem(Spanned<String>),
+    Store(StoreFile),
+}
+
+impl Trusted {
+    fn span(&self) -> Span {
+        match self {
+            Self::Pem(location) => location.span,
+            Self::Store(store) => store.span(),
+        }
+    }
 }
 
 /// Checks `server.ssl` or `management.server.ssl`. Returns `None` for clear text, or after an error.
@@ -111,21 +147,19 @@ pub(crate) fn check(
     if raw.enabled == Some(false) {
         return None;
     }
-    let is_explained = unknown.iter().filter(|unknown| !report(unknown, diagnostics)).count() > 0;
+    unknown.iter().for_each(|unknown| report(unknown, diagnostics));
     let provider = Arc::new(aws_lc_rs::default_provider());
     let bundles = raw.bundles.and_then(|node| nodes.get(node));
     let locations = match &raw.bundle {
         Some(name) => bundle::find(name, bundles, diagnostics),
-        None => {
-            Some(Locations { certificate: raw.certificate, key: raw.certificate_private_key, ..Locations::default() })
-        }
+        None => raw.locations(diagnostics),
     };
     let own = locations
         .as_ref()
-        .and_then(|locations| identity::read(locations, node.span.key(), is_explained, &provider, diagnostics));
+        .and_then(|locations| identity::read(locations.key_pair.as_ref()?, node.span.key(), &provider, diagnostics));
     let by_name = names::read(raw.server_name_bundles.as_deref(), bundles, &provider, diagnostics);
-    let locations = locations.unwrap_or_default();
-    let trusted = raw.trust_certificate.or(locations.trusted);
+    let locations = locations?;
+    let trusted = raw.trust_certificate.map(Trusted::Pem).or(locations.trusted);
     let verifier = clients::verifier(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
     let versions = versions(raw.enabled_protocols.or(locations.protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
@@ -146,46 +180,54 @@ pub(crate) fn check(
     Some(ServerTls { config: Arc::new(config), certificates: identities.certificates(), identifies_clients })
 }
 
-/// Other keys of Spring's Java key stores, in canonical form. They are reported once, at the store.
-const OF_STORES: [&str; 8] = [
-    "keystorepassword",
-    "keystoretype",
-    "keystoreprovider",
-    "keypassword",
-    "keyalias",
-    "truststorepassword",
-    "truststoretype",
-    "truststoreprovider",
-];
-
-/// Reports a key that is not read. Returns false if TLS cannot be used because of it.
-fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
-    let name = unknown.path.last().map_or("", String::as_str);
-    let at = unknown.span.key();
-    match canonical(name).as_str() {
-        "keystore" => {
-            diagnostics.error(at, "`key-store` is a Java key store, which Tollgate cannot read").help(
-                "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM (a JKS first with `keytool \
-                 -importkeystore -deststoretype pkcs12`): name that as `certificate` and `certificate-private-key`",
-            );
-            return false;
+impl RawServerSsl {
+    /// Returns the files and stores, but `trust-certificate`. Reports errors.
+    fn locations(&self, diagnostics: &mut Diagnostics) -> Option<Locations> {
+        let store = StoreSettings {
+            location: self.key_store.clone(),
+            password: self.key_store_password.clone(),
+            key_password: self.key_password.clone(),
+            alias: self.key_alias.clone(),
+        };
+        let trust = StoreSettings {
+            location: self.trust_store.clone(),
+            password: self.trust_store_password.clone(),
+            ..StoreSettings::default()
+        };
+        let pem = self.certificate.as_ref().or(self.certificate_private_key.as_ref());
+        let key_pair = match (store.file(diagnostics), pem) {
+            (Some(Some(_)), Some(pem)) => {
+                diagnostics
+                    .error(pem.span.key(), "`certificate` and `key-store` are both given")
+                    .help("remove one of the two");
+                None
+            }
+            (Some(Some(store)), None) => Some(KeyPair::Store(store)),
+            (Some(None), _) => {
+                store.report_without_location("key-store", diagnostics);
+                Some(KeyPair::Pem { certificate: self.certificate.clone(), key: self.certificate_private_key.clone() })
+            }
+            (None, _) => None,
+        };
+        let trusted = trust.file(diagnostics)?;
+        match (&trusted, &self.trust_certificate) {
+            (Some(_), Some(pem)) => {
+                diagnostics
+                    .error(pem.span.key(), "`trust-certificate` and `trust-store` are both given")
+                    .help("remove one of the two");
+                return None;
+            }
+            (None, _) => trust.report_without_location("trust-store", diagnostics),
+            (Some(_), None) => {}
         }
-        "truststore" => {
-            diagnostics.error(at, "`trust-store` is a Java key store, which Tollgate cannot read").help(
-                "`openssl pkcs12 -in STORE.p12 -nokeys -out FILE.pem` writes it as PEM: name that as `trust-certificate`",
-            );
-            return false;
-        }
-        other if OF_STORES.contains(&other) => {}
-        other => report_ineffective(other, unknown, diagnostics),
+        Some(Locations { key_pair, trusted: trusted.map(Trusted::Store), protocols: None })
     }
-    true
 }
 
 /// Reports a key without effect on TLS, or an unknown one.
-fn report_ineffective(canonical: &str, unknown: &Unknown, diagnostics: &mut Diagnostics) {
+fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) {
     let at = unknown.span.key();
-    match canonical {
+    match canonical(unknown.path.last().map_or("", String::as_str)).as_str() {
         "ciphers" => diagnostics
             .note(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
             .ineffective()
@@ -194,6 +236,9 @@ fn report_ineffective(canonical: &str, unknown: &Unknown, diagnostics: &mut Diag
             .note(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
             .ineffective()
             .help("remove it"),
+        "keystoretype" | "keystoreprovider" | "truststoretype" | "truststoreprovider" => {
+            diagnostics.note(at, "the type of a store is read from its contents").ineffective().help("remove it")
+        }
         "certificateprivatekeypassword" | "trustcertificateprivatekey" => diagnostics
             .mistake(at, format!("`{}` has no effect", unknown.path.last().map_or("", String::as_str)))
             .ineffective()

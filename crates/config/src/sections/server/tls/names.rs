@@ -62,7 +62,7 @@ pub(super) fn read(
             return None;
         };
         let locations = bundle::find(bundle, bundles, diagnostics)?;
-        let identity = identity::read(&locations, bundle.span, false, provider, diagnostics)?;
+        let identity = identity::read(locations.key_pair.as_ref()?, bundle.span, provider, diagnostics)?;
         by_name.insert(name.value.trim().to_ascii_lowercase(), identity);
     }
     Some(by_name)

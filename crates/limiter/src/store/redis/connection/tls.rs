@@ -16,8 +16,8 @@ pub(super) fn with_tls(info: &ConnectionInfo, tls: &Tls) -> Result<ConnectionInf
     let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = info.addr() else {
         return Err(RedisSettingsError::Unusable("`redis.tls` cannot be used with a unix socket".into()));
     };
-    let root_cert = tls.ca.as_deref().map(files::ca_certificates).transpose()?;
-    let client = tls.client.as_ref().map(|(certificate, key)| files::client(certificate, key)).transpose()?;
+    let root_cert = tls.ca.as_ref().map(files::ca_certificates).transpose()?;
+    let client = tls.client.as_ref().map(files::client).transpose()?;
     let certificates = TlsCertificates {
         client_tls: client.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key }),
         root_cert,
@@ -36,7 +36,7 @@ pub(super) fn with_tls(_: &ConnectionInfo, _: &Tls) -> Result<ConnectionInfo, Re
     Err(RedisSettingsError::Unusable("this build has no TLS for redis: enable the feature `redis-tls`".into()))
 }
 
-/// Readers of PEM files. Their errors name the file.
+/// Readers of files. Their errors name the file.
 #[cfg(feature = "redis-tls")]
 mod files {
     use std::path::Path;
@@ -44,29 +44,53 @@ mod files {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use rustls::sign::CertifiedKey;
+    use tollgate_key_store::KeyStoreError;
 
     use super::RedisSettingsError;
+    use crate::store::redis::settings::{Authorities, ClientCertificate};
 
     type Result<T> = std::result::Result<T, RedisSettingsError>;
 
-    pub(super) fn ca_certificates(ca: &Path) -> Result<Vec<u8>> {
-        let pem = read("ca", ca)?;
+    pub(super) fn ca_certificates(ca: &Authorities) -> Result<Vec<u8>> {
+        let (pem, path) = match ca {
+            Authorities::Pem(path) => (read("ca", path)?, path),
+            Authorities::Store(file) => {
+                let trusted = tollgate_key_store::read(&file.path)
+                    .and_then(|store| tollgate_key_store::certificates(&store, &file.password))
+                    .map_err(|error| bad_store("ca", &file.path, &error))?;
+                (tollgate_key_store::certificates_pem(&trusted).into_bytes(), &file.path)
+            }
+        };
         let mut store = rustls::RootCertStore::empty();
-        for certificate in certificates("ca", ca, &pem)? {
-            store.add(certificate).map_err(|error| bad("ca", ca, &error.to_string()))?;
+        for certificate in certificates("ca", path, &pem)? {
+            store.add(certificate).map_err(|error| bad("ca", path, &error.to_string()))?;
         }
         Ok(pem)
     }
 
-    /// Reads a certificate with its chain, and its key.
-    pub(super) fn client(certificate: &Path, key: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
-        let (certificate_pem, key_pem) = (read("cert", certificate)?, read("key", key)?);
-        let chain = certificates("cert", certificate, &certificate_pem)?;
-        let private = PrivateKeyDer::from_pem_slice(&key_pem)
+    /// Reads a certificate with its chain, and its key, in PEM.
+    pub(super) fn client(files: &ClientCertificate) -> Result<(Vec<u8>, Vec<u8>)> {
+        let (certificate, key, pem) = match files {
+            ClientCertificate::Pem { certificate, key } => {
+                (certificate, key, (read("cert", certificate)?, read("key", key)?))
+            }
+            ClientCertificate::Store(file) => {
+                let identity = tollgate_key_store::read(&file.path)
+                    .and_then(|store| tollgate_key_store::identity(&store, &file.password, file.alias.as_deref()))
+                    .map_err(|error| bad_store("key", &file.path, &error))?;
+                (&file.path, &file.path, (identity.chain_pem().into_bytes(), identity.key_pem().into_bytes()))
+            }
+        };
+        let chain = certificates("cert", certificate, &pem.0)?;
+        let private = PrivateKeyDer::from_pem_slice(&pem.1)
             .map_err(|_| bad("key", key, "it holds no unencrypted private key in PEM"))?;
         CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider())
             .map_err(|error| bad("key", key, &format!("it does not match {}: {error}", certificate.display())))?;
-        Ok((certificate_pem, key_pem))
+        Ok(pem)
+    }
+
+    fn bad_store(setting: &str, path: &Path, error: &KeyStoreError) -> RedisSettingsError {
+        bad(setting, path, &error.to_string())
     }
 
     fn certificates(setting: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {

@@ -40,8 +40,8 @@ pub struct OverrideTable {
 }
 
 impl OverrideTable {
-    /// Most overrides at a time.
-    pub const MOST: u32 = 256;
+    /// Largest number of overrides at a time.
+    pub const CAPACITY: u32 = 256;
 
     /// Returns the overrides if they have changed since the last call; the first time if there are any. Without a change
     /// this is one `HMGET`, which needs no script.
@@ -62,8 +62,8 @@ impl OverrideTable {
     /// # Errors
     /// Redis did not reply. After a timeout, the override may be set.
     pub async fn set(client: &RedisClient, target: &str, text: &str, time: Duration) -> Result<bool, StoreError> {
-        let (millis, most) = (time.as_millis().max(1).to_string(), Self::MOST.to_string());
-        call(client, &["set", target, text, &millis, &most], is_done).await
+        let (millis, capacity) = (time.as_millis().max(1).to_string(), Self::CAPACITY.to_string());
+        call(client, &["set", target, text, &millis, &capacity], is_done).await
     }
 
     /// Removes the override of `target`. Returns false if there is none.

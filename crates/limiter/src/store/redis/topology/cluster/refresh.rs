@@ -26,7 +26,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(200);
 /// Deadline for a node's reply, including the connection to it.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time without a reply after which the next node is asked in addition.
+/// Time without a reply after which the next node is queried in addition.
 const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 
 /// An error and its message.

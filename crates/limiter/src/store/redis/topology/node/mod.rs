@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Requests that Sentinels are asked again: the server may no longer be the primary.
+    /// Requests a new query of the Sentinels: the server may no longer be the primary.
     pub(crate) fn refresh_address(&self) {
         if let Address::Published(address) = &self.address {
             address.request_refresh();

@@ -9,7 +9,7 @@
 //! Replies of Sentinels are verified: [`candidates`] ranks the servers, and a server that does not report that it is a
 //! primary (`ROLE`) is not used. Without reachable Sentinels the current primary stays in use.
 //!
-//! Only the configured Sentinels are asked: addresses that they report may not be reachable from here.
+//! Only the configured Sentinels are queried: addresses that they report may not be reachable from here.
 
 mod candidates;
 mod client;

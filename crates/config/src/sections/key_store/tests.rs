@@ -1,0 +1,135 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use crate::{Loaded, Trust, parse};
+
+/// Store that `keytool` wrote, with the password `changeit`.
+fn store(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../key-store/tests/keytool").join(name).canonicalize().unwrap()
+}
+
+fn read(yaml: &str) -> Result<Loaded, String> {
+    let text = format!("spring.cloud.gateway.routes: ['a=https://a,Path=/**']\n{yaml}\n");
+    parse("application.yml", &text, &|_| None).map_err(|problems| problems.to_string())
+}
+
+fn read_well(yaml: &str) -> Loaded {
+    let loaded = read(yaml).unwrap_or_else(|problems| panic!("{yaml}: {problems}"));
+    assert!(!loaded.notes.to_string().contains("warning"), "{yaml}: {}", loaded.notes);
+    loaded
+}
+
+#[test]
+fn the_server_has_the_certificate_of_a_key_store() {
+    let (one, three, trust) = (store("one-key.p12"), store("three-keys.p12"), store("trust.p12"));
+    let (one, three, trust) = (one.display(), three.display(), trust.display());
+    for (ssl, clients) in [
+        (format!("key-store: 'file:{one}', key-store-password: changeit"), false),
+        (format!("key-store: {one}, key-store-password: changeit, key-password: changeit, key-alias: WEB"), false),
+        (format!("key-store: {three}, key-store-type: PKCS12, keyStorePassword: changeit, key-alias: rsa"), false),
+        (
+            format!(
+                "key-store: {one}, key-store-password: changeit, trust-store: {trust}, trust-store-password: changeit, \
+                 trust-store-type: jks, client-auth: need"
+            ),
+            true,
+        ),
+    ] {
+        let yaml = format!("server.ssl: {{{ssl}}}\nmanagement.server: {{port: 9000, ssl: {{{ssl}}}}}");
+        let config = read_well(&yaml).config;
+        for tls in [config.server.tls.unwrap(), config.management.tls.unwrap()] {
+            assert_eq!((tls.certificates.len(), tls.identifies_clients), (1, clients));
+        }
+    }
+    let bundle = format!(
+        "spring.ssl.bundle.jks.web: {{keystore: {{location: {three}, password: changeit, type: PKCS12}}, key.alias: ed, \
+         truststore: {{location: {trust}, password: changeit}}, options.enabled-protocols: [TLSv1.3]}}\n"
+    );
+    let by_bundle =
+        "server.ssl: {bundle: web, client-auth: want, server-name-bundles: [{server-name: b.example, bundle: web}]}";
+    let tls = read_well(&format!("{bundle}{by_bundle}")).config.server.tls.unwrap();
+    assert_eq!((tls.certificates.len(), tls.identifies_clients), (2, true));
+}
+
+#[test]
+fn upstreams_see_the_certificate_of_a_key_store() {
+    let (one, trust) = (store("one-key.p12"), store("trust.p12"));
+    let (one, trust) = (one.display(), trust.display());
+    let ssl = format!("spring.cloud.gateway.httpclient.ssl: {{key-store: {one}, key-store-password: changeit}}");
+    let tls = read_well(&ssl).config.http_client.tls;
+    assert_eq!((tls.identity.as_ref().unwrap().chain.len(), &tls.trust), (2, &Trust::System));
+    let bundle = format!(
+        "spring.ssl.bundle.jks.out: {{keystore: {{location: {one}, password: changeit}}, truststore: {{location: {trust}, \
+         password: changeit}}}}\nspring.cloud.gateway.httpclient.ssl.ssl-bundle: out"
+    );
+    let tls = read_well(&bundle).config.http_client.tls;
+    assert!(matches!(&tls.trust, Trust::Authorities(all) if all.len() == 2));
+    assert_eq!(tls.identity.as_ref().unwrap().chain.len(), 2);
+}
+
+#[test]
+#[cfg(feature = "redis-tls")]
+fn redis_has_the_stores_of_a_bundle_and_migrate_keeps_them() {
+    let (one, trust) = (store("one-key.p12"), store("trust.p12"));
+    let yaml = format!(
+        "spring.ssl.bundle.jks.cache: {{keystore: {{location: {}, password: changeit}}, truststore: {{location: {}, \
+         password: changeit}}}}\nspring.data.redis: {{host: cache, ssl: {{bundle: cache}}}}",
+        one.display(),
+        trust.display()
+    );
+    let tls = read_well(&yaml).config.redis.unwrap().settings.tls.unwrap();
+    let shown = format!("{tls:?}");
+    assert!(shown.contains("one-key.p12") && shown.contains("trust.p12") && !shown.contains("changeit"), "{shown}");
+    let text = format!("spring.cloud.gateway.routes: ['a=https://a,Path=/**']\n{yaml}\n");
+    let migrated = crate::migrate("application.yml", &text, &|_| None).unwrap().yaml;
+    let again = parse("tollgate.yaml", &migrated, &|_| None).unwrap_or_else(|problems| panic!("{migrated}{problems}"));
+    assert_eq!(again.config.redis.unwrap().settings.tls.unwrap(), tls);
+}
+
+#[test]
+fn stores_that_cannot_be_used_are_errors_with_the_next_step() {
+    let path = |name: &str| store(name).display().to_string();
+    let (one, three, jks, pem) = (path("one-key.p12"), path("three-keys.p12"), path("store.jks"), path("ca.pem"));
+    let one_key = format!("key-store: {one}, key-store-password: changeit");
+    for (ssl, error, help) in [
+        (format!("key-store: {one}"), "the password does not fit", "set the password of the store"),
+        (format!("key-store: {one}, key-store-password: s3cret"), "the password does not fit", "keytool -list"),
+        (
+            format!("key-store: {three}, key-store-password: changeit"),
+            "it has several private keys",
+            "select one by its alias: ",
+        ),
+        (
+            format!("{one_key}, key-alias: app"),
+            "it has no private key with the alias `app`",
+            "aliases of its keys: web",
+        ),
+        (format!("{one_key}, key-password: other"), "is not the password of its store", "keytool -importkeystore"),
+        (
+            format!("key-store: {jks}, key-store-password: changeit"),
+            "it is a JKS store",
+            "-deststoretype PKCS12` converts it",
+        ),
+        (format!("key-store: {pem}"), "it is not a PKCS#12 store", "a file in PEM is named by"),
+        ("key-store: classpath:a.p12".to_owned(), "is inside of a Java archive", "copy it out"),
+        (format!("{one_key}, certificate: {pem}"), "`certificate` and `key-store` are both given", "remove one"),
+        (
+            format!("{one_key}, trust-store: {jks}, client-auth: need"),
+            "it is a JKS store",
+            "-deststoretype PKCS12` converts it",
+        ),
+        (
+            format!("{one_key}, trust-store: {one}, trust-certificate: {pem}, client-auth: need"),
+            "`trust-certificate` and `trust-store` are both given",
+            "remove one",
+        ),
+    ] {
+        let problems = read(&format!("server.ssl: {{{ssl}}}")).err().unwrap_or_else(|| panic!("accepted: {ssl}"));
+        assert!(problems.contains(error) && problems.contains(help), "{ssl}: {problems}");
+        assert!(!problems.contains("s3cret") && problems.matches("error:").count() == 1, "{problems}");
+    }
+    let bundle = format!("spring.ssl.bundle.jks.b: {{keystore.location: {one}, options.ciphers: [A]}}\n");
+    let problems = read(&format!("{bundle}spring.cloud.gateway.httpclient.ssl.ssl-bundle: b")).unwrap_err();
+    assert!(problems.contains("`options.ciphers[0]` of the SSL bundle `b` cannot be kept"), "{problems}");
+}

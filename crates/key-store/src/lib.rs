@@ -1,0 +1,195 @@
+//! Private keys and certificates of PKCS#12 stores (RFC 7292), as `keytool` and `openssl pkcs12` write them.
+//!
+//! AWS-LC decrypts and verifies a store; it is in the build for TLS already. [`identity`] returns a key with its chain, as
+//! Java's key managers select it, and [`certificates`] the trusted certificates of a trust store.
+//!
+//! Stores are small files of an operator: [`MAX_STORE_BYTES`] and 5,000,000 rounds of hashing, as in Java, are the bounds.
+
+mod aws_lc;
+mod der;
+mod pfx;
+
+use std::ffi::CString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use thiserror::Error;
+
+use crate::aws_lc::{Contents, OpenError};
+use crate::pfx::Pfx;
+
+/// Largest size of a store.
+pub const MAX_STORE_BYTES: u64 = 16 << 20;
+
+/// Largest count of rounds of the checksum, as in Java.
+const MAX_ROUNDS: u64 = 5_000_000;
+
+/// Private key with its certificates.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Private key in DER (PKCS#8).
+    pub key: Vec<u8>,
+    /// Certificate of the key, then its issuers as far as the store has them, each in DER.
+    pub chain: Vec<Vec<u8>>,
+}
+
+/// Reason why a store cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyStoreError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The bytes are something else, or damaged.
+    #[error("it is not a PKCS#12 store, or it is damaged")]
+    NotPkcs12,
+    /// A format of Java's own: `JKS` or `JCEKS`.
+    #[error("it is a {0} store, a format of Java's own")]
+    JavaFormat(&'static str),
+    /// The checksum does not fit the password.
+    #[error("the password does not fit")]
+    WrongPassword,
+    /// No private key.
+    #[error("it has no private key")]
+    NoKey,
+    /// No certificate for the private key.
+    #[error("it has no certificate for its private key")]
+    NoCertificateOfKey,
+    /// No certificate at all.
+    #[error("it has no certificate")]
+    NoCertificate,
+    /// More than one private key, and no alias that selects one.
+    #[error("it has several private keys")]
+    SeveralKeys {
+        /// Names of the keys.
+        aliases: Vec<String>,
+    },
+    /// No private key has the alias.
+    #[error("it has no private key with the alias `{alias}`")]
+    UnknownAlias {
+        /// The missing alias.
+        alias: String,
+        /// Names of the keys.
+        aliases: Vec<String>,
+    },
+    /// A valid store with a feature that is not supported.
+    #[error("it {0}")]
+    Unsupported(&'static str),
+}
+
+/// Reads a file, up to [`MAX_STORE_BYTES`].
+///
+/// # Errors
+/// The file cannot be read, or it is too large for a store.
+pub fn read(path: &Path) -> Result<Vec<u8>, KeyStoreError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_STORE_BYTES + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(length) if length as u64 > MAX_STORE_BYTES => Err(KeyStoreError::Unsupported("has more than 16 MiB")),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(KeyStoreError::Unreadable(error.to_string())),
+    }
+}
+
+/// Returns the private key of `store` with its certificates. `alias` selects one of several keys; upper and lower case are
+/// equal, as in Java. A key without a name has its number as alias, from 1.
+///
+/// # Errors
+/// The store or its password is wrong, or there is not exactly one such key.
+pub fn identity(store: &[u8], password: &str, alias: Option<&str>) -> Result<Identity, KeyStoreError> {
+    let contents = open(store, password, alias)?;
+    let key = contents.key.ok_or(KeyStoreError::NoKey)?;
+    let chain = der::chain(&contents.certificates, contents.leaf.ok_or(KeyStoreError::NoCertificateOfKey)?);
+    Ok(Identity { key, chain: chain.into_iter().map(|at| contents.certificates[at].clone()).collect() })
+}
+
+/// Returns the trusted certificates of `store`, each in DER, at least one. Of a private key in it, the certificate is
+/// trusted and its issuers are not, as in Java: a key pair from a public authority does not trust that authority.
+///
+/// # Errors
+/// The store or its password is wrong, it has several private keys, or it has no certificate.
+pub fn certificates(store: &[u8], password: &str) -> Result<Vec<Vec<u8>>, KeyStoreError> {
+    let Contents { certificates, leaf, .. } = open(store, password, None)?;
+    let issuers = leaf.map(|leaf| der::chain(&certificates, leaf).split_off(1)).unwrap_or_default();
+    let trusted = certificates.into_iter().enumerate().filter(|(at, _)| !issuers.contains(at));
+    let trusted: Vec<_> = trusted.map(|(_, certificate)| certificate).collect();
+    if trusted.is_empty() { Err(KeyStoreError::NoCertificate) } else { Ok(trusted) }
+}
+
+fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, KeyStoreError> {
+    match store {
+        [0xFE, 0xED, 0xFE, 0xED, ..] => return Err(KeyStoreError::JavaFormat("JKS")),
+        [0xCE, 0xCE, 0xCE, 0xCE, ..] => return Err(KeyStoreError::JavaFormat("JCEKS")),
+        _ => {}
+    }
+    // A password of PKCS#12 ends at a zero character, so none can hold one.
+    let password = CString::new(password).map_err(|_| KeyStoreError::WrongPassword)?;
+    // `None` for a store in BER with indefinite lengths, which AWS-LC reads nevertheless.
+    let pfx = Pfx::parse(store);
+    if pfx.as_ref().and_then(Pfx::rounds).is_some_and(|rounds| rounds > MAX_ROUNDS) {
+        return Err(KeyStoreError::Unsupported("needs more than 5,000,000 rounds of hashing"));
+    }
+    let aliases = pfx.as_ref().map(Pfx::aliases).unwrap_or_default();
+    let position = |alias: &str| aliases.iter().position(|known| known.to_lowercase() == alias.to_lowercase());
+    match (aws_lc::open(store, &password), alias) {
+        (Ok(_), Some(alias)) if !aliases.is_empty() && position(alias).is_none() => {
+            Err(KeyStoreError::UnknownAlias { alias: alias.to_owned(), aliases })
+        }
+        (Ok(contents), _) => Ok(contents),
+        // The checksum was right, or the keys would not have been counted.
+        (Err(OpenError::SeveralKeys), Some(alias)) => {
+            let Some(at) = position(alias) else {
+                return Err(KeyStoreError::UnknownAlias { alias: alias.to_owned(), aliases });
+            };
+            let alone = pfx.and_then(|pfx| aws_lc::with_checksum(&pfx.with_key(at), &password));
+            aws_lc::open(&alone.ok_or(KeyStoreError::NotPkcs12)?, &password).map_err(|error| error.told(aliases))
+        }
+        (Err(error), _) => Err(error.told(aliases)),
+    }
+}
+
+impl OpenError {
+    fn told(self, aliases: Vec<String>) -> KeyStoreError {
+        match self {
+            Self::SeveralKeys => KeyStoreError::SeveralKeys { aliases },
+            Self::WrongPassword => KeyStoreError::WrongPassword,
+            Self::Malformed => KeyStoreError::NotPkcs12,
+            Self::Unsupported(feature) => KeyStoreError::Unsupported(feature),
+        }
+    }
+}
+
+impl Identity {
+    /// Returns the private key in PEM.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        pem("PRIVATE KEY", &self.key)
+    }
+
+    /// Returns the certificates in PEM.
+    #[must_use]
+    pub fn chain_pem(&self) -> String {
+        certificates_pem(&self.chain)
+    }
+}
+
+/// Returns certificates in PEM.
+#[must_use]
+pub fn certificates_pem(certificates: &[Vec<u8>]) -> String {
+    certificates.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect()
+}
+
+/// Returns a value in PEM (RFC 7468), with one line of base64.
+fn pem(label: &str, der: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64_STANDARD.encode(der))
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity(…, {} certificates)", self.chain.len())
+    }
+}

@@ -1,0 +1,131 @@
+//! Outer structure of a store (RFC 7292 §4), which is not encrypted: the names of private keys, and copies with one key.
+
+use crate::der::{self, Element, OCTET_STRING, SEQUENCE, TAGGED};
+
+/// 1.2.840.113549.1.7.1, `data`.
+const DATA: [u8; 9] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01];
+/// 1.2.840.113549.1.12.10.1: `.1` is a key, `.2` an encrypted key.
+const BAG: [u8; 10] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x0C, 0x0A, 0x01];
+/// 1.2.840.113549.1.9.20, `friendlyName`.
+const FRIENDLY_NAME: [u8; 9] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, 0x14];
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const INTEGER: u8 = 0x02;
+const SET: u8 = 0x31;
+const BMP_STRING: u8 = 0x1E;
+
+/// A store.
+pub(crate) struct Pfx<'s> {
+    version: Element<'s>,
+    parts: Vec<Part<'s>>,
+    checksum: &'s [u8],
+}
+
+/// Part of a store.
+enum Part<'s> {
+    /// Values in plain; keys among them are encrypted each.
+    Plain(Vec<Bag<'s>>),
+    /// Encrypted values, as certificates usually are.
+    Opaque(&'s [u8]),
+}
+
+struct Bag<'s> {
+    whole: &'s [u8],
+    /// Private key with its name, which may be missing.
+    key: Option<Option<String>>,
+}
+
+impl<'s> Pfx<'s> {
+    /// Reads the structure. `None` if it has another form.
+    pub(crate) fn parse(mut store: &'s [u8]) -> Option<Self> {
+        let mut whole = der::take_tagged(&mut store, SEQUENCE)?;
+        let version = der::take(&mut whole)?;
+        let parts = data(der::take_tagged(&mut whole, SEQUENCE)?)?;
+        let parts = parts.iter().map(Part::parse).collect::<Option<_>>()?;
+        Some(Self { version, parts, checksum: whole })
+    }
+
+    /// Returns the rounds of hashing that the checksum takes.
+    pub(crate) fn rounds(&self) -> Option<u64> {
+        let mut checksum = der::take_tagged(&mut { self.checksum }, SEQUENCE)?;
+        let (_digest, _salt) = (der::take(&mut checksum)?, der::take(&mut checksum)?);
+        let digits = der::take_tagged(&mut checksum, INTEGER)?;
+        Some(digits.iter().fold(0, |sum: u64, &digit| sum.saturating_mul(256).saturating_add(digit.into())))
+    }
+
+    /// Returns the names of the private keys. A key without a name has its number.
+    pub(crate) fn aliases(&self) -> Vec<String> {
+        let keys = self.parts.iter().flat_map(Part::bags).filter_map(|bag| bag.key.as_ref());
+        keys.enumerate().map(|(at, name)| name.clone().unwrap_or_else(|| (at + 1).to_string())).collect()
+    }
+
+    /// Returns the store with the private key number `at` only. Its checksum is wrong.
+    pub(crate) fn with_key(&self, at: usize) -> Vec<u8> {
+        let mut keys = 0..;
+        let parts: Vec<Vec<u8>> = self
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Opaque(whole) => whole.to_vec(),
+                Part::Plain(bags) => {
+                    let kept = bags.iter().filter(|bag| bag.key.is_none() || keys.next() == Some(at));
+                    write_data(&kept.map(|bag| bag.whole).collect::<Vec<_>>())
+                }
+            })
+            .collect();
+        let parts = write_data(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        der::write(SEQUENCE, &[self.version.whole, &parts, self.checksum])
+    }
+}
+
+impl<'s> Part<'s> {
+    fn parse(part: &Element<'s>) -> Option<Self> {
+        let Some(bags) = data(part.expect(SEQUENCE)?) else { return Some(Self::Opaque(part.whole)) };
+        bags.iter().map(Bag::parse).collect::<Option<_>>().map(Self::Plain)
+    }
+
+    fn bags(&self) -> &[Bag<'s>] {
+        match self {
+            Self::Plain(bags) => bags,
+            Self::Opaque(_) => &[],
+        }
+    }
+}
+
+impl<'s> Bag<'s> {
+    fn parse(bag: &Element<'s>) -> Option<Self> {
+        let mut content = bag.expect(SEQUENCE)?;
+        let kind = der::take_tagged(&mut content, OBJECT_IDENTIFIER)?;
+        let is_key = matches!(kind.strip_prefix(&BAG), Some([1 | 2]));
+        let _value = der::take(&mut content)?;
+        let name = || name(der::take_tagged(&mut content, SET)?);
+        Some(Self { whole: bag.whole, key: is_key.then(name) })
+    }
+}
+
+/// Returns the name among the attributes of a value.
+fn name(attributes: &[u8]) -> Option<String> {
+    der::all(attributes)?.iter().find_map(|attribute| {
+        let mut content = attribute.expect(SEQUENCE)?;
+        if der::take_tagged(&mut content, OBJECT_IDENTIFIER)? != FRIENDLY_NAME {
+            return None;
+        }
+        let text = der::take_tagged(&mut der::take_tagged(&mut content, SET)?, BMP_STRING)?;
+        let units: Vec<u16> = text.chunks_exact(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]])).collect();
+        Some(String::from_utf16_lossy(&units))
+    })
+}
+
+/// Returns the values in the content of a `ContentInfo` of the type `data`.
+fn data(mut content: &[u8]) -> Option<Vec<Element<'_>>> {
+    if der::take_tagged(&mut content, OBJECT_IDENTIFIER)? != DATA {
+        return None;
+    }
+    let mut octets = der::take_tagged(&mut der::take_tagged(&mut content, TAGGED)?, OCTET_STRING)?;
+    der::all(der::take_tagged(&mut octets, SEQUENCE)?)
+}
+
+/// Writes a `ContentInfo` of the type `data`.
+fn write_data(values: &[&[u8]]) -> Vec<u8> {
+    let values = der::write(OCTET_STRING, &[&der::write(SEQUENCE, values)]);
+    der::write(SEQUENCE, &[&der::write(OBJECT_IDENTIFIER, &[&DATA]), &der::write(TAGGED, &[&values])])
+}
