@@ -87,6 +87,15 @@ fn log(name: &'static str, args: &str) -> Case {
     Case { state: (0..ENTRIES).map(entry).collect(), ..case(name, LOG, args) }
 }
 
+/// Log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
+fn case_of_windows() -> Case {
+    let note = |length: u64, limit: u64| (format!("0:{}", (START + 60) * 1_000 * 1_024 + limit), length);
+    let windows = [note(1_000_000, 10), note(2_000_000, 1_001), note(3_600_000_000, 1_001)];
+    let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 10);
+    let state = windows.into_iter().chain((0..4 * ENTRIES).map(entry)).collect();
+    Case { state, ..case("sliding-window-log, beside three windows", LOG, &format!("1000 60000000 {} 1", START + 60)) }
+}
+
 fn cases() -> Vec<Case> {
     let bucket = include_str!("../../../lua/token_bucket.lua");
     let gcra = include_str!("../../../lua/gcra.lua");
@@ -114,6 +123,7 @@ fn cases() -> Vec<Case> {
         ),
         log("sliding-window-log, admitted after all entries expired", &format!("1000 1000 {} 1", START + 60)),
         log("sliding-window-log, denied with a search", &format!("1000 3600000000 {} 800", START + 60)),
+        case_of_windows(),
         log("sliding-window-log, clock set back before all entries", &format!("1000 3600000000 {} 1", START - 60)),
         Case {
             args: words(&format!("1000 3600000000 {} -1 {}", START + 60, START * 1_000_000 + ENTRIES / 2 * 1_000)),

@@ -7,6 +7,7 @@ use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowLog};
 use crate::changes::{START, Stores};
 use crate::model::Rng;
 use crate::support::RedisServer;
+use crate::windows;
 
 const SECOND: u64 = 1_000_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -20,47 +21,79 @@ fn fixed(limit: u64, window_us: u64) -> Rule {
 }
 
 #[tokio::test]
-async fn two_windows_on_one_log_admit_the_larger_limit_in_the_shorter_window() {
+async fn each_window_on_one_log_counts_what_all_rules_admitted() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
-    for (case, (short, long)) in
-        [((10, SECOND), (100, HOUR)), ((5, SECOND), (8, 3 * SECOND)), ((20, 2 * SECOND), (6, 60 * SECOND))]
-            .into_iter()
-            .enumerate()
+    for (case, rules) in [
+        vec![(10, SECOND), (100, HOUR)],
+        vec![(5, SECOND), (8, 10 * SECOND)],
+        vec![(20, 2 * SECOND), (6, 60 * SECOND)],
+        vec![(5, SECOND), (50, 60 * SECOND), (400, HOUR)],
+    ]
+    .into_iter()
+    .enumerate()
     {
         let (stores, mut rng) = (Stores::new(&client, &format!("log{case}")), Rng::new(case as u64));
         let (mut at, mut admitted) = (START, Vec::new());
-        let taken_since = |admitted: &[(u64, u64)], from: u64| -> u64 {
-            admitted.iter().rev().take_while(|(at, _)| *at > from).map(|(_, cost)| cost).sum()
-        };
+        for (limit, window) in &rules {
+            assert!(stores.is_admitted(&log(*limit, *window), 1).await);
+            admitted.push((at, 1));
+        }
         for _ in 0..1_200 {
             at += rng.pick(&[0, 1, SECOND / 50, SECOND / 5, SECOND, 2 * SECOND]);
             stores.clock.set(at);
-            let ((limit, window), cost) = (rng.pick(&[short, long]), rng.pick(&[1, 1, 2, 5]));
-            if stores.is_admitted(&log(limit, window), cost).await {
+            let ((limit, window), cost) = (rng.pick(&rules), rng.pick(&[1, 1, 2, 5]));
+            let used: u64 =
+                admitted.iter().rev().take_while(|(taken, _)| taken + window > at).map(|(_, cost)| cost).sum();
+            let is_admitted = stores.is_admitted(&log(limit, window), cost).await;
+            assert_eq!(is_admitted, used + cost <= limit, "{used} of {limit} used in {window} us, cost {cost}");
+            if is_admitted {
                 admitted.push((at, cost));
-                let in_short = taken_since(&admitted, at - short.1);
-                assert!(in_short <= short.0.max(long.0), "{in_short} in {} us", short.1);
-            } else {
-                let used = taken_since(&admitted, at - window);
-                assert!(used + cost > limit, "denied with {used} of {limit} used");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn writes_under_a_shorter_window_drop_what_the_longer_one_counts() {
+async fn a_shorter_window_on_one_log_returns_nothing_to_the_longer_one() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let (short, long) = (log(10, SECOND), log(100, HOUR));
     let stores = Stores::new(&client, "log-bound");
-    for second in 0..3 {
+    let mut admitted = 0;
+    for second in 0..30 {
         stores.clock.set(START + second * SECOND);
-        assert!(stores.is_admitted(&short, 1).await);
-        assert!(stores.is_admitted(&long, 99).await, "100 in each second, as documented");
-        assert!(!stores.is_admitted(&long, 1).await && !stores.is_admitted(&short, 1).await);
+        admitted += stores.burst(&short, 12).await;
+        admitted += stores.burst(&long, 2).await;
     }
+    assert_eq!(admitted, 30 * 10 + 16, "the longer rule admits two in each of eight seconds, until a hundred are used");
+}
+
+#[test]
+fn a_log_of_two_windows_is_bounded_and_readable_by_former_versions() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let (short, long) = (windows::log(10, SECOND), windows::log(100, HOUR));
+    windows::ask(redis, &long, START, "1");
+    for n in 1..200 {
+        assert_eq!(windows::ask(redis, &short, START + n * SECOND / 5, "1").0, 1);
+    }
+    let members: Vec<(String, u64)> =
+        redis::cmd("ZRANGE").arg("k").arg(0).arg(-1).arg("WITHSCORES").query(redis).unwrap();
+    assert_eq!(members.len(), 2 + 101, "the windows, and a hundred tokens before the last one");
+    // Former versions take the windows for expired entries: each member follows the one before it.
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let entries: Vec<(u64, u64, u64)> = members
+        .iter()
+        .map(|(member, at)| member.split_once(':').map(|(before, count)| (*at, number(before), number(count))).unwrap())
+        .collect();
+    for pair in entries.windows(2) {
+        assert!(pair[0].0 < pair[1].0 && (pair[0].1 + pair[0].2) % (1 << 52) == pair[1].1, "{pair:?}");
+    }
+    assert_eq!((entries[0].0, entries[1].0), (SECOND, HOUR));
+    assert_eq!(windows::ask(redis, &long, START + 40 * SECOND, "1").0, 0);
+    let pttl: u64 = redis::cmd("PTTL").arg("k").query(redis).unwrap();
+    assert!(pttl > 3_599_000, "{pttl} ms: the hour needs the entries");
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use crate::windows::{ask, eval, log};
 
 const SECOND: u64 = 1_000_000;
 
+/// Returns the entries, without the windows in use before them.
 fn members(redis: &mut Connection) -> Vec<(String, u64)> {
-    redis::cmd("ZRANGE").arg("k").arg(0).arg(-1).arg("WITHSCORES").query(redis).unwrap()
+    redis::cmd("ZRANGEBYSCORE").arg("k").arg(START_US).arg("+inf").arg("WITHSCORES").query(redis).unwrap()
 }
 
 #[test]

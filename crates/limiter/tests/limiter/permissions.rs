@@ -113,7 +113,9 @@ async fn work_out(store: &RedisStore, rules: &[(&str, Rule)]) {
         for more in [-1, -1, -1, 1, -1] {
             assert!(store.settle_confirmed(check, more, first.counted_at_us).await, "{check:?}");
         }
-        decided(store, &[Check { cost: 1_000, ..check }]).await;
+        for cost in [3, 1_000] {
+            decided(store, &[Check { cost, ..check }]).await;
+        }
     }
 }
 
@@ -123,7 +125,7 @@ fn rules() -> Vec<(&'static str, Rule)> {
         ("gcra", Rule::Gcra(TokenBucket::new(1, HOUR, 3).unwrap())),
         ("fixed-window", Rule::FixedWindow(FixedWindow::new(3, HOUR, Align::First).unwrap())),
         ("sliding-window-counter", Rule::SlidingWindowCounter(SlidingWindowCounter::new(3, HOUR).unwrap())),
-        ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(3, HOUR).unwrap())),
+        ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(6, HOUR).unwrap())),
         ("leaky-bucket", Rule::LeakyBucket(LeakyBucket::new(1, HOUR, HOUR * 3, 9).unwrap())),
         ("quota", Rule::Quota(Quota::new(3).unwrap())),
     ]

@@ -165,7 +165,9 @@ fn check_promises<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64, 
     if !verdict.reset_after.is_zero() && rule.most() > 0 {
         let reset_us = verdict.reset_after.as_micros();
         assert_eq!(at(reset_us, 0).remaining, rule.most(), "after {reset_us} us");
-        assert_ne!(at(reset_us - 1, 0).remaining, rule.most(), "before {reset_us} us");
+        // A log may forget a window that only reads.
+        let is_noted = cost > 0;
+        assert!(!is_noted || at(reset_us - 1, 0).remaining != rule.most(), "before {reset_us} us");
     }
 }
 

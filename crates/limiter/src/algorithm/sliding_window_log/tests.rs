@@ -84,9 +84,9 @@ fn a_changed_limit_or_window_keeps_the_consumed_tokens_within_the_window() {
     assert_eq!(decide(&rule(5, 60), &mut state, 55 * SECOND, 0).remaining, 2);
     assert_eq!(decide(&rule(2, 60), &mut state, 55 * SECOND, 1).outcome, denied(35 * SECOND), "two must expire");
     assert_eq!(decide(&rule(3, 10), &mut state, 55 * SECOND, 0).remaining, 2);
-    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 0, "reading drops nothing");
+    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "the minute needs only the newest");
     decide(&rule(3, 10), &mut state, 100 * SECOND, 1);
-    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "consuming does");
+    assert_eq!(decide(&rule(3, 60), &mut state, 100 * SECOND, 0).remaining, 1, "of 50 and 100 s");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn memory_follows_the_counted_tokens() {
         assert_eq!(decide(&rule, &mut state, n * 10_000, 1).outcome, Outcome::Allowed);
     }
     let log = state.unwrap();
-    assert!(log.heap_bytes() < 64 + 256 * 16, "{} bytes for 100 runs", log.heap_bytes());
+    assert!(log.heap_bytes() < 128 + 256 * 16, "{} bytes for 100 runs", log.heap_bytes());
     assert_eq!(log.expires_at_us(), 9_999 * 10_000 + SECOND);
 }
 
@@ -161,4 +161,60 @@ fn a_write_drops_a_bounded_number_of_entries() {
         decide(&rule, &mut state, 100 * SECOND + n, 1);
     }
     assert_eq!(length(&state), 16);
+}
+
+#[test]
+fn a_shorter_window_drops_nothing_that_the_longer_one_counts() {
+    let (short, long, mut state) = (rule(10, 1), rule(100, 3_600), None);
+    decide(&long, &mut state, 0, 90);
+    for second in 1..=20 {
+        assert_eq!(decide(&short, &mut state, second * SECOND, 10).outcome, Outcome::Allowed);
+    }
+    assert_eq!(decide(&long, &mut state, 21 * SECOND, 1).outcome, denied(3_590 * SECOND));
+    let runs = state.as_ref().unwrap().runs.as_ref().unwrap();
+    assert!(runs.list.len() <= 11, "{} entries for the last hundred tokens", runs.list.len());
+}
+
+#[test]
+fn a_denial_renews_a_window_that_only_a_shorter_one_fills() {
+    let (short, long, mut state) = (rule(10, 1), rule(100, 60), None);
+    decide(&long, &mut state, 0, 1);
+    for second in 1..2_000 {
+        decide(&short, &mut state, second * SECOND, 10);
+        if second > 20 && second % 59 == 0 {
+            assert!(!matches!(decide(&long, &mut state, second * SECOND, 1).outcome, Outcome::Allowed), "{second}");
+        }
+    }
+    for second in 2_000..2_200 {
+        decide(&short, &mut state, second * SECOND, 10);
+    }
+    let runs = state.as_ref().unwrap().runs.as_ref().unwrap();
+    assert_eq!(runs.list.len(), 1, "forgotten after three minutes of silence");
+}
+
+#[test]
+fn a_fine_window_beside_a_coarse_one_keeps_a_bounded_log() {
+    let (short, long, mut state) = (rule(1_000, 1), rule(10_000_000, 3_600), None);
+    let (mut now_us, mut admitted, mut longest) = (1_000 * SECOND + 7, 0_u64, 0);
+    decide(&long, &mut state, now_us, 1);
+    for burst in 0..40_u64 {
+        for _ in 0..1_000 {
+            now_us += 613;
+            admitted += u64::from(decide(&short, &mut state, now_us, 1).outcome == Outcome::Allowed);
+        }
+        now_us += (1 + burst % 40) * SECOND;
+        longest = longest.max(state.as_ref().unwrap().runs.as_ref().unwrap().list.len());
+    }
+    assert!(longest < 4_000, "{longest} entries");
+    assert_eq!(decide(&long, &mut state, now_us, 0).remaining, 10_000_000 - 1 - admitted);
+}
+
+#[test]
+fn requests_of_a_coarse_window_move_no_tokens_of_a_shorter_one() {
+    let (short, long, mut state) = (rule(10, 1), rule(10_000, 3_600), None);
+    decide(&short, &mut state, 36_000 * SECOND, 10);
+    for tenth in 1..10 {
+        decide(&long, &mut state, 36_000 * SECOND + tenth * SECOND / 10, 1);
+    }
+    assert_eq!(decide(&short, &mut state, 36_001 * SECOND, 0).remaining, 1, "only the nine others count");
 }

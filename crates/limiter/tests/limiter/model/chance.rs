@@ -1,6 +1,6 @@
 //! Random steps of a trace: times, rules and costs.
 
-use tollgate_limiter::rule::{Rule, SlidingWindowLog};
+use tollgate_limiter::rule::Rule;
 
 use super::trace::{IDS, Part, Step, Trace};
 
@@ -69,12 +69,8 @@ impl Trace<'_> {
 
     pub(super) fn change_rule(&mut self) {
         let slot = self.rng.below(self.slots.len() as u64) as usize;
-        let mut rule = (self.slots[slot].kind.rule)(&mut self.rng);
-        // A longer window is undefined for entries that the shorter one may have dropped.
-        if let (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) = (&mut rule, &self.slots[slot].rule) {
-            *new = SlidingWindowLog::new(new.limit(), new.window().min(old.window())).unwrap();
-        }
-        self.slots[slot].other = beside((self.slots[slot].kind.rule)(&mut self.rng), &rule);
+        let rule = (self.slots[slot].kind.rule)(&mut self.rng);
+        self.slots[slot].other = (self.slots[slot].kind.rule)(&mut self.rng);
         self.set_rule(slot, rule);
     }
 
@@ -118,16 +114,5 @@ impl Trace<'_> {
             };
         }
         parts
-    }
-}
-
-/// Returns `other` as a rule that another gateway may use beside `rule`. A longer window of a log is undefined for entries
-/// that the shorter one may have dropped.
-pub(super) fn beside(other: Rule, rule: &Rule) -> Rule {
-    match (&other, rule) {
-        (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) => {
-            Rule::SlidingWindowLog(SlidingWindowLog::new(new.limit(), old.window()).unwrap())
-        }
-        _ => other,
     }
 }

@@ -48,6 +48,9 @@ pub(crate) trait Model: Send {
         0
     }
 
+    /// Notes a request that was denied.
+    fn denied(&mut self, _rule: &Rule, _now: u64) {}
+
     /// Consumes a cost that fits.
     fn take(&mut self, rule: &Rule, now: u64, cost: u64);
 
@@ -91,6 +94,9 @@ impl Trial {
         let mut found = key.boxed();
         found.seen(rule, now);
         let fits = found.fits(rule, now, cost);
+        if !fits {
+            found.denied(rule, now);
+        }
         let delay = if fits { found.delay(rule, now, cost) } else { 0 };
         let mut taken = found.boxed();
         if fits {

@@ -11,7 +11,6 @@ use tollgate_limiter::store::{Check, MAX_CHECKS};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
 use super::KINDS;
-use super::chance::beside;
 use super::definition::{Kind, Model, Trial, micros, nearest, per_rule};
 use super::rng::Rng;
 use super::stores::{Expiry, Stores};
@@ -114,7 +113,7 @@ impl<'e> Trace<'e> {
                 _ => format!("t{seed}.{run}#rule_{at}"),
             };
             let rule = (kind.rule)(rng);
-            let other = beside((kind.rule)(rng), &rule);
+            let other = (kind.rule)(rng);
             Slot { kind, scope, rule, other, keys: [(); IDS.len()].map(|()| (kind.key)()) }
         };
         let slots = (0..count.min(MAX_CHECKS)).map(|at| slot(at, &mut rng)).collect();

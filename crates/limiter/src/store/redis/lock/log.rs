@@ -19,32 +19,42 @@ impl PlainState for SlidingWindowLog {
     }
 
     /// Removes and adds the members that differ.
-    fn write(&self, key: &[u8], before: Option<Log>, change: Entry, _now_us: u64) -> Vec<Cmd> {
+    fn write(&self, key: &[u8], before: Option<Log>, change: Entry, now_us: u64) -> Vec<Cmd> {
         let old = before.as_ref().map(Log::to_stored).unwrap_or_default();
         let log = Self::apply(before, change);
         let new = log.to_stored();
+        let (old_windows, old) = old.split_at(Log::windows_of(&old));
+        let (new_windows, new) = new.split_at(Log::windows_of(&new));
         let first = new.first();
         let dropped = old.iter().take_while(|entry| first.is_none_or(|first| entry.at_us < first.at_us)).count();
-        let kept = old[dropped..].iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let kept = old[dropped..].iter().zip(new).take_while(|(old, new)| old == new).count();
         let mut commands = Vec::with_capacity(4);
         // An invalid state counts as missing, and is replaced.
         if old.is_empty() {
             commands.push(command("DEL", key, |cmd| cmd));
         }
         if dropped + kept < old.len() {
-            commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(dropped + kept).arg(-1)));
+            commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(old_windows.len() + dropped + kept).arg(-1)));
         }
-        if dropped > 0 {
-            commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(0).arg(dropped - 1)));
+        let replaces_windows = old_windows != new_windows;
+        let leading = if replaces_windows { old_windows.len() + dropped } else { 0 };
+        if leading > 0 {
+            commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(0).arg(leading - 1)));
+        } else if dropped > 0 {
+            let from = old_windows.len();
+            commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(from).arg(from + dropped - 1)));
         }
-        if kept < new.len() {
+        let windows = if replaces_windows { new_windows } else { &[] };
+        if kept < new.len() || !windows.is_empty() {
             commands.push(command("ZADD", key, |cmd| {
-                new[kept..]
+                windows
                     .iter()
+                    .chain(&new[kept..])
                     .fold(cmd, |cmd, entry| cmd.arg(entry.at_us).arg(format!("{}:{}", entry.before, entry.count)))
             }));
         }
-        commands.push(command("PEXPIRE", key, |cmd| cmd.arg(self.window().as_millis() as u64 + 1_000)));
+        let kept_ms = log.kept_us(now_us, self.window_us()) / 1_000;
+        commands.push(command("PEXPIRE", key, |cmd| cmd.arg(kept_ms + 1_000)));
         commands
     }
 }

@@ -1,0 +1,160 @@
+//! Windows of the rules that use one log, so that a short window leaves what a longer one still counts.
+
+/// Most windows that are known at a time. A further one replaces the one that was used longest ago.
+pub(super) const MAX_WINDOWS: usize = 4;
+
+/// Largest limit that is known as it is.
+const MAX_KNOWN_LIMIT: u64 = crate::rule::SlidingWindowLog::EXACT_LIMIT;
+
+/// Factor of the time within the number that a window is stored as; the rest is the limit.
+const LIMITS: u64 = 1 << 10;
+
+/// Window of a rule, and its last use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UsedWindow {
+    /// Length in microseconds; 0: none.
+    pub(super) length_us: u64,
+    /// Millisecond of the last use, rounded up, times 1024, plus the largest limit; 1001 stands for all larger limits.
+    pub(super) use_and_limit: u64,
+}
+
+/// Windows in use, shortest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UsedWindows([UsedWindow; MAX_WINDOWS]);
+
+impl UsedWindow {
+    /// Longest window that is known as it is, almost nine years. Redis stores it as a time before all entries.
+    pub(super) const MAX_LENGTH_US: u64 = (1 << 48) - 1;
+
+    fn new(limit: u64, window_us: u64, used_at_ms: u64) -> Self {
+        Self {
+            length_us: window_us.min(Self::MAX_LENGTH_US),
+            use_and_limit: used_at_ms * LIMITS + limit.min(MAX_KNOWN_LIMIT + 1),
+        }
+    }
+
+    fn used_at_ms(self) -> u64 {
+        self.use_and_limit / LIMITS
+    }
+
+    fn limit(self) -> u64 {
+        self.use_and_limit % LIMITS
+    }
+
+    /// True if several requests may share an entry.
+    fn is_coarse(self) -> bool {
+        self.limit() > MAX_KNOWN_LIMIT
+    }
+
+    fn age_us(self, now_us: u64) -> u64 {
+        now_us.saturating_sub(self.used_at_ms().saturating_mul(1_000))
+    }
+
+    /// True until no request has used the window for three times its length. Denials within that time renew it, and a
+    /// gateway may remember a denial for the length of the window.
+    fn is_live(self, now_us: u64) -> bool {
+        self.length_us > 0 && self.age_us(now_us) < self.length_us * 3
+    }
+
+    fn grain_us(self) -> u64 {
+        if self.is_coarse() { self.length_us.div_ceil(MAX_KNOWN_LIMIT) } else { 1 }
+    }
+
+    fn covers(self, at_us: u64, now_us: u64) -> bool {
+        at_us.saturating_add(self.length_us) > now_us
+    }
+}
+
+impl UsedWindows {
+    /// Creates the list from windows in order of their lengths.
+    #[cfg(feature = "redis")]
+    pub(super) fn from_stored(windows: &[UsedWindow]) -> Option<Self> {
+        let mut all = Self::default();
+        all.0.get_mut(..windows.len())?.copy_from_slice(windows);
+        Some(all)
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = UsedWindow> {
+        self.0.into_iter().filter(|window| window.length_us > 0)
+    }
+
+    pub(super) fn live(&self, now_us: u64) -> impl DoubleEndedIterator<Item = UsedWindow> {
+        self.iter().filter(move |window| window.is_live(now_us))
+    }
+
+    /// Returns the length of the longest live window, 0 without one; `None` if no window was ever noted.
+    pub(super) fn longest_us(&self, now_us: u64) -> Option<u64> {
+        self.iter().next()?;
+        Some(self.live(now_us).map(|window| window.length_us).max().unwrap_or(0))
+    }
+
+    /// True if the window of this length is live.
+    pub(super) fn is_live(&self, window_us: u64, now_us: u64) -> bool {
+        self.own(window_us, now_us).is_some()
+    }
+
+    fn own(&self, window_us: u64, now_us: u64) -> Option<UsedWindow> {
+        self.live(now_us).find(|window| window.length_us == window_us.min(UsedWindow::MAX_LENGTH_US))
+    }
+
+    /// True if a denial must note the window, so that it stays live.
+    pub(super) fn is_due(&self, window_us: u64, now_us: u64) -> bool {
+        let age_us = self.own(window_us, now_us).map(|own| own.age_us(now_us));
+        age_us.is_none_or(|age_us| age_us.saturating_mul(2) >= window_us.saturating_mul(3))
+    }
+
+    /// Returns the live windows, with that of a rule that is used now.
+    pub(super) fn noted(&self, limit: u64, window_us: u64, now_us: u64) -> Self {
+        let now_ms = now_us.div_ceil(1_000);
+        let mut own = UsedWindow::new(limit, window_us, now_ms);
+        if let Some(known) = self.own(window_us, now_us) {
+            let is_recent = known.age_us(now_us).saturating_mul(4) < window_us && known.limit() >= own.limit();
+            let used_at_ms = if is_recent { known.used_at_ms() } else { now_ms };
+            own = UsedWindow::new(own.limit().max(known.limit()), window_us, used_at_ms.min(now_ms));
+        }
+        let mut all: Vec<UsedWindow> = self.live(now_us).filter(|window| window.length_us != own.length_us).collect();
+        for window in &mut all {
+            *window = UsedWindow::new(window.limit(), window.length_us, window.used_at_ms().min(now_ms));
+        }
+        if all.len() >= MAX_WINDOWS {
+            let first = (0..all.len()).min_by_key(|at| (all[*at].used_at_ms(), all[*at].length_us));
+            all.remove(first.unwrap_or(0));
+        }
+        all.push(own);
+        all.sort_unstable_by_key(|window| window.length_us);
+        let mut noted = Self::default();
+        noted.0.iter_mut().zip(all).for_each(|(slot, window)| *slot = window);
+        noted
+    }
+
+    /// True if no live window needs an entry of that time which `newer` later tokens follow. A limit of as many tokens
+    /// is used up without it. An entry within the window `own_us` of the present rule is kept in any case.
+    pub(super) fn may_drop(&self, at_us: u64, newer: u64, own_us: u64, now_us: u64) -> bool {
+        let own_us = own_us.min(UsedWindow::MAX_LENGTH_US);
+        self.live(now_us).all(|window| {
+            let is_full = !window.is_coarse() && window.length_us != own_us && newer >= window.limit();
+            is_full || !window.covers(at_us, now_us)
+        })
+    }
+
+    /// Returns the time within which requests share an entry: the shortest of all rules.
+    pub(super) fn grain_us(&self, own_us: u64, now_us: u64) -> u64 {
+        self.live(now_us).map(UsedWindow::grain_us).min().unwrap_or(own_us).min(own_us)
+    }
+
+    /// True if several windows are in use, and one of them shares entries.
+    pub(super) fn may_merge(&self, now_us: u64) -> bool {
+        self.live(now_us).count() > 1 && self.live(now_us).any(UsedWindow::is_coarse)
+    }
+
+    /// Returns the number of the grain of an old entry, among those of the shortest window that shares entries and counts
+    /// it.
+    pub(super) fn old_grain(&self, at_us: u64, now_us: u64) -> Option<(u64, u64)> {
+        let grain_us = self
+            .live(now_us)
+            .filter(|window| window.is_coarse() && window.covers(at_us, now_us))
+            .map(UsedWindow::grain_us)
+            .min()?;
+        Some((grain_us, at_us / grain_us))
+    }
+}
