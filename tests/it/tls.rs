@@ -213,7 +213,7 @@ fn key_stores_serve_and_a_reload_reads_them_again() {
         "server: {{address: 127.0.0.1, workers: 1, ssl: {{key-store: {}, key-store-password: s3cret, key-alias: web}}}}\n{ECHO}",
         store.display()
     );
-    let mut gateway = Gateway::start(&yaml);
+    let gateway = Gateway::start(&yaml);
     assert_eq!(curl(&gateway, &certificates, &[]).0, 0);
     std::fs::write(&store, "damaged").unwrap();
     gateway.reload(&yaml);
