@@ -20,7 +20,8 @@ ARGV[2]  window: length in us, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
 ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
          +n consumes up to n more tokens, -n returns n
-ARGV[5]  for -n: time of the request, unix time in us; only tokens of that time's entry are returned
+ARGV[5]  for -n: time of the request, unix time in us; only tokens of that time's entry are returned. None are if more than
+         1000 entries would be rewritten, which only a log of several windows has
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), no token counts any more after us, now us}
 Expiry   1 s after the end of the longest window in use with the last consumed token
@@ -83,7 +84,7 @@ while log.head[log.front] and tonumber(log.head[log.front + 1]) < 28147497671065
   end
 end
 
-local newest, first = #log.head == 10 and call('ZREVRANGE', key, 0, 0, 'WITHSCORES') or log.head, nil
+local first, newest = nil, #log.head == 10 and call('ZREVRANGE', key, 0, 0, 'WITHSCORES') or log.head
 newest = entry(newest, #newest - 1)
 if newest and newest.at < 281474976710656 then newest = nil end
 log.over = log.stored > 0 and not (newest and newest.at + log.longest > now)
@@ -112,6 +113,10 @@ if byte(ARGV[4]) < 48 then
     end
     -- Later requests of the same grain have moved the entry.
     if given and given.at - given.at % grain ~= at - at % grain then given = nil end
+    if given then
+      local rank = call('ZRANK', key, given.member)
+      if math.min(rank - log.stored, call('ZCARD', key) - 1 - rank) > 1000 then given = nil end
+    end
     if not given then takes = 0 elseif takes < -given.count then takes = -given.count end
   end
 elseif cost <= room then
@@ -223,9 +228,8 @@ elseif anchor or due or allowed == 1 and takes > 0 then
     end
     if is_needed then break end
     gone, dropped, at, changed = gone + 1, dropped + 1, at + 2, true
-    if not next_entries[at] and next_entries == log.head and #next_entries == 10 then
-      next_entries, at = call('ZRANGE', key, gone, gone + 64, 'WITHSCORES'), 1
-    end
+    local is_read = not next_entries[at] and next_entries == log.head and #next_entries == 10
+    if is_read then next_entries, at = call('ZRANGE', key, gone, gone + 64, 'WITHSCORES'), 1 end
     rest = entry(next_entries, at)
   end
   if changed and gone > 0 then call('ZREMRANGEBYRANK', key, 0, gone - 1) end

@@ -88,12 +88,12 @@ fn log(name: &'static str, args: &str) -> Case {
 }
 
 /// Log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
-fn case_of_windows() -> Case {
+fn case_of_windows(name: &'static str, args: &str) -> Case {
     let note = |length: u64, limit: u64| (format!("0:{}", (START + 60) * 1_000 * 1_024 + limit), length);
     let windows = [note(1_000_000, 10), note(2_000_000, 1_001), note(3_600_000_000, 1_001)];
     let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 10);
     let state = windows.into_iter().chain((0..4 * ENTRIES).map(entry)).collect();
-    Case { state, ..case("sliding-window-log, beside three windows", LOG, &format!("1000 60000000 {} 1", START + 60)) }
+    Case { state, ..case(name, LOG, args) }
 }
 
 fn cases() -> Vec<Case> {
@@ -123,7 +123,11 @@ fn cases() -> Vec<Case> {
         ),
         log("sliding-window-log, admitted after all entries expired", &format!("1000 1000 {} 1", START + 60)),
         log("sliding-window-log, denied with a search", &format!("1000 3600000000 {} 800", START + 60)),
-        case_of_windows(),
+        case_of_windows("sliding-window-log, beside three windows", &format!("1000 60000000 {} 1", START + 60)),
+        case_of_windows(
+            "sliding-window-log, a token of one of four thousand entries returned",
+            &format!("1000 3600000000 {} -1 {}", START + 60, START * 1_000_000 + 10_000),
+        ),
         log("sliding-window-log, clock set back before all entries", &format!("1000 3600000000 {} 1", START - 60)),
         Case {
             args: words(&format!("1000 3600000000 {} -1 {}", START + 60, START * 1_000_000 + ENTRIES / 2 * 1_000)),

@@ -222,7 +222,11 @@ impl Runs {
 
     /// Returns the tokens of the entry with those consumed at `at_us`.
     fn taken_at(&self, at_us: u64, grain_us: u64) -> u64 {
-        self.index_of(at_us, grain_us).map_or(0, |index| self.list[index].sum - self.sum_before(index))
+        // In Redis all entries on one side are rewritten.
+        let is_bounded =
+            |index: &usize| (*index).min(self.list.len() - 1 - index) <= SlidingWindowLog::EXACT_LIMIT as usize;
+        let index = self.index_of(at_us, grain_us).filter(is_bounded);
+        index.map_or(0, |index| self.list[index].sum - self.sum_before(index))
     }
 
     /// Drops the first entries that no window in use needs.

@@ -218,3 +218,15 @@ fn requests_of_a_coarse_window_move_no_tokens_of_a_shorter_one() {
     }
     assert_eq!(decide(&short, &mut state, 36_001 * SECOND, 0).remaining, 1, "only the nine others count");
 }
+
+#[test]
+fn tokens_are_returned_if_at_most_a_thousand_entries_change() {
+    let list: VecDeque<Run> = (0..3_000).map(|n| Run { at_us: 100 * SECOND + n, sum: n + 1 }).collect();
+    let runs = Runs { list, ..Runs::default() };
+    let state = Log { expires_at_us: u64::MAX, runs: Some(Box::new(runs)) };
+    let rule = rule(1_000, 60);
+    for at in 0..3_000 {
+        let change = rule.settle(Some(&state), Moment::at(101 * SECOND), -1, 100 * SECOND + at);
+        assert_eq!(change.is_some(), at <= 1_000 || at >= 1_999, "{at}");
+    }
+}
