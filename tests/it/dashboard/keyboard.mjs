@@ -32,6 +32,8 @@ await browse(async (newPage) => {
   for (let times = 0; times < 5; times += 1) await ask("/orders", "alice");
   await page.getByRole("link", { name: "Limited now" }).focus();
   await press("Enter");
+  // The link has the same text.
+  await eventually("the heading has the focus", () => page.evaluate("document.activeElement.tagName === 'H1'"));
   await press("Tab");
   await press("ArrowRight");
   assert.ok(await page.getByRole("radio", { name: "Observed" }).isChecked());
