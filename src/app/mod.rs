@@ -1,7 +1,7 @@
 //! Life of the process: start, reload, drain.
 //!
 //! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a
-//! signal asks for shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`] is a thread with its
+//! signal asks for shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a thread with its
 //! own runtime; the main thread runs everything else.
 
 pub mod descriptors;

@@ -163,7 +163,7 @@ fn requests_follow_changes_of_many_services() {
     let mut client = gateway.connect();
     let mut moved = vec![Instant::now(); count];
     let (start, mut changes, mut latest) = (Instant::now(), 0, Duration::ZERO);
-    let at = |changes: usize| if changes / count % 2 == 0 { ("b", &b) } else { ("a", &a) };
+    let at = |changes: usize| if (changes / count).is_multiple_of(2) { ("b", &b) } else { ("a", &a) };
     while changes < rate * 4 {
         let service = changes % count;
         register(service, at(changes).1);
