@@ -1,4 +1,5 @@
-//! Memory held for responses that clients do not read, measured as the growth of the gateway's resident memory.
+//! Memory held for responses that clients do not read, measured as the growth of the gateway's resident memory. The pages of its
+//! program are left out: the first request over HTTP/2 loads some.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -66,7 +67,7 @@ fn stream_requests(gateway: &Gateway, count: u32) -> Raw {
 
 #[track_caller]
 fn assert_grown(gateway: &Gateway, before: usize, bound: usize) {
-    let grown = gateway.resident().saturating_sub(before);
+    let grown = gateway.allocated().saturating_sub(before);
     println!("{} KiB of at most {}", grown / 1024, bound / 1024);
     assert!(grown <= bound, "{grown} bytes of memory, {bound} allowed");
 }
@@ -75,7 +76,7 @@ fn assert_grown(gateway: &Gateway, before: usize, bound: usize) {
 fn a_hundred_unread_responses_take_twelve_mib() {
     let (upstream, stalling) = upstream(4 * MIB);
     let gateway = warm(&upstream);
-    let before = gateway.resident();
+    let before = gateway.allocated();
     let mut clients: Vec<Connection> = (0..100).map(|_| gateway.connect()).collect();
     for client in &mut clients {
         client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -93,7 +94,7 @@ fn a_hundred_unread_responses_take_twelve_mib() {
 fn a_hundred_unread_streams_of_one_connection_take_eight_mib() {
     let (upstream, stalling) = upstream(MIB);
     let gateway = warm(&upstream);
-    let before = gateway.resident();
+    let before = gateway.allocated();
     let _client = stream_requests(&gateway, 100);
     for _ in 0..100 {
         stalling.recv_timeout(PATIENCE).unwrap();
@@ -105,7 +106,7 @@ fn a_hundred_unread_streams_of_one_connection_take_eight_mib() {
 fn eight_connections_of_a_hundred_unread_streams_take_forty_mib() {
     let (upstream, stalling) = upstream(MIB);
     let gateway = warm(&upstream);
-    let before = gateway.resident();
+    let before = gateway.allocated();
     let clients: Vec<Raw> = (0..8).map(|_| stream_requests(&gateway, 100)).collect();
     for _ in 0..100 * clients.len() {
         stalling.recv_timeout(PATIENCE).unwrap();
@@ -114,7 +115,7 @@ fn eight_connections_of_a_hundred_unread_streams_take_forty_mib() {
 }
 
 #[test]
-fn a_hundred_unread_responses_over_tls_take_twelve_mib() {
+fn a_hundred_unread_responses_over_tls_take_twenty_mib() {
     let (upstream, stalling) = upstream(4 * MIB);
     let certificates = Certificates::new();
     let routes = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", upstream.uri());
@@ -127,12 +128,13 @@ fn a_hundred_unread_responses_over_tls_take_twelve_mib() {
     for _ in 0..10 {
         ask("/warm").read_exact(&mut [0; 12]).unwrap();
     }
-    let before = gateway.resident();
+    let before = gateway.allocated();
     let mut clients: Vec<Tls> = (0..100).map(|_| ask("/x")).collect();
     for _ in &clients {
         stalling.recv_timeout(PATIENCE).unwrap();
     }
-    assert_grown(&gateway, before, 12 * MIB);
+    // rustls holds up to 64 KB of encrypted records for each connection, beside what HTTP/1.1 holds without it.
+    assert_grown(&gateway, before, 20 * MIB);
     let mut start = [0; 15];
     clients[99].read_exact(&mut start).unwrap();
     assert_eq!(&start, b"HTTP/1.1 200 OK");
@@ -211,16 +213,17 @@ fn http2_upstream(length: usize, requests: usize) -> (Upstream, Receiver<(usize,
 }
 
 #[test]
-fn a_hundred_unread_streams_of_an_http2_upstream_take_ten_mib() {
+fn a_hundred_unread_streams_of_an_http2_upstream_take_twelve_mib() {
     let (upstream, stalling) = http2_upstream(MIB, 100);
     let gateway = Gateway::start(&format!(
         "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
         upstream.uri()
     ));
-    let before = gateway.resident();
+    let before = gateway.allocated();
     let _client = stream_requests(&gateway, 100);
     stalling.recv_timeout(PATIENCE).unwrap();
-    assert_grown(&gateway, before, 10 * MIB);
+    // 64 KB of each stream. A slice of a read buffer keeps the whole buffer, so on a busy machine it is half as much again.
+    assert_grown(&gateway, before, 12 * MIB);
 }
 
 #[test]

@@ -171,8 +171,18 @@ impl Gateway {
 
     /// Resident memory, in bytes.
     pub fn resident(&self) -> usize {
+        self.memory("VmRSS:")
+    }
+
+    /// Resident memory without the pages of the program's file, in bytes.
+    pub fn allocated(&self) -> usize {
+        self.memory("RssAnon:")
+    }
+
+    /// A line of `/proc/PID/status`, in bytes.
+    fn memory(&self, name: &str) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
     }
 
