@@ -1,5 +1,6 @@
 //! Parts of a request that a key resolver reads.
 
+#[cfg(feature = "jwt")]
 use std::time::SystemTime;
 
 use http::header::COOKIE;
@@ -9,6 +10,8 @@ use super::buffer::KeyBuf;
 use super::extract;
 use super::resolver::{KeyResolver, Kind};
 use crate::cookie;
+#[cfg(feature = "jwt")]
+use crate::jwt::Verifier;
 use crate::repeated::Repeated;
 
 /// Field that holds all cookies.
@@ -25,23 +28,26 @@ enum Input<'r> {
     /// A claim that no verifier checks.
     #[cfg(feature = "jwt")]
     UnverifiedClaim,
+    /// A token that a verifier checks.
+    #[cfg(feature = "jwt")]
+    Token(&'r Verifier),
 }
 
 impl KeyResolver {
-    /// True if it reads a claim and has no verifier.
+    /// Returns true if it reads a claim and has no verifier.
     #[cfg(feature = "jwt")]
     #[must_use]
     pub fn needs_verifier(&self) -> bool {
         self.reads(&|input| matches!(input, Input::UnverifiedClaim))
     }
 
-    /// True if it may read the request's [`RequestContext`](crate::context::RequestContext).
+    /// Returns true if it may read the request's [`RequestContext`](crate::context::RequestContext).
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.reads(&|input| matches!(input, Input::Context | Input::Variable(_)))
     }
 
-    /// True if it reads URI template variables of the request's context.
+    /// Returns true if it reads URI template variables of the request's context.
     #[must_use]
     pub fn needs_variables(&self) -> bool {
         self.reads(&|input| matches!(input, Input::Variable(_)))
@@ -63,29 +69,32 @@ impl KeyResolver {
     #[must_use]
     pub fn headers(&self) -> Vec<&HeaderName> {
         let mut names = Vec::new();
-        self.visit_inputs(&mut |input| {
-            if let Input::Header(name) = input {
-                names.push(name);
-            }
+        self.visit_inputs(&mut |input| match input {
+            Input::Header(name) => names.push(name),
+            #[cfg(feature = "jwt")]
+            Input::Token(verifier) => names.push(verifier.settings().source.header()),
+            _ => {}
         });
         names
     }
 
     /// Returns the time until which the accepted token of `request` is valid. `None` if it reads no token, or if the
     /// request has none.
-    #[cfg_attr(not(feature = "jwt"), allow(clippy::only_used_in_recursion))] // no resolver reads a token
+    #[cfg(feature = "jwt")]
     pub fn token_expiry<B>(&self, request: &Request<B>) -> Option<SystemTime> {
-        match &self.0 {
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(_, Some(verifier)) => verifier.expiry(request.headers()),
-            Kind::Composite(parts) => parts.iter().filter_map(|part| part.token_expiry(request)).min(),
-            Kind::OrShared(resolver) => resolver.token_expiry(request),
-            _ => None,
-        }
+        let mut earliest: Option<SystemTime> = None;
+        self.visit_inputs(&mut |input| {
+            if let Input::Token(verifier) = input
+                && let Some(expiry) = verifier.expiry(request.headers())
+            {
+                earliest = Some(earliest.map_or(expiry, |earliest| earliest.min(expiry)));
+            }
+        });
+        earliest
     }
 
-    /// True if `request` repeats a field, a parameter or a cookie that this resolver reads with another value. Such a
-    /// request has no key id, and is no request without one: an upstream may read a value of its own choice.
+    /// Returns true if `request` has several different values of a header, parameter or cookie that this resolver reads.
+    /// Limiters refuse such a request: an upstream may read another value than the one that was counted.
     pub fn is_ambiguous<B>(&self, request: &Request<B>) -> bool {
         match &self.0 {
             Kind::Header(name) => extract::header(request.headers(), name) == Repeated::Differing,
@@ -93,29 +102,28 @@ impl KeyResolver {
             Kind::Cookie(name) => cookie::value(request.headers(), name) == Repeated::Differing,
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, Some(verifier)) => verifier.settings().source.is_repeated(request.headers()),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, None) => false,
             Kind::Composite(parts) => parts.iter().any(|part| part.is_ambiguous(request)),
-            _ => false,
+            Kind::OrShared(resolver) => resolver.is_ambiguous(request),
+            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method => false,
+            Kind::Route | Kind::Principal | Kind::Function(_) => false,
         }
     }
 
-    /// True if `request` has a key id or, unless one is needed, is without any.
+    /// Returns false if `request` lacks a key id although `needs_key` demands one, or if its key is ambiguous.
     pub fn identifies<B>(&self, request: &Request<B>, needs_key: bool) -> bool {
         self.resolve(request, &mut KeyBuf::new()).is_some() || !(needs_key || self.is_ambiguous(request))
     }
 
-    /// True if [`token_expiry`](Self::token_expiry) can return a time.
+    /// Returns true if [`token_expiry`](Self::token_expiry) can return a time.
+    #[cfg(feature = "jwt")]
     #[must_use]
     pub fn reads_token(&self) -> bool {
-        match &self.0 {
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(_, verifier) => verifier.is_some(),
-            Kind::Composite(parts) => parts.iter().any(Self::reads_token),
-            Kind::OrShared(resolver) => resolver.reads_token(),
-            _ => false,
-        }
+        self.reads(&|input| matches!(input, Input::Token(_)))
     }
 
-    /// True if it reads an input for which `matches` holds.
+    /// Returns true if it reads an input for which `matches` holds.
     fn reads(&self, matches: &dyn Fn(Input<'_>) -> bool) -> bool {
         let mut found = false;
         self.visit_inputs(&mut |input| found |= matches(input));
@@ -130,7 +138,7 @@ impl KeyResolver {
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, None) => visit(Input::UnverifiedClaim),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(_, Some(verifier)) => visit(Input::Header(verifier.settings().source.header())),
+            Kind::Jwt(_, Some(verifier)) => visit(Input::Token(verifier)),
             Kind::Header(name) => visit(Input::Header(name)),
             Kind::Cookie(_) => visit(Input::Header(&COOKIE_FIELD)),
             Kind::IpFrom(..) | Kind::Query(_) | Kind::Path | Kind::Host | Kind::Method => {}

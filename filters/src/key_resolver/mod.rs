@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `ip` | the client's address from [`RequestContext::client_ip`]; IPv4 in full, IPv6 by /64, IPv4-mapped as IPv4 |
 //! | `ip/V4/V6` | the same, by its first V4 or V6 bits: `ip/24/56` |
-//! | `header:NAME` | the first value of the header |
-//! | `query:NAME` | the first value of the query parameter, decoded |
-//! | `cookie:NAME` | the first cookie of that name |
+//! | `header:NAME` | the value of the header |
+//! | `query:NAME` | the value of the query parameter, decoded |
+//! | `cookie:NAME` | the value of the cookie |
 //! | `path` | the request's path, after the edits of earlier filters |
 //! | `path:{var}` | a URI template variable of the matched route, decoded |
 //! | `host` | the requested host, in lower case without port |
@@ -20,8 +20,8 @@
 //! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. If
 //! the value is missing or empty, the request has no key id, and the limiter's empty-key rule applies to it.
 //!
-//! A field, parameter or cookie that occurs twice with different values holds no key id either, since an upstream may read
-//! the other value: limiters refuse such a request. [`KeyFields`] removes repetitions instead.
+//! A header, parameter or cookie that occurs twice with different values gives no key id: limiters refuse such a request,
+//! with every rule for empty keys, since an upstream may read the other value. [`KeyFields`] removes repetitions instead.
 //!
 //! Two differences from Spring: there, empty strings share one bucket, and the literal `____EMPTY_KEY__` counts as
 //! missing, which lets a client opt out. Here, that literal is a key like any other.

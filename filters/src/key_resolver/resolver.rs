@@ -105,17 +105,18 @@ impl KeyResolver {
     }
 
     /// Resolves requests without a key id to one shared id, which is empty and thus differs from every other id.
+    /// [Ambiguous](Self::is_ambiguous) requests still have none.
     #[must_use]
     pub fn or_shared(self) -> Self {
         Self(Kind::OrShared(Box::new(self)))
     }
 
-    /// Sets the prefix lengths of addresses: `v4` of 32 bits and `v6` of 128; larger numbers mean the full address.
+    /// Sets the prefix lengths of addresses: `v4` from 0 to 32 bits and `v6` from 0 to 128; larger numbers mean the full address.
     /// Resolvers without an address stay as they are.
     #[must_use]
     pub fn with_ip_prefixes(self, v4: u8, v6: u8) -> Self {
         let prefixes = IpPrefixes { v4, v6 };
-        self.map_parts(&|kind| match kind {
+        self.map_leaves(&|kind| match kind {
             Kind::Ip(_) => Kind::Ip(prefixes),
             Kind::IpFrom(address, _) => Kind::IpFrom(address, prefixes),
             other => other,
@@ -126,7 +127,7 @@ impl KeyResolver {
     #[cfg(feature = "jwt")]
     #[must_use]
     pub fn with_jwt(self, verifier: &Arc<Verifier>) -> Self {
-        self.map_parts(&|kind| match kind {
+        self.map_leaves(&|kind| match kind {
             Kind::Jwt(claim, _) => Kind::Jwt(claim, Some(Arc::clone(verifier))),
             other => other,
         })
@@ -172,16 +173,19 @@ impl KeyResolver {
                 write_composite(parts, request, buf)?;
                 buf.as_bytes()
             }
-            Kind::OrShared(resolver) => return Some(resolver.resolve(request, buf).unwrap_or_default()),
+            Kind::OrShared(resolver) => {
+                let id = resolver.resolve(request, buf);
+                return id.or_else(|| (!resolver.is_ambiguous(request)).then_some(&b""[..]));
+            }
         };
         (!id.is_empty()).then_some(id)
     }
 
-    /// Replaces the kind of each resolver that has no parts.
-    fn map_parts(self, map: &dyn Fn(Kind) -> Kind) -> Self {
+    /// Applies `map` to the kind of each resolver that has no parts.
+    fn map_leaves(self, map: &dyn Fn(Kind) -> Kind) -> Self {
         Self(match self.0 {
-            Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.map_parts(map)).collect()),
-            Kind::OrShared(resolver) => Kind::OrShared(Box::new(resolver.map_parts(map))),
+            Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.map_leaves(map)).collect()),
+            Kind::OrShared(resolver) => Kind::OrShared(Box::new(resolver.map_leaves(map))),
             leaf => map(leaf),
         })
     }

@@ -60,6 +60,17 @@ async fn a_missing_key_is_allowed_or_denied_on_request() {
 }
 
 #[tokio::test]
+async fn differing_keys_of_one_request_are_refused_under_every_rule_for_missing_keys() {
+    for missing_key in [MissingKey::Share, MissingKey::Allow, MissingKey::Deny] {
+        let key = KeyResolver::parse("header:x-user").unwrap();
+        let layer = builder().key(key).missing_key(missing_key).build();
+        let request = Request::builder().header("x-user", "ada").header("x-user", "eve").body(()).unwrap();
+        let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 403, "{missing_key:?}");
+    }
+}
+
+#[tokio::test]
 async fn limiters_of_one_store_share_buckets_by_name() {
     let store = Arc::new(MemoryStore::new(NonZeroUsize::new(100).unwrap()));
     let layer = |name: &str| builder().name(name).key(KeyResolver::ip()).store(store.clone()).build();

@@ -203,6 +203,9 @@ fn requests_without_a_key_share_one_that_no_other_request_has() {
         let request = Request::builder().header("x-user", user).body(()).unwrap();
         assert_eq!(resolve(&shared, &request).as_deref(), Some(id));
     }
+    let request = Request::builder().header("x-user", "ada").header("x-user", "eve").body(()).unwrap();
+    assert_eq!(resolve(&shared, &request), None, "an upstream may read either value");
+    assert!(shared.is_ambiguous(&request) && !shared.identifies(&request, false));
     let variable = KeyResolver::parse("path:{id}").unwrap().or_shared();
     assert!(variable.needs_context() && variable.needs_variables());
     assert_eq!(variable.variables(), ["id"]);

@@ -76,3 +76,21 @@ fn services_of_nacos_get_routes() {
         eventually("the route is gone", || status(&gateway, "/orders/x") == 404);
     }
 }
+
+#[test]
+fn names_come_from_the_next_server_and_after_a_new_login() {
+    let (a, b) = (named("a"), named("b"));
+    let (away, nacos) = (NacosServer::start(), NacosServer::start());
+    away.fault(Some(Fault::Away));
+    nacos.require("nacos", "n@cos&1");
+    nacos.register(("", "DEFAULT_GROUP", "orders"), a.address, Value::Null);
+    let gateway = Gateway::start(&format!(
+        "spring.cloud.nacos.discovery: {{server-addr: '{},{}', poll-interval: 100ms, username: nacos, password: 'n@cos&1'}}\n\
+         spring.cloud.gateway.discovery.locator.enabled: true\n",
+        away.address, nacos.address
+    ));
+    eventually("the route is there", || gateway.get("/orders/x").text() == "a");
+    nacos.revoke_tokens();
+    nacos.register(("", "DEFAULT_GROUP", "users"), b.address, Value::Null);
+    eventually("the new route is there", || gateway.get("/users/x").text() == "b");
+}

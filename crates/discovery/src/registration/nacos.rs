@@ -1,12 +1,10 @@
 //! Registration in Nacos: an ephemeral instance over HTTP, kept by beats.
 
-use std::rc::Rc;
-
 use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::client::Reply;
-use crate::nacos::{NacosRegistry, Shared};
+use crate::nacos::{Endpoint, NacosClient};
 use crate::registration::{Entry, RegisterError};
 use tollgate_config::Nacos;
 
@@ -14,11 +12,11 @@ use tollgate_config::Nacos;
 const UNKNOWN: i64 = 20_404;
 
 #[derive(Debug)]
-pub(super) struct NacosRegistrar(Rc<Shared>);
+pub(super) struct NacosRegistrar(NacosClient);
 
 impl NacosRegistrar {
     pub(super) fn new(settings: &Nacos) -> Self {
-        Self(NacosRegistry::new(settings).shared())
+        Self(NacosClient::new(settings))
     }
 
     pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
@@ -36,8 +34,8 @@ impl NacosRegistrar {
         if reply.status == StatusCode::NOT_FOUND {
             return Ok(false);
         }
-        let answer: Value = serde_json::from_slice(&reply.ok()?).unwrap_or_default();
-        Ok(answer["code"].as_i64() != Some(UNKNOWN))
+        let body: Value = serde_json::from_slice(&reply.ok()?).unwrap_or_default();
+        Ok(body["code"].as_i64() != Some(UNKNOWN))
     }
 
     pub(super) async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
@@ -58,12 +56,15 @@ impl NacosRegistrar {
         let port = entry.port.to_string();
         let parameters = [
             ("serviceName", settings.name.as_str()),
+            ("groupName", &self.0.settings.group),
             ("ip", entry.host.as_str()),
             ("port", port.as_str()),
             ("ephemeral", "true"),
             ("metadata", metadata.as_str()),
             ("heartBeat", if is_beat { "true" } else { "" }),
         ];
-        Ok(self.0.send_instance(method, path, &parameters).await?)
+        let (v3, v1) = (format!("/v3/client/ns/instance{path}"), format!("/v1/ns/instance{path}"));
+        let endpoint = |path| Endpoint { path, parameters: &parameters };
+        Ok(self.0.request(method, endpoint(&v3), endpoint(&v1), Ok).await?)
     }
 }

@@ -144,14 +144,16 @@ fn answer(shared: &Shared<Naming>, request: &Request) -> Response {
             _ => Response::json(&json!({"accessToken": token, "tokenTtl": 18_000, "globalAdmin": true})),
         };
     }
-    if path == if is_v3 { "/nacos/v3/admin/ns/service/list" } else { "/nacos/v1/ns/service/list" } {
-        return names(shared, request, is_v3);
-    }
     let base = if is_v3 { "/nacos/v3/client/ns/instance" } else { "/nacos/v1/ns/instance" };
-    let Some(rest) = path.strip_prefix(base) else { return Response::text(404, "No endpoint") };
+    let is_list = path == if is_v3 { "/nacos/v3/admin/ns/service/list" } else { "/nacos/v1/ns/service/list" };
+    let rest = path.strip_prefix(base);
+    if rest.is_none() && !is_list {
+        return Response::text(404, "No endpoint");
+    }
     if login.is_some() && request.parameter("accessToken") != Some(&token) {
         return Response::text(403, "unauthorized");
     }
+    let Some(rest) = rest else { return names(shared, request, is_v3) };
     let done = |is_done: bool| match (is_v3, is_done) {
         (true, _) => Response::json(&json!({"code": 0, "message": "success", "data": "ok"})),
         (false, true) => Response::text(200, "ok"),
