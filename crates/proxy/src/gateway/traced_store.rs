@@ -6,7 +6,7 @@ use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::StagedVerdict;
 
-use crate::telemetry::traces::request::{RequestTrace, current};
+use crate::telemetry::traces::request::{RequestTrace, current, is_current_sampled};
 
 /// Store or plan source of one limiter, with the names that its span has.
 struct Traced<S> {
@@ -33,11 +33,20 @@ impl<S> Traced<S> {
     }
 }
 
-impl Store for Traced<Arc<dyn Store>> {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+impl Traced<Arc<dyn Store>> {
+    // A call of its own, so that other requests need no room for it on the stack.
+    #[cold]
+    #[inline(never)]
+    fn traced_decision(&self, checks: &[Check<'_>]) -> Decision {
         let Some(trace) = current() else { return self.inner.decide(checks) };
         self.started(&trace);
         traced(self.inner.decide(checks), trace)
+    }
+}
+
+impl Store for Traced<Arc<dyn Store>> {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        if is_current_sampled() { self.traced_decision(checks) } else { self.inner.decide(checks) }
     }
 
     fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
