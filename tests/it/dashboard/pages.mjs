@@ -73,6 +73,10 @@ await browse(async (newPage) => {
       await page.setViewportSize(PHONE);
       const width = await page.evaluate("document.documentElement.scrollWidth");
       assert.ok(width <= PHONE.width, `${name} is ${width} pixels wide on a phone`);
+      if (name === "limited" || name === "config") {
+        const hidden = await page.evaluate("[...document.querySelectorAll('.scroll')].map((it) => it.scrollWidth - it.clientWidth)");
+        assert.deepEqual(hidden.filter((pixels) => pixels > 0), [], `${name} is cut off on a phone`);
+      }
       if (name === "limited") await picture(page, "phone");
       if (process.env.DASHBOARD_ALL) await picture(page, `${name}-phone`);
       await page.setViewportSize(DESKTOP);
