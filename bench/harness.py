@@ -223,7 +223,7 @@ def load(port, scenario, *options):
     for flag, key in (("-k", "keys"), ("-b", "body"), ("-p", "target")):
         if key in scenario:
             command += [flag, str(scenario[key])]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800)
     if done.returncode:
         sys.exit(f"bench: the load generator failed: {done.stderr}")
     return json.loads(done.stdout)

@@ -1,7 +1,9 @@
 // A closed-loop HTTP/1.1 load generator: every connection sends its next request when its last is answered.
-//   loadgen PORT [-c connections] [-t seconds] [-n requests] [-p target] [-b body bytes] [-k keys] [-h hot] [-s seed] [-i idle]
+//   loadgen PORT [-c connections] [-t seconds] [-n requests] [-p target] [-b body bytes] [-k keys] [-h hot] [-a] [-s seed] [-i idle]
 // -k draws the header x-key, 16 hex digits, out of so many ids for each request; -b makes it a POST with such a body.
-// -h N gives half of the requests one of N further ids; the denials of each are printed as "hot", by id.
+// -h N gives half of the requests one of N further ids; the denials of each are printed as "hot", by id, and "history" has
+// their totals ten times a second, each behind its time on the monotonic clock.
+// -a takes the ids of -k in turn instead of at random, and goes on after -t seconds until each has been sent.
 // -i N opens N connections instead, makes one request on each, prints `ready`, and holds them until standard input ends.
 // After -t seconds or -n requests no request begins; those under way are finished, so every one is counted whole.
 // Prints one JSON object. An answer must carry Content-Length; one that does not is counted as failed.
@@ -40,6 +42,10 @@ static int key_at;
 static long long body, keys;
 static int hot;
 static uint64_t hot_denied[MOST_HOT];
+static int all_ids;
+static uint64_t in_turn;        // ids sent with -a
+static struct sample { double at; uint64_t hot[MOST_HOT]; } *history;
+static size_t samples, room;
 static uint64_t seed = 88172645463325252ull, issued, answered, ok, denied, failed, reconnects;
 
 static double now(void) {
@@ -76,7 +82,16 @@ static void write_key(char *at, uint64_t number) {
 static void draw_key(struct conn *c) {
     seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
     c->hot = hot && seed >> 63 ? (int)((seed >> 32 & 0x7fffffff) % hot) : -1;
-    write_key(c->request + key_at, c->hot < 0 ? seed % keys + 1 : (uint64_t)(keys + 1 + c->hot));
+    uint64_t number = c->hot >= 0 ? (uint64_t)(keys + 1 + c->hot) : (all_ids ? in_turn++ : seed) % keys + 1;
+    write_key(c->request + key_at, number);
+}
+
+// Keeps the totals of the hot ids, at most ten times a second unless `last`.
+static void take_sample(double t, int last) {
+    if (!hot || (!last && samples && t < history[samples - 1].at + 0.1)) return;
+    if (samples == room && !(history = realloc(history, (room = room ? 2 * room : 1024) * sizeof *history))) exit(1);
+    history[samples].at = t;
+    memcpy(history[samples++].hot, hot_denied, sizeof hot_denied);
 }
 
 // Writes what is left of the request: -1 when the connection is gone.
@@ -166,13 +181,16 @@ static void hold_idle(int count) {
 static double drive(int count, double secs, uint64_t limit) {
     struct conn *all = calloc(count, sizeof *all);
     for (int i = 0; i < count; i++) memcpy(all[i].request, request, sizeof request), redial(all + i);
-    double start = now(), t = start;
+    double start = now(), t = start, ended = start;
     struct epoll_event events[256];
     for (int i = 0; i < count && issued < limit; i++) begin(all + i);
     for (;;) {
-        int under_way = 0, more = (t = now()) < start + secs && issued < limit;
+        t = now();
+        int under_way = 0, more = issued < limit && (t < start + secs || (all_ids && in_turn < (uint64_t)keys));
         for (int i = 0; !under_way && i < count; i++) under_way = all[i].busy;
-        if (!more && (!under_way || t > start + secs + GRACE_SECS)) break;
+        if (more) ended = t;
+        if (!more && (!under_way || t > ended + GRACE_SECS)) break;
+        take_sample(t, 0);
         int n = epoll_wait(ep, events, 256, 20);
         for (int i = 0; i < n; i++) {
             struct conn *c = events[i].data.ptr;
@@ -181,6 +199,7 @@ static double drive(int count, double secs, uint64_t limit) {
         }
     }
     for (int i = 0; i < count; i++) failed += all[i].busy;
+    take_sample(t, 1);
     return t - start;
 }
 
@@ -189,7 +208,7 @@ int main(int argc, char **argv) {
     double secs = 1e9;
     uint64_t limit = UINT64_MAX;
     const char *target = "/";
-    while ((option = getopt(argc, argv, "c:t:n:p:b:k:h:s:i:")) != -1) switch (option) {
+    while ((option = getopt(argc, argv, "c:t:n:p:b:k:h:as:i:")) != -1) switch (option) {
         case 'c': count = atoi(optarg); break;
         case 't': secs = atof(optarg); break;
         case 'n': limit = strtoull(optarg, 0, 10); break;
@@ -197,6 +216,7 @@ int main(int argc, char **argv) {
         case 'b': body = atoll(optarg); break;
         case 'k': keys = atoll(optarg); break;
         case 'h': hot = atoi(optarg); break;
+        case 'a': all_ids = 1; break;
         case 's': seed ^= strtoull(optarg, 0, 10) * 0x9E3779B97F4A7C15ull; break;
         case 'i': idle = atoi(optarg); break;
         default: return 2;
@@ -217,6 +237,12 @@ int main(int argc, char **argv) {
     printf("{\"requests\": %lu, \"secs\": %.4f, \"ok\": %lu, \"denied\": %lu, \"failed\": %lu, \"reconnects\": %lu", answered, took, ok, denied, failed, reconnects);
     char id[17] = "";
     for (int i = 0; i < hot; i++) write_key(id, keys + 1 + i), printf("%s\"%s\": %lu", i ? ", " : ", \"hot\": {", id, hot_denied[i]);
-    puts(hot ? "}}" : "}");
+    if (hot) printf("}, \"ids\": %lu, \"history\": [", in_turn < (uint64_t)keys ? in_turn : (uint64_t)keys);
+    for (size_t at = 0; at < samples; at++) {
+        printf("%s[%.4f", at ? ", " : "", history[at].at);
+        for (int i = 0; i < hot; i++) printf(", %lu", history[at].hot[i]);
+        putchar(']');
+    }
+    puts(hot ? "]}" : "}");
     return 0;
 }

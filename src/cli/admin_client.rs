@@ -32,13 +32,18 @@ pub(super) struct AdminClient {
     tls: TlsFiles,
     token: Option<String>,
     timeout: Duration,
+    /// End of the message if there is no response.
+    hint: &'static str,
 }
+
+/// Hint if the address is only assumed.
+const NAME_THE_PORT: &str = "; if the admin port is another, name it (see --help) or set MANAGEMENT_SERVER_PORT";
 
 /// Error of a call.
 #[derive(Debug, Error)]
 pub(super) enum CallError {
-    #[error("no response from {address}: {source}")]
-    Connection { address: String, source: io::Error },
+    #[error("no response from {address}: {source}{hint}")]
+    Connection { address: String, source: io::Error, hint: &'static str },
     #[error("{address} does not respond as an admin port does")]
     Response { address: String },
     #[error("{detail} (status {status})")]
@@ -60,6 +65,7 @@ impl AdminClient {
     pub(super) fn at(given: Option<String>, tls: &TlsFiles) -> Self {
         let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
         Self {
+            hint: if given.is_some() { "" } else { NAME_THE_PORT },
             address: address(given),
             tls: tls.clone(),
             token: token.filter(|token| !token.is_empty()),
@@ -87,7 +93,11 @@ impl AdminClient {
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let response = self.send(method, path, body);
-        let response = response.map_err(|source| CallError::Connection { address: self.address.clone(), source })?;
+        let response = response.map_err(|source| CallError::Connection {
+            address: self.address.clone(),
+            source,
+            hint: self.hint,
+        })?;
         parse(&response).ok_or_else(|| CallError::Response { address: self.address.clone() })
     }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::admin_client::{AdminClient, encoded};
+use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
 use crate::cli::load::{self, Overlays, Profiles};
 use crate::explain::model::Explanation;
@@ -51,6 +51,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     };
     let overlays = &arguments.overlays;
     let (files, method, url) = match (&*arguments.request, &arguments.live) {
+        ([method, _], Some(_)) if method.contains(['.', '/']) => {
+            return fail(
+                2,
+                &format!("`{}` is no method; with --live, write METHOD and URL without FILE", printable(method)),
+            );
+        }
         ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
         ([method, url], None) if !overlays.files.is_empty() => (Some(overlays.over(None)), method, url),
         ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use self::overrides::Override;
 use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, printable, table};
+use crate::cli::report::duration;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -32,7 +33,7 @@ pub(super) enum Command {
         route: String,
         /// Key, as its resolver reads it
         key: String,
-        /// Tokens to add; a negative number removes them from a quota
+        /// Tokens to add; `set` takes tokens away
         #[arg(allow_negative_numbers = true)]
         tokens: i64,
         #[command(flatten)]
@@ -127,32 +128,60 @@ fn path(route: &str, key: &str) -> String {
 fn retry_after(ms: &Value) -> String {
     match ms.as_u64() {
         Some(0) => String::new(),
-        Some(ms) => format!("{} s", ms.div_ceil(1000)),
+        Some(_) => duration(ms),
         None => "never".to_owned(),
+    }
+}
+
+/// Returns the time until the key has its whole budget; `never` for a quota that no period refills.
+fn full_in(limit: &Value) -> String {
+    let is_full = limit["remaining"].as_u64() >= limit["capacity"].as_u64();
+    match limit["reset-after-ms"].as_u64() {
+        Some(0) if limit["algorithm"] == "quota" && !is_full => "never".to_owned(),
+        _ => duration(&limit["reset-after-ms"]),
+    }
+}
+
+/// Returns the mode of a rule, with the share of the keys that it denies.
+fn mode(limit: &Value) -> String {
+    match limit["enforce-percent"].as_f64() {
+        Some(percent) => format!("{percent} % of keys"),
+        None => printable(limit["mode"].as_str().unwrap_or_default()),
     }
 }
 
 /// Returns the answer as a table.
 fn render(answer: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let mut rows =
-        vec![["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE", "LIMIT"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     let limits = || answer["limits"].as_array().into_iter().flatten();
+    let is_enforced = |limit: &Value| limit["mode"] == "enforce" && limit.get("enforce-percent").is_none();
+    let has_modes = !limits().all(is_enforced);
+    if has_modes {
+        rows[0].push("MODE".to_owned());
+    }
     let has_overrides = limits().any(|limit| limit.get("override").is_some());
     if has_overrides {
         rows[0].push("OVERRIDE".to_owned());
     }
     for limit in limits() {
-        let full_in = limit["reset-after-ms"].as_u64().unwrap_or_default().div_ceil(1000);
         let mut row = vec![
             text(&limit["rule"]),
             text(&limit["plan"]),
             limit["remaining"].to_string(),
             limit["capacity"].to_string(),
-            format!("{full_in} s"),
+            full_in(limit),
             retry_after(&limit["retry-after-ms"]),
             text(&limit["store"]),
+            text(&limit["limit"]),
         ];
+        if has_modes {
+            row.push(mode(limit));
+        }
         if has_overrides {
             row.push(limit.get("override").map(|it| overrides::in_words(it, &limit["numbers"])).unwrap_or_default());
         }
@@ -162,4 +191,43 @@ fn render(answer: &Value) -> String {
         format!("plan: {}\n", plan.as_str().map_or_else(|| "none".to_owned(), printable))
     });
     plan + &table(&rows, &[2, 3, 4, 5])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_table() {
+        let limit = |rule: &str, mode: Value, more: Value| {
+            let mut limit =
+                json!({"rule": rule, "remaining": 5, "capacity": 20, "store": "memory", "retry-after-ms": 0});
+            for part in [mode, more] {
+                limit.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+            }
+            limit
+        };
+        let enforce = || json!({"mode": "enforce"});
+        let limits = [
+            limit("day", enforce(), json!({"limit": "fixed-window, 20 per 1d", "reset-after-ms": 86_399_000})),
+            limit(
+                "paid",
+                enforce(),
+                json!({"limit": "quota, 20 in total", "algorithm": "quota", "reset-after-ms": 0, "retry-after-ms": null}),
+            ),
+        ];
+        let expected = "\
+            RULE  PLAN  REMAINING  CAPACITY      FULL IN  RETRY AFTER  STORE   LIMIT\n\
+            day                 5        20  23 h 59 min               memory  fixed-window, 20 per 1d\n\
+            paid                5        20        never        never  memory  quota, 20 in total\n";
+        assert_eq!(render(&json!({"limits": limits})), expected);
+
+        let tried = [
+            limit("a", json!({"mode": "observe"}), json!({})),
+            limit("b", json!({"mode": "enforce", "enforce-percent": 12.5}), json!({})),
+        ];
+        let table = render(&json!({"limits": tried}));
+        let modes: Vec<_> = table.lines().map(|line| line.split("  ").last().unwrap_or_default().trim()).collect();
+        assert_eq!(modes, ["MODE", "observe", "12.5 % of keys"], "{table}");
+    }
 }

@@ -35,7 +35,33 @@ pub(super) fn string(value: &Value) -> String {
     printable(value.as_str().unwrap_or_default())
 }
 
+/// Returns milliseconds in words, in its two largest units.
+pub(super) fn duration(ms: &Value) -> String {
+    let secs = ms.as_u64().unwrap_or_default().div_ceil(1000);
+    let (count, unit, rest, smaller) = match secs {
+        ..120 => return format!("{secs} s"),
+        ..7200 => (secs / 60, "min", secs % 60, "s"),
+        ..172_800 => (secs / 3600, "h", secs % 3600 / 60, "min"),
+        _ => (secs / 86_400, "d", secs % 86_400 / 3600, "h"),
+    };
+    if rest == 0 { format!("{count} {unit}") } else { format!("{count} {unit} {rest} {smaller}") }
+}
+
 /// Returns the first digits of a hash.
 pub(super) fn short(hash: &Value) -> String {
     string(hash).chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let shown =
+            [0, 1, 119_000, 120_000, 7_199_000, 10_800_000, 86_399_000, 180_000_000].map(|ms| duration(&json!(ms)));
+        assert_eq!(shown, ["0 s", "1 s", "119 s", "2 min", "119 min 59 s", "3 h", "23 h 59 min", "2 d 2 h"]);
+    }
 }

@@ -1,5 +1,7 @@
 //! Rules in words.
 
+use std::time::Duration;
+
 use tollgate_limiter::rule::Rule;
 
 /// Describes a rule in a few words.
@@ -7,22 +9,49 @@ pub fn describe(rule: &Rule) -> String {
     let name = rule.algorithm().as_str();
     match rule {
         Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
-            format!("{name}, {} per {:?}, burst {}", bucket.replenish_rate(), bucket.period(), bucket.burst_capacity())
+            format!(
+                "{name}, {} per {}, burst {}",
+                bucket.replenish_rate(),
+                exact(bucket.period()),
+                bucket.burst_capacity()
+            )
         }
         Rule::FixedWindow(window) => match window.calendar() {
             Some(calendar) => {
                 format!("{name}, {} per {:?} of {}", window.limit(), calendar.unit(), calendar.time_zone())
             }
-            None => format!("{name}, {} per {:?}", window.limit(), window.window()),
+            None => format!("{name}, {} per {}", window.limit(), exact(window.window())),
         },
-        Rule::SlidingWindowLog(window) => format!("{name}, {} per {:?}", window.limit(), window.window()),
-        Rule::SlidingWindowCounter(window) => format!("{name}, {} per {:?}", window.limit(), window.window()),
-        Rule::LeakyBucket(bucket) => format!("{name}, {} per {:?}, paced", bucket.rate(), bucket.period()),
+        Rule::SlidingWindowLog(window) => format!("{name}, {} per {}", window.limit(), exact(window.window())),
+        Rule::SlidingWindowCounter(window) => format!("{name}, {} per {}", window.limit(), exact(window.window())),
+        Rule::LeakyBucket(bucket) => format!("{name}, {} per {}, paced", bucket.rate(), exact(bucket.period())),
         Rule::Quota(quota) => match quota.reset() {
             Some(calendar) => {
                 format!("{name}, {} per {:?} of {}", quota.allowance(), calendar.unit(), calendar.time_zone())
             }
             None => format!("{name}, {} in total", quota.allowance()),
         },
+    }
+}
+
+/// Returns a duration in the form of the configuration, in the largest unit in which it is a whole number.
+fn exact(duration: Duration) -> String {
+    let secs = duration.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "m")];
+    match units.iter().find(|(unit, _)| secs % unit == 0 && secs > 0) {
+        Some((unit, name)) if duration.subsec_nanos() == 0 => format!("{}{name}", secs / unit),
+        _ => format!("{duration:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_largest_exact_unit() {
+        let of = |ms| exact(Duration::from_millis(ms));
+        let shown = [0, 1500, 1000, 60_000, 90_000, 60_500, 3_600_000, 86_400_000, 90_000_000].map(of);
+        assert_eq!(shown, ["0ns", "1.5s", "1s", "1m", "90s", "60.5s", "1h", "1d", "25h"]);
     }
 }

@@ -81,7 +81,7 @@ fn walk(gateway: &Gateway, store: &str) {
     assert_eq!(admin.left("DELETE", "sold/al%20ice", ""), [2]);
 
     let (_, one) = admin.call("GET", "/api/limits/sold/bob", "");
-    let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "numbers": {"allowance": 2}, "store": store,
+    let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "limit": "quota, 2 in total", "numbers": {"allowance": 2}, "mode": "enforce", "store": store,
         "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"], "retry-after-ms": 0});
     assert_eq!(one, json!({"route": "sold", "key": "bob", "limits": [limit]}));
 }
@@ -94,6 +94,7 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
     let (status, rules) = admin.call("GET", "/api/limits", "");
     let names: Vec<&str> = rules.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
     assert_eq!((status, names), (200, vec!["plain", "burst", "hourly", "sliding", "sold"]));
+    assert_eq!(rules[2]["limit"], "fixed-window, 4 per 1h", "a rate has its period");
     for (method, path, body, status, expected) in [
         ("GET", "/api/limits/nowhere/x", "", 404, "unknown route `nowhere`"),
         ("GET", "/api/limits/free/x", "", 404, "has no rules"),

@@ -156,6 +156,30 @@ fn a_denial_ends_with_the_span_of_its_limiter() {
 }
 
 #[test]
+fn each_limiter_of_a_route_is_one_span_whatever_it_decides() {
+    let collector = Upstream::ok("{}");
+    let gateway = Gateway::start(&format!(
+        "{}routes:\n- {{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, args: \
+         {{key-resolver: 'header:x-key', limits: [{{name: day, algorithm: fixed-window, limit: 9, window: 1d}}, \
+         {{name: tried, algorithm: fixed-window, limit: 1, window: 1d, mode: observe}}]}}}}, {{name: RequestRateLimiter, \
+         args: {{replenish-rate: 9, burst-capacity: 9, key-resolver: 'header:x-user'}}}}]}}\n",
+        traced(&collector, 1.0)
+    ));
+    for (status, fields) in [(200, &[("x-key", "k"), ("x-user", "u")][..]), (403, &[("x-key", "k")])] {
+        assert_eq!(gateway.connect().request("GET", "/a", fields, b"").status, status);
+    }
+    let spans = wait_for(&collector, 5);
+    let limiters: Vec<_> = spans.iter().filter(|span| span.name == "RequestRateLimiter").collect();
+    let shown =
+        |span: &&Span| ["tollgate.rule", "tollgate.verdict", "tollgate.source"].map(|name| attribute(span, name));
+    let expected = [["day", "allowed", "memory"], ["a#2", "allowed", "memory"], ["tried", "observed", "memory"]];
+    assert_eq!(limiters.iter().map(shown).collect::<Vec<_>>(), expected, "without a key there is no decision");
+    for pair in limiters.windows(2) {
+        assert!(pair[0].end_time_unix_nano <= pair[1].start_time_unix_nano, "{pair:?}");
+    }
+}
+
+#[test]
 fn each_attempt_is_a_span() {
     let collector = Upstream::ok("{}");
     let upstream = Upstream::start(|_| response(503, &[], b"busy"));

@@ -7,7 +7,7 @@ use crate::report::{Outcome, Report, RuleOutcome, percent};
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let input = &self.input;
-        write!(f, "{} lines", input.lines)?;
+        write!(f, "{}", lines(input.lines))?;
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             write!(f, " from {from} to {to}")?;
         }
@@ -17,7 +17,7 @@ impl Display for Report {
             if self.rate == 1.0 { String::new() } else { format!(", replayed at {} times the rate", self.rate) }
         )?;
         if input.broken > 0 {
-            writeln!(f, "{} lines are broken:", input.broken)?;
+            writeln!(f, "{} {} broken:", lines(input.broken), if input.broken == 1 { "is" } else { "are" })?;
             for broken in &input.first_broken {
                 writeln!(f, "  {}:{}: {}", broken.file.escape_debug(), broken.line, broken.problem)?;
             }
@@ -39,6 +39,11 @@ impl Display for Report {
         }
         Ok(())
     }
+}
+
+/// Returns a number of lines in words.
+fn lines(count: u64) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
 impl Display for Outcome {

@@ -53,7 +53,7 @@ impl Operation {
             }
             Self::OpenApi => object("openapi", "This document", &["openapi", "info", "paths"]),
             Self::Rules => {
-                list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity", "numbers"])
+                list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity", "limit", "numbers", "mode"])
             }
             Self::ReadLimit => limit("readLimit", "Budget of a key under each rule"),
             Self::ResetLimit => limit("resetLimit", "Resets the budget of a key"),

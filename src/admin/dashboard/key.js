@@ -85,7 +85,7 @@ export function keyPage(state) {
   function createLimit(first) {
     const left = el("b", {}), of = el("span", { class: "muted" });
     const meter = el("span", { class: "meter", "aria-hidden": "true" });
-    const full = el("dd", {}), override = el("dd", {});
+    const full = el("dd", {}), override = el("dd", {}), limitNow = el("dd", {});
     const overridden = el("div", { hidden: true }, el("dt", {}, "Override"), override);
     const amount = el("input", { type: "number", min: "0", step: "1", value: "1", required: true, inputmode: "numeric" });
     const change = (body, done) => act(done, () => call("PUT", path(opened.route, opened.key), { rule: first.rule, plan: first.plan ?? "", ...body }));
@@ -96,7 +96,7 @@ export function keyPage(state) {
       el("dl", { class: "facts" },
         el("div", {}, el("dt", {}, "Full again"), full),
         overridden,
-        el("div", {}, el("dt", {}, "Algorithm"), el("dd", {}, first.algorithm)),
+        el("div", {}, el("dt", {}, "Limit"), limitNow),
         el("div", {}, el("dt", {}, "Key resolver"), el("dd", {}, el("code", {}, first["key-resolver"]))),
         el("div", {}, el("dt", {}, "Counted in"), el("dd", {}, first.store))),
       el("div", { class: "fields change" }, field("Requests", amount),
@@ -109,10 +109,11 @@ export function keyPage(state) {
       left.classList.toggle("bad", limit.remaining === 0);
       text(of, ` of ${number(limit.capacity)} left`);
       meter.style.setProperty("--share", Math.min(1, limit.capacity ? limit.remaining / limit.capacity : 0).toFixed(3));
+      text(limitNow, limit.limit + inMode(limit));
       const applied = limit.override;
       overridden.hidden = !applied;
       if (applied) text(override, `${words(applied.unlimited || applied.block ? applied : limit.numbers)}, ends in ${duration(applied["expires-in-ms"])}`);
-      text(full, limit["reset-after-ms"] > 0 ? `in ${duration(limit["reset-after-ms"])}` : "now");
+      text(full, limit["reset-after-ms"] > 0 ? `in ${duration(limit["reset-after-ms"])}` : isSpent(limit) ? "never" : "now");
     };
     return card;
   }
@@ -141,4 +142,15 @@ export function keyPage(state) {
       result.hidden = true;
     },
   };
+}
+
+/// True for a quota that no period refills.
+function isSpent(limit) {
+  return limit.algorithm === "quota" && limit.remaining < limit.capacity;
+}
+
+/// The mode of a rule that does not deny every key, in words.
+function inMode(limit) {
+  if (limit["enforce-percent"] !== undefined) return `, enforced for ${limit["enforce-percent"]} % of keys`;
+  return { observe: ", observed: it denies nothing", off: ", off" }[limit.mode] ?? "";
 }

@@ -79,7 +79,7 @@ export function overviewPage(state) {
     text(degraded.value, rate(sums.degraded));
     degraded.value.classList.toggle("warn", sums.degraded > 0);
     text(latency.value, duration(sums.p50));
-    text(latency.note, `p90 ${duration(sums.p90)}, p99 ${duration(sums.p99)}`);
+    text(latency.note, `p90 ${unbroken(sums.p90)}, p99 ${unbroken(sums.p99)}`);
     text(errors.value, rate(sums.errors));
     errors.value.classList.toggle("bad", sums.errors > 0);
     all.draw(state.history.all);
@@ -130,4 +130,9 @@ export function overviewPage(state) {
   }
 
   return { title: "Overview", node, update };
+}
+
+/// A duration whose number and unit stay on one line.
+function unbroken(ms) {
+  return duration(ms).replace(" ", "\u00a0");
 }

@@ -46,7 +46,7 @@ export function routesPage(state) {
 export function configPage() {
   const failure = el("p", { class: "error", role: "alert" });
   const facts = el("dl", { class: "facts" });
-  const notes = table("Warnings of the configuration", NOTES, "tall");
+  const notes = table("Warnings of the configuration", NOTES, "tall stacked");
   const clean = el("p", { class: "empty" }, "The configuration has no warnings.");
   const problems = el("pre", { class: "problems", tabindex: "0", "aria-label": "Problems of the file", hidden: true });
   const button = el("button", { type: "button", class: "primary", onclick: reload }, "Reload configuration");

@@ -23,7 +23,9 @@ use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
+use crate::explain::describe as in_words;
 use tollgate_config::{Config, Route};
+use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_proxy::state::overrides::{EffectiveRule, RuleChange};
 use tollgate_proxy::telemetry::key_display;
 
@@ -159,6 +161,7 @@ async fn apply(
         let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
         let mut limit = describe(route, selected);
         limit["capacity"] = json!(rule.capacity());
+        limit["limit"] = json!(in_words(rule));
         limit["numbers"] = json!(RuleChange::of(rule));
         if let Some((effective, left)) = &effective {
             limit["override"] = overrides::in_effect(effective, *left);
@@ -186,7 +189,17 @@ fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
     described["key-resolver"] = json!(rule.key_resolver().to_string());
     described["algorithm"] = json!(rule.named.limit.rule.algorithm().as_str());
     described["capacity"] = json!(rule.named.limit.rule.capacity());
+    described["limit"] = json!(in_words(&rule.named.limit.rule));
     described["numbers"] = json!(RuleChange::of(&rule.named.limit.rule));
+    match rule.enforcement() {
+        Enforcement::FULL => described["mode"] = json!("enforce"),
+        Enforcement::OBSERVE => described["mode"] = json!("observe"),
+        Enforcement::Off => described["mode"] = json!("off"),
+        Enforcement::Keys(of_10_000) => {
+            described["mode"] = json!("enforce");
+            described["enforce-percent"] = json!(f64::from(of_10_000) / 100.0);
+        }
+    }
     described
 }
 

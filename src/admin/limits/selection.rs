@@ -2,6 +2,7 @@
 
 use tollgate_config::{NamedLimit, Naming, RateLimiter, Route};
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::admin::limits::error::LimitsError;
 
@@ -39,6 +40,11 @@ impl RouteRule<'_> {
     /// Resolver of the keys that this rule counts.
     pub(super) fn key_resolver(&self) -> &KeyResolver {
         self.named.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
+    }
+
+    /// Enforcement of the rule, with that of its limiter.
+    pub(super) fn enforcement(&self) -> Enforcement {
+        self.named.limit.enforcement.and(self.limiter.settings.enforcement)
     }
 
     fn matches(&self, selector: &Selector) -> bool {

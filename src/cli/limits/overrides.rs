@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Selection;
 use crate::cli::admin_client::{AdminClient, CallError, encoded, printable, table};
+use crate::cli::report::duration;
 
 /// Override of the limit of a key.
 #[derive(Debug, Args)]
@@ -76,7 +77,7 @@ fn members(it: &Value) -> Vec<String> {
 pub(super) fn in_words(it: &Value, numbers: &Value) -> String {
     let is_word = ["unlimited", "block"].into_iter().find(|word| it[word] == true);
     let effect = is_word.map_or_else(|| members(numbers).join(" "), str::to_owned);
-    format!("{effect}, ends in {} s", it["expires-in-ms"].as_u64().unwrap_or_default().div_ceil(1000))
+    format!("{effect}, ends in {}", duration(&it["expires-in-ms"]))
 }
 
 /// Returns a list of overrides as a table.
@@ -94,7 +95,7 @@ pub(super) fn render(list: &Value) -> String {
             text(&it["plan"]),
             it["key"].as_str().map_or_else(|| "(every key)".to_owned(), printable),
             numbers.join(" "),
-            format!("{} s", it["expires-in-ms"].as_u64().unwrap_or_default().div_ceil(1000)),
+            duration(&it["expires-in-ms"]),
             text(&it["by"]),
         ]);
     }

@@ -21,6 +21,7 @@ async function prepare(page, name) {
     await page.getByLabel("Key", { exact: true }).fill("acme");
     await page.getByRole("button", { name: "Show" }).click();
     await page.getByRole("button", { name: "Grant" }).first().waitFor();
+    await page.getByText("Override for a while").first().click();
   }
   if (name === "routes") {
     await page.getByLabel("Path or URL").fill("/orders/1");
@@ -67,12 +68,17 @@ await browse(async (newPage) => {
       await picture(page, name);
       await page.emulateMedia({ colorScheme: "dark" });
       await checkAccessibility(page, `${name}, dark`);
-      if (name === "overview") await picture(page, "overview-dark");
+      if (name === "overview" || process.env.DASHBOARD_ALL) await picture(page, `${name}-dark`);
       await page.emulateMedia({ colorScheme: "light" });
       await page.setViewportSize(PHONE);
       const width = await page.evaluate("document.documentElement.scrollWidth");
       assert.ok(width <= PHONE.width, `${name} is ${width} pixels wide on a phone`);
+      if (name === "limited" || name === "config") {
+        const hidden = await page.evaluate("[...document.querySelectorAll('.scroll')].map((it) => it.scrollWidth - it.clientWidth)");
+        assert.deepEqual(hidden.filter((pixels) => pixels > 0), [], `${name} is cut off on a phone`);
+      }
       if (name === "limited") await picture(page, "phone");
+      if (process.env.DASHBOARD_ALL) await picture(page, `${name}-phone`);
       await page.setViewportSize(DESKTOP);
     }
   } finally {

@@ -15,6 +15,7 @@ use crate::http::facts;
 use crate::http::failure::Failure;
 use crate::http::service::ResponseFuture;
 use crate::telemetry::record::{Record, RecordedBody};
+use crate::telemetry::traces::request::RequestTrace;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Future of the response to one request.
@@ -54,7 +55,9 @@ fn poll_layers(
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<Body>, Failure>> {
     let mut facts = record.as_mut().and_then(|record| record.take_facts());
+    let scope = record.as_ref().and_then(|record| record.trace()).map(RequestTrace::enter);
     let polled = facts::collect(&mut facts, || catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))));
+    drop(scope);
     if let Some(record) = record {
         record.set_facts(facts);
     }

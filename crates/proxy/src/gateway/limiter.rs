@@ -13,7 +13,7 @@ use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
-use crate::gateway::traced::{ends_limiter, traced_limiter};
+use crate::gateway::traced_store::{traced_plans, traced_store};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
@@ -43,20 +43,26 @@ pub(super) fn with_rate_limiter(
         (series, counts_keys.then(|| top_keys::register(name)))
     });
     let series: Vec<_> = series.collect();
-    let (is_traced, scope) = (context.is_traced(), naming.scope().to_string());
+    let (is_traced, scope) = (context.is_traced(), naming.scope());
     let limiter_series = metrics.limiter(worker, route, &scope);
     let store: Arc<dyn Store> = context.store(limiter);
     let names =
         || sets.rules().map(|limit| Arc::clone(&limit.scope)).zip(labels.iter().map(|label| label.as_str().into()));
     let store = if context.logs_reasons() { recorded(store, names().collect()) } else { store };
+    let store = if is_traced { traced_store(store, route, Arc::clone(&scope)) } else { store };
     let traced_labels = if is_traced { labels.clone() } else { Vec::new() };
+    let traced_route = Arc::clone(route);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event, key| {
-            if is_traced
-                && is_current_sampled()
-                && let Some(label) = event.rule.and_then(|rule| traced_labels.get(rule)).or(Some(&scope))
-            {
-                report_verdict(label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
+            if is_traced && is_current_sampled() {
+                let label = event.rule.and_then(|rule| traced_labels.get(rule)).map_or(&*scope, String::as_str);
+                report_verdict(
+                    &traced_route,
+                    &scope,
+                    label,
+                    event.kind.as_str(),
+                    event.source.map_or("none", Source::as_str),
+                );
             }
             match event.rule.and_then(|rule| series.get(rule)) {
                 Some((series, rule)) => {
@@ -70,7 +76,6 @@ pub(super) fn with_rate_limiter(
         },
     ));
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
-    let inner = if is_traced { ends_limiter(inner) } else { inner };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
         if any_cost(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
@@ -79,11 +84,10 @@ pub(super) fn with_rate_limiter(
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    let service = match meters_responses {
+    match meters_responses {
         true => SharedService::new(MapResponse::new(service, meter_response)),
         false => SharedService::new(service),
-    };
-    if is_traced { traced_limiter(service, route) } else { service }
+    }
 }
 
 fn meter_request(mut request: Request<Body>) -> Request<Body> {
@@ -108,6 +112,9 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> (RuleSets, Vec<S
             tollgate_config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
             tollgate_config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
             tollgate_config::PlanResolver::RedisHash { key, cache } => match context.plans(key, *cache) {
+                Some(source) if context.is_traced() => {
+                    PlanResolver::Source(traced_plans(source, naming.route, naming.scope()))
+                }
                 Some(source) => PlanResolver::Source(source),
                 None => PlanResolver::Table(Default::default()),
             },

@@ -19,6 +19,7 @@ mod response_cache;
 pub mod sanitize;
 pub mod stack;
 mod traced;
+mod traced_store;
 mod worker_state;
 
 use std::cell::RefCell;
@@ -52,6 +53,7 @@ use crate::http::upgrade::Upgrade;
 use crate::telemetry::access_log::{AccessLog, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::{Record, RecordedBody};
+use crate::telemetry::traces::request::RequestTrace;
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
 use tollgate_routing::RequestView;
 
@@ -148,7 +150,10 @@ impl Gateway {
         }
         let request = Request::from_parts(head, body(record));
         let mut facts = record.take_facts();
-        let running = facts::collect(&mut facts, || route.service.respond(request));
+        let running = {
+            let _scope = record.trace().map(RequestTrace::enter);
+            facts::collect(&mut facts, || route.service.respond(request))
+        };
         record.set_facts(facts);
         Ok(running)
     }

@@ -126,6 +126,13 @@ impl Record {
         self.trace = Some(trace);
     }
 
+    /// Trace of the request; `None` if it is not sampled.
+    #[must_use]
+    #[inline]
+    pub fn trace(&self) -> Option<&Arc<RequestTrace>> {
+        self.trace.as_ref()
+    }
+
     /// Sets the client address, as trusted proxies report it.
     pub fn client(&mut self, ip: IpAddr) {
         if let Some((_, line)) = &mut self.log {

@@ -1,7 +1,7 @@
 //! Spans of one sampled request while it runs.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,19 +39,27 @@ pub struct RequestTrace {
 #[derive(Debug, Default)]
 struct Spans {
     finished: Vec<Span>,
-    /// Limiters that have not decided, the innermost last.
-    limiters: Vec<Span>,
+    /// The latest limiter. One ends before the next starts.
+    limiter: Option<LimiterSpan>,
     attempt: Option<Span>,
     attempts: i64,
 }
 
-/// Extension of a sampled request.
-#[derive(Clone, Debug)]
-pub struct TraceHandle(pub Arc<RequestTrace>);
+/// Span of a limiter.
+#[derive(Debug)]
+struct LimiterSpan {
+    span: Span,
+    /// Scope of the limiter.
+    scope: Arc<str>,
+    /// True if `span.end` is the time of the decision.
+    has_decided: bool,
+}
 
 thread_local! {
-    /// Trace of the request whose limiter is polled.
+    /// Trace of the sampled request that is polled.
     static CURRENT: RefCell<Option<Arc<RequestTrace>>> = const { RefCell::new(None) };
+    /// True if there is one. It needs no destructor, so that a read is one instruction.
+    static IS_SAMPLED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl RequestTrace {
@@ -80,37 +88,45 @@ impl RequestTrace {
         }
     }
 
-    /// Starts the span of a limiter of `route`.
-    pub fn limiter_started(&self, route: &str) {
+    /// Starts the span of the limiter called `scope`, or continues it with a further call.
+    pub fn limiter_started(&self, route: &str, scope: &Arc<str>) {
         let mut spans = self.spans.lock();
-        if spans.limiters.len() < MAX_SPANS {
-            let span =
-                self.span("RequestRateLimiter", SpanKind::Internal, vec![("tollgate.route", route.to_owned().into())]);
-            spans.limiters.push(span);
-        }
+        self.limiter_of(&mut spans, route, scope).has_decided = false;
     }
 
-    /// Returns the number of limiters that have not decided.
-    #[must_use]
-    pub fn open_limiters(&self) -> usize {
-        self.spans.lock().limiters.len()
-    }
-
-    /// Ends the spans of limiters until `open` of them are left.
-    pub fn limiters_ended(&self, open: usize) {
+    /// Ends the span of the limiter now. Its verdict follows.
+    pub fn limiter_decided(&self) {
         let now = self.now();
-        let mut spans = self.spans.lock();
-        while spans.limiters.len() > open
-            && let Some(span) = spans.limiters.pop()
-        {
-            finish(&mut spans, span, now);
+        if let Some(limiter) = &mut self.spans.lock().limiter {
+            limiter.span.end = now;
+            limiter.has_decided = true;
         }
     }
 
-    /// Adds the verdict of a rule to the innermost limiter. The span is a call of Redis if Redis was called.
-    fn verdict(&self, rule: &str, verdict: &'static str, source: &'static str) {
+    /// Returns the span of the limiter called `scope`, after ending that of another limiter. A new one has no duration.
+    fn limiter_of<'s>(&self, spans: &'s mut Spans, route: &str, scope: &Arc<str>) -> &'s mut LimiterSpan {
+        if spans.limiter.as_ref().is_some_and(|limiter| limiter.scope != *scope) {
+            self.limiter_ended(spans);
+        }
+        spans.limiter.get_or_insert_with(|| {
+            let attributes = vec![("tollgate.route", route.to_owned().into())];
+            let span = self.span("RequestRateLimiter", SpanKind::Internal, attributes);
+            LimiterSpan { span, scope: Arc::clone(scope), has_decided: true }
+        })
+    }
+
+    /// Finishes the span of the latest limiter. One that has not decided ends now.
+    fn limiter_ended(&self, spans: &mut Spans) {
+        if let Some(LimiterSpan { span, has_decided, .. }) = spans.limiter.take() {
+            let end = if has_decided { span.end } else { self.now() };
+            finish(spans, span, end);
+        }
+    }
+
+    /// Adds the verdict of a rule to the span of its limiter. The span is a call of Redis if Redis was called.
+    fn verdict(&self, (route, scope): (&str, &Arc<str>), rule: &str, verdict: &'static str, source: &'static str) {
         let mut spans = self.spans.lock();
-        let Some(span) = spans.limiters.last_mut() else { return };
+        let span = &mut self.limiter_of(&mut spans, route, scope).span;
         match source {
             "redis" | "fallback" if span.kind == SpanKind::Internal => {
                 span.kind = SpanKind::Client;
@@ -135,17 +151,16 @@ impl RequestTrace {
         ]);
     }
 
-    /// Runs `poll` of a limiter, whose verdicts are reported to this trace.
-    pub fn scope<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
-        let outer = CURRENT.replace(Some(Arc::clone(self)));
-        let _restored = Restored(outer);
-        poll()
+    /// Makes this the trace that layers find as [`current`], until the result is dropped.
+    pub fn enter(self: &Arc<Self>) -> Scope {
+        IS_SAMPLED.set(true);
+        Scope { outer: CURRENT.replace(Some(Arc::clone(self))) }
     }
 
     /// Ends the span of the server, and hands all spans to the exporter.
     pub fn finish(&self, status: u16, reason: Option<&'static str>) {
         self.end(AttemptOutcome::Failed("canceled"));
-        self.limiters_ended(0);
+        self.limiter_ended(&mut self.spans.lock());
         let now = self.now();
         let mut attributes = std::mem::take(&mut *self.attributes.lock());
         attributes.push(("http.response.status_code", status.into()));
@@ -187,9 +202,9 @@ impl RequestTrace {
 impl AttemptObserver for RequestTrace {
     fn begin(&self, host: &str, port: u16) {
         self.end(AttemptOutcome::Failed("canceled"));
-        // A limiter whose layer calls the next one has decided.
-        self.limiters_ended(0);
         let mut spans = self.spans.lock();
+        // A limiter in front of a retry decides again.
+        self.limiter_ended(&mut spans);
         let attributes = vec![
             ("http.request.method", self.method.into()),
             ("server.address", host.to_owned().into()),
@@ -231,28 +246,37 @@ impl AttemptObserver for RequestTrace {
     }
 }
 
-/// True if the limiter that is polled has a trace.
+/// Returns the trace of the request that is polled; `None` if it is not sampled.
+#[must_use]
+pub fn current() -> Option<Arc<RequestTrace>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// True if the request that is polled is sampled.
 #[inline]
 #[must_use]
 pub fn is_current_sampled() -> bool {
-    CURRENT.with_borrow(Option::is_some)
+    IS_SAMPLED.get()
 }
 
-/// Reports the verdict of a rule to the trace whose limiter is polled, if there is one.
-pub fn report_verdict(rule: &str, verdict: &'static str, source: &'static str) {
-    CURRENT.with_borrow(|current| {
-        if let Some(trace) = current {
-            trace.verdict(rule, verdict, source);
-        }
-    });
+/// Reports the verdict of a rule, of the limiter called `scope`, to the trace of the request that is polled.
+pub fn report_verdict(route: &str, scope: &Arc<str>, rule: &str, verdict: &'static str, source: &'static str) {
+    if let Some(trace) = current() {
+        trace.verdict((route, scope), rule, verdict, source);
+    }
 }
 
-/// Restores the trace of the outer scope when dropped, after a panic too.
-struct Restored(Option<Arc<RequestTrace>>);
+/// Time in which a trace is [`current`]. Its end restores the outer trace, after a panic too.
+#[derive(Debug)]
+#[must_use]
+pub struct Scope {
+    outer: Option<Arc<RequestTrace>>,
+}
 
-impl Drop for Restored {
+impl Drop for Scope {
     fn drop(&mut self) {
-        CURRENT.set(self.0.take());
+        IS_SAMPLED.set(self.outer.is_some());
+        CURRENT.set(self.outer.take());
     }
 }
 

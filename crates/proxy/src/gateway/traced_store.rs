@@ -1,0 +1,94 @@
+//! Store and plan source whose calls are spans of sampled requests.
+
+use std::sync::Arc;
+
+use tollgate_limiter::plan::{PlanLookup, PlanSource};
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::StagedVerdict;
+
+use crate::telemetry::traces::request::{RequestTrace, current, is_current_sampled};
+
+/// Store or plan source of one limiter, with the names that its span has.
+struct Traced<S> {
+    inner: S,
+    route: Arc<str>,
+    /// Scope of the limiter.
+    scope: Arc<str>,
+}
+
+/// Returns `store` with a span of each decision on a sampled request.
+pub(super) fn traced_store(store: Arc<dyn Store>, route: &Arc<str>, scope: Arc<str>) -> Arc<dyn Store> {
+    Arc::new(Traced { inner: store, route: Arc::clone(route), scope })
+}
+
+/// Returns `source` with its lookups in the span of the limiter.
+pub(super) fn traced_plans(source: Arc<dyn PlanSource>, route: &Arc<str>, scope: Arc<str>) -> Arc<dyn PlanSource> {
+    Arc::new(Traced { inner: source, route: Arc::clone(route), scope })
+}
+
+impl<S> Traced<S> {
+    /// Starts or continues the span of the limiter.
+    fn started(&self, trace: &RequestTrace) {
+        trace.limiter_started(&self.route, &self.scope);
+    }
+}
+
+impl Traced<Arc<dyn Store>> {
+    // A call of its own, so that other requests need no room for it on the stack.
+    #[cold]
+    #[inline(never)]
+    fn traced_decision(&self, checks: &[Check<'_>]) -> Decision {
+        let Some(trace) = current() else { return self.inner.decide(checks) };
+        self.started(&trace);
+        traced(self.inner.decide(checks), trace)
+    }
+}
+
+impl Store for Traced<Arc<dyn Store>> {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        if is_current_sampled() { self.traced_decision(checks) } else { self.inner.decide(checks) }
+    }
+
+    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+        let Some(trace) = current() else { return self.inner.decide_staged(enforced, observed) };
+        self.started(&trace);
+        let decision = self.inner.decide_staged(enforced, observed)?;
+        Some(traced(decision, trace))
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        self.inner.settle(check, more, counted_at_us);
+    }
+}
+
+impl PlanSource for Traced<Arc<dyn PlanSource>> {
+    fn plan(&self, id: &[u8]) -> PlanLookup {
+        let Some(trace) = current() else { return self.inner.plan(id) };
+        match self.inner.plan(id) {
+            PlanLookup::Ready(plan) => PlanLookup::Ready(plan),
+            PlanLookup::Pending(pending) => {
+                self.started(&trace);
+                PlanLookup::Pending(Box::pin(async move {
+                    let plan = pending.await;
+                    trace.limiter_decided();
+                    plan
+                }))
+            }
+        }
+    }
+}
+
+/// Returns `decision`, which ends the span of the limiter in `trace`.
+fn traced<V: 'static>(decision: Decision<V>, trace: Arc<RequestTrace>) -> Decision<V> {
+    match decision {
+        Decision::Ready(verdict) => {
+            trace.limiter_decided();
+            Decision::Ready(verdict)
+        }
+        Decision::Pending(pending) => Decision::Pending(Box::pin(async move {
+            let verdict = pending.await;
+            trace.limiter_decided();
+            verdict
+        })),
+    }
+}
