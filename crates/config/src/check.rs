@@ -7,7 +7,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{Config, Cors, Filter, Forwarding, Route};
+use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::predicates::context::PredicateSections;
 use crate::raw::RawConfig;
 use crate::routes::check::RouteSections;
@@ -191,8 +191,9 @@ fn routes(
 }
 
 fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: &mut Diagnostics) {
+    let is_it = |filter: &Filter| matches!(filter, Filter::Plain(PlainFilter::SecureHeaders(_)));
     if let Some(secure_headers) = &raw.filter.secure_headers
-        && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
+        && !routes.iter().flat_map(|route| &route.filters).any(is_it)
     {
         diagnostics
             .mistake(

@@ -10,7 +10,7 @@ use crate::answered::Answered;
 use crate::context::LogContext;
 use crate::knowledge::Known;
 use crate::report::Note;
-use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
+use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
 use tollgate_proxy::gateway::limiter::rule_name;
 use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
@@ -74,7 +74,7 @@ impl RouteBuilder<'_> {
                     self.limiter(route, number, &mut limiter, &mut logged_keys);
                     filters.push(Filter::RequestRateLimiter(limiter));
                 }
-                Filter::Edit(_) | Filter::RedirectTo(_) => filters.push(filter.clone()),
+                Filter::Edit(_) | Filter::Plain(PlainFilter::RedirectTo(_)) => filters.push(filter.clone()),
                 other => self.omit(route, other),
             }
         }
@@ -200,7 +200,7 @@ impl RouteBuilder<'_> {
 fn size_filter(filter: &Filter) -> Option<&'static str> {
     match filter {
         Filter::RequestSize(_) => Some("RequestSize"),
-        Filter::RequestHeaderSize(_) => Some("RequestHeaderSize"),
+        Filter::Plain(PlainFilter::RequestHeaderSize(_)) => Some("RequestHeaderSize"),
         _ => None,
     }
 }

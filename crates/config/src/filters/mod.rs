@@ -5,14 +5,13 @@ pub(crate) mod context;
 mod edit;
 pub(crate) mod edit_checks;
 pub(crate) mod entry;
-mod fallback_headers;
 pub(crate) mod forward;
 mod limiters;
 pub(crate) mod local_response_cache;
 pub(crate) mod model;
+pub(crate) mod plain;
 mod query_edits;
 pub(crate) mod raw;
-mod redirect_to;
 pub(crate) mod remove_json_attributes;
 mod request_edits;
 mod response_edits;
@@ -20,7 +19,6 @@ mod retry;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod secure_headers;
-pub(crate) mod set_status;
 mod size_limits;
 mod targets;
 
@@ -39,26 +37,20 @@ use crate::spring::offers::{self, Offer};
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
         circuit_breaker::ENTRIES,
-        fallback_headers::ENTRIES,
         limiters::ENTRIES,
         local_response_cache::ENTRIES,
+        plain::ENTRIES,
         query_edits::ENTRIES,
-        redirect_to::ENTRIES,
         remove_json_attributes::ENTRIES,
         request_edits::ENTRIES,
         response_edits::ENTRIES,
         retry::ENTRIES,
         secure_headers::ENTRIES,
-        set_status::ENTRIES,
         size_limits::ENTRIES,
         targets::ENTRIES,
     ];
     tables.into_iter().flatten()
 }
-
-/// Filters that Spring Cloud Gateway lacks. All others have a row in `docs/reference/spring-properties.md`.
-#[cfg(test)]
-pub(crate) const NOT_IN_SPRING: [&str; 2] = ["ConcurrencyLimiter", "RequestCounter"];
 
 /// Names of all filters, sorted.
 pub(crate) fn names() -> Vec<&'static str> {

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::{
-    circuit_breaker, fallback_headers, local_response_cache, redirect_to, remove_json_attributes, request_header_size,
-    retry, secure_headers, set_status,
-};
+use tollgate_filters::{circuit_breaker, local_response_cache, retry};
 
 use crate::concurrency_limiter::ConcurrencyLimiter;
+use crate::filters::plain::PlainFilter;
 use crate::rate_limiter::model::RateLimiter;
 use crate::request_counter::RequestCounter;
 
@@ -18,18 +16,10 @@ use crate::request_counter::RequestCounter;
 pub enum Filter {
     /// Edits path or headers.
     Edit(Edit),
-    /// Responds with a redirect.
-    RedirectTo(redirect_to::Settings),
-    /// Replaces the status of responses.
-    SetStatus(set_status::Settings),
+    /// A filter whose layer needs its settings only.
+    Plain(PlainFilter),
     /// Refuses request bodies with more bytes.
     RequestSize(u64),
-    /// Refuses headers that are too large.
-    RequestHeaderSize(request_header_size::Settings),
-    /// Adds security headers to responses.
-    SecureHeaders(secure_headers::Settings),
-    /// Removes attributes from JSON responses.
-    RemoveJsonAttributes(remove_json_attributes::Settings),
     /// Caches responses.
     LocalResponseCache(ResponseCache),
     /// Limits the rate of requests.
@@ -42,8 +32,6 @@ pub enum Filter {
     Retry(Box<retry::Settings>),
     /// Stops calling a failing upstream for a cool-down period.
     CircuitBreaker(Box<CircuitBreaker>),
-    /// Adds headers about the failure to requests of a fallback.
-    FallbackHeaders(fallback_headers::HeaderNames),
 }
 
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
@@ -140,10 +128,8 @@ impl Filter {
     pub fn properties(&self) -> FilterProperties<'_> {
         let plain = FilterProperties::default();
         match self {
-            Self::RedirectTo(_) | Self::RequestSize(_) | Self::RequestHeaderSize(_) | Self::FallbackHeaders(_) => plain,
-            Self::SetStatus(_) | Self::SecureHeaders(_) | Self::RemoveJsonAttributes(_) => {
-                FilterProperties { acts_on_responses: true, ..plain }
-            }
+            Self::Plain(filter) => FilterProperties { acts_on_responses: filter.acts_on_responses(), ..plain },
+            Self::RequestSize(_) => plain,
             Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::FirstInSpring, ..plain },
             Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },
             Self::Edit(edit) => FilterProperties {

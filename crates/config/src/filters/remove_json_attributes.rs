@@ -6,6 +6,7 @@ use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::plain::PlainFilter;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
 use crate::spec::values::{above_zero, flag};
@@ -54,5 +55,5 @@ fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics
     let size = &input.context.filter.remove_json_attributes_response_body.max_size;
     let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
     let settings = remove_json_attributes::Settings::new(names, recursively.unwrap_or(false), max_bytes);
-    Some(Filter::RemoveJsonAttributes(settings))
+    Some(Filter::Plain(PlainFilter::RemoveJsonAttributes(settings)))
 }

@@ -7,6 +7,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::plain::PlainFilter;
 use crate::filters::raw::RawSecureHeaders;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
@@ -83,7 +84,8 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
         let message = reasons(&error);
         diagnostics.error(spec.quoted_in(&message), message);
     };
-    secure_headers::Settings::new(headers).map_err(complain).ok().map(Filter::SecureHeaders)
+    let settings = secure_headers::Settings::new(headers).map_err(complain).ok()?;
+    Some(Filter::Plain(PlainFilter::SecureHeaders(settings)))
 }
 
 /// The headers with the names `names`. Reports unknown ones.

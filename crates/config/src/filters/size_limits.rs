@@ -6,6 +6,7 @@ use crate::de::units::parse_size;
 use crate::diagnostics::Diagnostics;
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::plain::PlainFilter;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::values::header_name;
 
@@ -59,12 +60,12 @@ fn request_header_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -
         Some(arg) => parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?,
     };
     let settings = request_header_size::Settings::new(max_bytes);
-    let Some(arg) = name else { return Some(Filter::RequestHeaderSize(settings)) };
+    let Some(arg) = name else { return Some(Filter::Plain(PlainFilter::RequestHeaderSize(settings))) };
     if diagnostics.is_spring && arg.name.is_none() {
         diagnostics
             .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it applies", input.spec.text))
             .help("for the same meaning in both write `name: RequestHeaderSize` and `args: {errorHeaderName: …}`");
     }
     let name = header_name(&arg.value, arg.span, diagnostics)?;
-    Some(Filter::RequestHeaderSize(settings.error_header(name)))
+    Some(Filter::Plain(PlainFilter::RequestHeaderSize(settings.error_header(name))))
 }

@@ -60,9 +60,13 @@ pub(super) fn filter_list() -> String {
 }
 
 /// Returns the purpose of a filter, and one row per argument.
-pub(super) fn filter_page(name: &str) -> String {
+pub(super) fn filter_page(name: &str, is_in_spring: bool) -> String {
     let entry = entries().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no filter is called `{name}`"));
-    let mut out = format!("{}.\n", entry.doc.trim_end_matches('.'));
+    let mut out = entry.doc.to_owned();
+    if !is_in_spring {
+        out.push_str(" Spring Cloud Gateway does not have this filter.");
+    }
+    out.push('\n');
     let arguments = entry.arguments();
     if !arguments.is_empty() {
         out.push_str("\n| Argument | Default | Meaning |\n|---|---|---|\n");
@@ -76,7 +80,7 @@ pub(super) fn filter_page(name: &str) -> String {
 }
 
 /// The first page of a filter: its generated part, and an example with values of the arguments' types.
-pub(super) fn new_filter_page(entry: &Entry) -> String {
+pub(super) fn new_filter_page(entry: &Entry, is_in_spring: bool) -> String {
     let name = entry.name;
     let values: Vec<&str> = match entry.args {
         Arguments::Listed(list) => list.iter().map(sample).collect(),
@@ -86,7 +90,7 @@ pub(super) fn new_filter_page(entry: &Entry) -> String {
     format!(
         "# {name}\n\n<!-- generated: filter {name} -->\n{}<!-- /generated -->\n\n## Example\n\n```yaml\nroutes:\n  - id: \
          orders\n    uri: http://127.0.0.1:9000\n    predicates: [Path=/orders/**]\n    filters:\n      - {shortcut}\n```\n",
-        filter_page(name)
+        filter_page(name, is_in_spring)
     )
 }
 
@@ -106,7 +110,7 @@ fn sample(argument: &Argument) -> &'static str {
 #[test]
 fn a_new_page_of_a_filter_has_its_arguments_and_an_example() {
     let entry = entries().find(|entry| entry.name == "SetStatus").unwrap();
-    let page = new_filter_page(entry);
+    let page = new_filter_page(entry, true);
     assert!(page.starts_with("# SetStatus\n\n<!-- generated: filter SetStatus -->\n"), "{page}");
     assert!(page.contains("| `status` |") && page.contains("      - SetStatus=200\n```\n"), "{page}");
 }

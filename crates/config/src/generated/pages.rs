@@ -53,9 +53,9 @@ fn longest<'p>(path: &str, prefixes: impl IntoIterator<Item = &'p str>) -> Optio
 }
 
 /// The content of `part`. A key stands where its longest prefix does, out of those of `all` pages.
-fn made(part: &str, rows: &[KeyRow], all: &[String]) -> String {
-    if let Some((_, table)) = spring::tables().into_iter().find(|(name, _)| *name == part) {
-        return table;
+fn made(part: &str, rows: &[KeyRow], all: &[String], of_spring: &[(&str, String)]) -> String {
+    if let Some((_, table)) = of_spring.iter().find(|(name, _)| *name == part) {
+        return table.clone();
     }
     let (kind, argument) = part.split_once(' ').unwrap_or((part, ""));
     match kind {
@@ -68,7 +68,7 @@ fn made(part: &str, rows: &[KeyRow], all: &[String]) -> String {
         }
         "predicates" => markdown::predicates(),
         "filters" => markdown::filter_list(),
-        "filter" => markdown::filter_page(argument),
+        "filter" => markdown::filter_page(argument, spring::has_filter(argument)),
         _ => panic!("no part is called `{part}`"),
     }
 }
@@ -81,12 +81,12 @@ fn all_prefixes() -> Vec<String> {
 
 #[test]
 fn the_reference_is_current() {
-    let (rows, all) = (markdown::key_rows(&keys()), all_prefixes());
+    let (rows, all, of_spring) = (markdown::key_rows(&keys()), all_prefixes(), spring::tables());
     for page in pages() {
         let text = file(&page);
         let mut current = text.clone();
         for part in parts(&text) {
-            current = super::part(&current, part, &made(part, &rows, &all));
+            current = super::part(&current, part, &made(part, &rows, &all, &of_spring));
         }
         is_current(&page, &current);
     }
@@ -109,7 +109,8 @@ fn every_filter_has_a_page() {
     for entry in filters() {
         let path = format!("docs/reference/filters/{}.md", entry.name);
         if is_regenerating() && !root().join(&path).exists() {
-            std::fs::write(root().join(&path), markdown::new_filter_page(entry)).unwrap();
+            let new = markdown::new_filter_page(entry, spring::has_filter(entry.name));
+            std::fs::write(root().join(&path), new).unwrap();
         }
         let page = file(&path);
         assert!(page.starts_with(&format!("# {}\n", entry.name)), "{}", entry.name);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 pub use crate::concurrency_limiter::ConcurrencyLimiter;
 pub use crate::filters::model::{CircuitBreaker, Filter, FilterPosition, FilterProperties, Forward, ResponseCache};
+pub use crate::filters::plain::PlainFilter;
 pub use crate::key_resolvers::RepeatedKeys;
 pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
-use crate::spec::PredicateSpec;
 use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
-use tollgate_routing::{ApiVersions, HostPort, Predicate, Version, VersionSource, normalize};
+use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
 
 /// Settings that all predicates of one file share.
 pub(crate) struct PredicateContext<'s> {
@@ -17,14 +16,12 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) switches: &'s Switches,
     /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
-    /// True if there are `trusted-proxies`.
-    pub(super) trusts_proxies: bool,
     /// Default of `matchTrailingSlash`.
     pub(super) ignores_trailing_slash: bool,
     /// `predicate.host.include-port`.
     pub(super) host_port: HostPort,
-    /// `api-version`.
-    pub(super) versions: Arc<ApiVersions>,
+    /// Settings that rows of `tollgate-routing` read.
+    pub(super) settings: PredicateSettings,
 }
 
 /// Sections that all predicates of one file share.
@@ -48,18 +45,21 @@ impl<'s> PredicateContext<'s> {
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches: sections.switches,
-            trusts_proxies: sections.trusts_proxies,
             ignores_trailing_slash: sections.ignores_trailing_slash,
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 _ if diagnostics.is_spring => HostPort::Included,
                 _ => HostPort::DefaultOptional,
             },
-            versions: Arc::new(match api_version {
-                Some(raw) => versions(raw, depth, diagnostics),
-                // No request has a version, as in Spring.
-                None => ApiVersions { required: true, ..ApiVersions::default() },
-            }),
+            settings: PredicateSettings {
+                is_spring: diagnostics.is_spring,
+                trusts_proxies: sections.trusts_proxies,
+                versions: Arc::new(match api_version {
+                    Some(raw) => versions(raw, depth, diagnostics),
+                    // No request has a version, as in Spring.
+                    None => ApiVersions { required: true, ..ApiVersions::default() },
+                }),
+            },
             base_path,
         }
     }
@@ -67,20 +67,6 @@ impl<'s> PredicateContext<'s> {
     /// Predicate of a route without `Path` if there is a base path.
     pub(crate) fn below_base(&self) -> Option<Predicate> {
         Predicate::path(&[format!("{}/**", self.base_path.as_ref()?)], false).ok()
-    }
-
-    /// Reports a `Version` without any source of versions.
-    pub(super) fn need_versions(&self, spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
-        if self.versions.sources.is_empty() {
-            let help = if diagnostics.is_spring {
-                "add `spring.webflux.apiversion.use.header: X-Version`"
-            } else {
-                "add `api-version: {use: {header: X-Version}}`"
-            };
-            diagnostics
-                .mistake(spec.span, "`Version` never matches: `api-version` has no source of versions")
-                .help(help);
-        }
     }
 }
 

@@ -4,9 +4,9 @@ use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::context::PredicateContext;
 use crate::spec::PredicateSpec;
-use crate::spec::argument::Argument;
+use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
-use tollgate_routing::{Predicate, PredicateError, TextArgument, TextForm, TextPredicate};
+use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateForm, PredicateRow, ValueKind};
 
 /// A predicate that routes can have.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ pub struct Entry {
 /// Check of a predicate's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
-    /// Reads lists or settings of the configuration.
+    /// A check of its own.
     Own(fn(&PredicateInput<'_>, &mut Diagnostics) -> Checked),
-    /// Passes texts to a constructor.
-    Texts(TextForm),
+    /// Passes the values to the constructor of a row.
+    Row(&'static PredicateRow),
 }
 
 /// A predicate, or the reason why there is none; `None` if the reason is reported.
@@ -54,42 +54,25 @@ pub(super) struct PredicateInput<'c> {
 }
 
 impl Entry {
-    /// The row of `predicate`.
-    pub(super) fn of_texts(predicate: &TextPredicate) -> Self {
-        let argument = |argument: &TextArgument| Argument::new(argument.name, argument.doc);
-        Self {
-            name: predicate.name,
-            doc: predicate.doc,
-            args: predicate.form.arguments().iter().map(argument).collect(),
-            shortcut: ShortcutType::Default,
-            check: Check::Texts(predicate.form),
-        }
-    }
-}
-
-impl Check {
-    /// Checks the arguments, and reports those that are missing or unknown.
-    pub(super) fn run(self, input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-        let result = match self {
-            Self::Own(check) => return check(input, diagnostics),
-            Self::Texts(TextForm::NoArguments(new)) => {
-                let [] = input.arguments(diagnostics);
-                Ok(new())
-            }
-            Self::Texts(TextForm::One(_, new)) => {
-                let ([text], [_]) = input.texts(diagnostics)?;
-                new(text)
-            }
-            Self::Texts(TextForm::Two(_, new)) => {
-                let ([first, second], [_, _]) = input.texts(diagnostics)?;
-                new(first, second)
-            }
-            Self::Texts(TextForm::OneOrTwo(_, new)) => {
-                let ([first], [_, second]) = input.texts(diagnostics)?;
-                new(first, second)
-            }
+    /// The entry of `row`.
+    pub(super) fn of_row(row: &'static PredicateRow) -> Self {
+        let argument = |argument: &PredicateArgument| {
+            Argument::new(argument.name, argument.doc).of(match argument.kind {
+                ValueKind::Text => ArgumentType::Text,
+                ValueKind::Number => ArgumentType::Number,
+                ValueKind::List => ArgumentType::List,
+            })
         };
-        Some(result)
+        Self {
+            name: row.name,
+            doc: row.doc,
+            args: row.form.arguments().iter().map(argument).collect(),
+            shortcut: match row.form {
+                PredicateForm::List(..) | PredicateForm::ListWithOption(..) => ShortcutType::GatherList,
+                _ => ShortcutType::Default,
+            },
+            check: Check::Row(row),
+        }
     }
 }
 

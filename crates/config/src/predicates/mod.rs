@@ -5,9 +5,9 @@ pub(crate) mod condition;
 pub(crate) mod context;
 mod entries;
 pub(crate) mod entry;
-mod networks;
 mod patterns;
 pub(crate) mod raw;
+mod rows;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod table;

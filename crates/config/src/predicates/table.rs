@@ -5,17 +5,18 @@ use std::sync::LazyLock;
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::predicates::context::PredicateContext;
 use crate::predicates::entries::entries;
-use crate::predicates::entry::{Entry, PredicateInput};
+use crate::predicates::entry::{Check, Entry, PredicateInput};
+use crate::predicates::rows;
 use crate::spec::PredicateSpec;
 use crate::spring::names::refusal;
 use crate::spring::switches;
-use tollgate_routing::{Predicate, TEXT_PREDICATES};
+use tollgate_routing::{PREDICATES, Predicate};
 
 /// All predicates.
 pub fn predicates() -> &'static [Entry] {
-    static PREDICATES: LazyLock<Vec<Entry>> =
-        LazyLock::new(|| entries().into_iter().chain(TEXT_PREDICATES.iter().map(Entry::of_texts)).collect());
-    &PREDICATES
+    static ENTRIES: LazyLock<Vec<Entry>> =
+        LazyLock::new(|| entries().into_iter().chain(PREDICATES.iter().map(Entry::of_row)).collect());
+    &ENTRIES
 }
 
 /// Names of all predicates.
@@ -38,7 +39,11 @@ pub(super) fn check(
     {
         return None;
     }
-    let result = entry.check.run(&PredicateInput { spec, args: &entry.args, context }, diagnostics)?;
+    let input = PredicateInput { spec, args: &entry.args, context };
+    let result = match entry.check {
+        Check::Own(check) => check(&input, diagnostics),
+        Check::Row(row) => rows::check(row, &input, diagnostics),
+    }?;
     let report = |error| {
         let message = reasons(&error);
         diagnostics.error(spec.quoted_in(&message), message);

@@ -164,3 +164,21 @@ fn weight_groups_are_checked_as_a_whole() {
     let off = "routes:\n- {id: a, uri: 'echo:', predicates: ['Weight=g,0']}\n- {id: b, uri: 'echo:', enabled: false, predicates: ['Weight=g,1']}\n";
     assert!(outcome(off).1.contains("every weight of group `g` is 0"), "a disabled route is in no group");
 }
+
+#[test]
+fn remarks_of_a_row_stand_at_their_places() {
+    let route = "- {id: a, uri: 'http://a', predicates: [{name: XForwardedRemoteAddr, args: {sources: ['::1'], maxTrustedIndex: 2}}]}\n";
+    let (loaded, notes) = outcome(&format!("spring.cloud.gateway.server.webflux.routes:\n{route}"));
+    assert!(loaded.is_some(), "{notes}");
+    for expected in [
+        "2:48: warning: `XForwardedRemoteAddr` without `trusted-proxies`",
+        "2:87: warning: Spring reads `::1` as the network `::1/32`",
+        "2:95: warning: Spring reads `maxTrustedIndex` as a source",
+    ] {
+        assert!(notes.contains(expected), "{expected}: {notes}");
+    }
+    let own = |predicate: &str| complaint("trusted-proxies: [10.0.0.1]\n", predicate);
+    assert_eq!(own("[{name: RemoteAddr, args: {sources: ['::1']}}]"), "");
+    let wrong = own("[{name: XForwardedRemoteAddr, args: {sources: [10.0.0.1], maxTrustedIndex: none}}]");
+    assert!(wrong.contains("2:119: error: `maxTrustedIndex` must be a number from 1, found `none`"), "{wrong}");
+}

@@ -1,4 +1,5 @@
-//! Stacks the layers of a route. All layers are listed here.
+//! Stacks the layers of a route. The layers that need the gateway's state are listed here, all others in
+//! [`with_plain_layer!`].
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -8,16 +9,10 @@ use http::{Request, Response};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::edit::{Edit, EditLayer};
-use tollgate_filters::fallback_headers::FallbackHeadersLayer;
 use tollgate_filters::key_resolver::KeyFields;
-use tollgate_filters::redirect_to::RedirectToLayer;
-use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
 use tollgate_filters::replay::ReceivedHeadersLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
-use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
-use tollgate_filters::secure_headers::SecureHeadersLayer;
-use tollgate_filters::set_status::SetStatusLayer;
 use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
@@ -31,7 +26,7 @@ use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{
-    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, StoreKind, Target,
+    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, StoreKind, Target, with_plain_layer,
 };
 
 /// Returns the innermost service of a route to an upstream.
@@ -174,16 +169,8 @@ fn with_filter(
     let route_id = position.route_id;
     match filter {
         Filter::Edit(edit) => SharedService::new(EditLayer::new([edit.clone()]).layer(service)),
-        Filter::SetStatus(settings) => SharedService::new(SetStatusLayer::new(settings.clone()).layer(service)),
-        Filter::RedirectTo(settings) => SharedService::new(RedirectToLayer::new(settings.clone()).layer(service)),
+        Filter::Plain(plain) => with_plain_layer!(plain, layer => SharedService::new(layer.layer(service))),
         Filter::RequestSize(max_bytes) => with_body_limit(*max_bytes, service),
-        Filter::RequestHeaderSize(settings) => {
-            SharedService::new(RequestHeaderSizeLayer::new(settings.clone()).layer(service))
-        }
-        Filter::SecureHeaders(settings) => SharedService::new(SecureHeadersLayer::new(settings.clone()).layer(service)),
-        Filter::RemoveJsonAttributes(settings) => {
-            SharedService::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
-        }
         Filter::LocalResponseCache(cache) => {
             response_cache::with_response_cache(route_id, position.filters, cache, service, context)
         }
@@ -197,7 +184,6 @@ fn with_filter(
         }
         Filter::Retry(settings) => resilience::with_retry(route_id, settings, service, context),
         Filter::CircuitBreaker(breaker) => resilience::with_circuit_breaker(route_id, breaker, service, context),
-        Filter::FallbackHeaders(names) => SharedService::new(FallbackHeadersLayer::new(names.clone()).layer(service)),
     }
 }
 

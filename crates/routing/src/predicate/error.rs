@@ -39,23 +39,23 @@ pub enum PredicateError {
         /// The reason.
         source: RegexError,
     },
-    /// A method that is not a token.
-    #[error("`{method}` is not an HTTP method: write one such as GET")]
-    Method {
+    /// A value of the wrong kind.
+    #[error("`{value}` is not {expected}")]
+    Value {
         /// The configured text.
-        method: String,
+        value: String,
+        /// The expected kind, and an example.
+        expected: &'static str,
     },
-    /// A field name that is not a token.
-    #[error("`{name}` is not a header name: write one such as X-Request-Id")]
-    HeaderName {
+    /// An option of the wrong kind.
+    #[error("`{name}` must be {expected}, found `{value}`")]
+    Option {
+        /// Name of the option.
+        name: &'static str,
+        /// The expected kind.
+        expected: &'static str,
         /// The configured text.
-        name: String,
-    },
-    /// An invalid time.
-    #[error("`{text}` is not a date-time: write one such as 2027-01-20T17:42:47-07:00, or milliseconds since 1970")]
-    Datetime {
-        /// The configured text.
-        text: String,
+        value: String,
     },
     /// `Between` with its times in the wrong order.
     #[error("`{from}` is not before `{to}`: swap them")]
@@ -65,16 +65,11 @@ pub enum PredicateError {
         /// The second time.
         to: String,
     },
-    /// An invalid network.
-    #[error("`{source_text}` is not a network: write an IP address or a CIDR block such as 10.0.0.0/8")]
-    Network {
-        /// The configured text.
-        source_text: String,
-    },
-    /// An invalid version.
-    #[error("`{text}` is not a version: write one such as 1.3, or 1.1+ for that version and later ones")]
-    Version {
-        /// The configured text.
-        text: String,
-    },
+}
+
+impl PredicateError {
+    /// Creates the error of a value of the wrong kind.
+    pub(super) fn value(value: &str, expected: &'static str) -> Self {
+        Self::Value { value: value.to_owned(), expected }
+    }
 }

@@ -33,9 +33,8 @@ impl Method {
 fn parse(text: &str) -> Result<http::Method, PredicateError> {
     match STANDARD_METHODS.iter().find(|method| method.as_str().eq_ignore_ascii_case(text)) {
         Some(method) => Ok(method.clone()),
-        None => {
-            http::Method::from_bytes(text.as_bytes()).map_err(|_| PredicateError::Method { method: text.to_owned() })
-        }
+        None => http::Method::from_bytes(text.as_bytes())
+            .map_err(|_| PredicateError::value(text, "an HTTP method: write one such as GET")),
     }
 }
 

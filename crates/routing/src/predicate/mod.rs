@@ -1,8 +1,8 @@
 //! Route predicates: Spring Cloud Gateway's route predicate factories.
 //!
-//! Each file holds one [`Condition`] and its constructor. [`text`] has the predicates whose arguments are plain texts, with
-//! their table. Predicates that read lists or settings have their row in the configuration's table. Predicates that the
-//! route table inspects, or that most routes have, are variants of [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`.
+//! Each file holds one [`Condition`] and its constructor. [`rows`] has the predicates with their table, of which a
+//! configuration reads the arguments. Predicates that the route table inspects, or that most routes have, are variants of
+//! [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`, their rows in the configuration.
 
 mod build;
 mod condition;
@@ -11,13 +11,10 @@ pub(crate) mod host;
 mod method;
 mod networks;
 mod path;
-mod remote_addr;
-pub(crate) mod text;
-pub(crate) mod text_form;
+pub(crate) mod row;
+pub(crate) mod rows;
 mod value_regex;
-pub(crate) mod version;
 pub(crate) mod weight;
-mod x_forwarded_remote_addr;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,16 @@
 //! Lists of IP networks.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
 use super::condition::parse_each;
 use super::error::PredicateError;
+use super::row::{PredicateArgument, PredicateValues, Remark, RemarkAbout};
+
+/// Argument with a list of networks.
+pub(super) const SOURCES: PredicateArgument =
+    PredicateArgument::list("sources", "Addresses and networks such as `10.0.0.0/8`.");
 
 /// Prefix length of `::ffff:0:0/96`, the IPv4-mapped addresses (RFC 4291, section 2.5.5.2).
 const MAPPED_PREFIX: u8 = 96;
@@ -22,7 +27,9 @@ pub(super) struct Networks {
 impl Networks {
     pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
         let networks = parse_each(sources, "network", |text| {
-            parse(text).ok_or_else(|| PredicateError::Network { source_text: text.to_owned() })
+            parse(text).ok_or_else(|| {
+                PredicateError::value(text, "a network: write an IP address or a CIDR block such as 10.0.0.0/8")
+            })
         })?;
         Ok(Self { sources: sources.into(), networks })
     }
@@ -35,6 +42,20 @@ impl Networks {
     pub(super) fn sources(&self) -> &[String] {
         &self.sources
     }
+}
+
+/// Warns of IPv6 addresses, which Spring reads as networks.
+pub(super) fn ipv6_remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
+    let is_ipv6 = |text: &str| values.settings.is_spring && text.parse::<Ipv6Addr>().is_ok();
+    let addresses = values.texts.iter().enumerate().filter(|(_, text)| is_ipv6(text));
+    let warning = |(index, text): (usize, &String)| {
+        Remark::warning(
+            RemarkAbout::Text(index),
+            format!("Spring reads `{text}` as the network `{text}/32`; here it is one address"),
+            format!("`{text}/128` means one address in both"),
+        )
+    };
+    addresses.map(warning).collect()
 }
 
 fn parse(text: &str) -> Option<IpNet> {

@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use tollgate_java_regex::{Charset, JavaRegex, RegexError};
 
 use super::error::PredicateError;
-use super::text_form::TextArgument;
+use super::row::PredicateArgument;
 use crate::decision::Decision;
 
 /// Optional argument of predicates on values.
-pub(super) const OPTIONAL_REGEXP: TextArgument =
-    TextArgument::new("regexp", "Regular expression that must match a whole value. Default: any value.");
+pub(super) const OPTIONAL_REGEXP: PredicateArgument =
+    PredicateArgument::text("regexp", "Regular expression that must match a whole value. Default: any value.");
 
 /// Maximum number of cached expressions.
 const MAX_CACHED: usize = 1024;

@@ -1,4 +1,4 @@
-use super::{Predicate, PredicateError, Request, texts};
+use super::{Predicate, Request, texts};
 
 #[test]
 fn remote_addr_matches_addresses_in_its_networks() {
@@ -19,8 +19,8 @@ fn remote_addr_matches_addresses_in_its_networks() {
         assert_eq!(request.meets(&Predicate::remote_addr(&texts(&[source]))), expected, "{source} {address}");
     }
     for source in ["", "localhost", "10.0.0.0/33", "10.0.0"] {
-        let expected = PredicateError::Network { source_text: source.to_owned() };
-        assert_eq!(Predicate::remote_addr(&texts(&[source])).unwrap_err(), expected);
+        let error = Predicate::remote_addr(&texts(&[source])).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{source}` is not a network: ")), "{error}");
     }
 }
 

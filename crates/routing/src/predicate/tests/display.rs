@@ -3,19 +3,23 @@
 use std::error::Error;
 
 use super::{AllOf, Predicate, PredicateError, texts};
-use crate::{HostPort, TEXT_PREDICATES, TextForm};
+use crate::{HostPort, PREDICATES, PredicateForm, PredicateSettings};
 
 #[test]
-fn each_text_predicate_is_displayed_by_its_name() {
-    for row in TEXT_PREDICATES {
+fn each_predicate_is_displayed_by_its_name() {
+    for row in PREDICATES {
         let predicate = match row.form {
-            TextForm::NoArguments(new) => Ok(new()),
-            TextForm::One(_, new) => new("1"),
-            TextForm::Two(_, new) => new("1", "2"),
-            TextForm::OneOrTwo(_, new) => new("1", None),
+            PredicateForm::NoArguments(new) => Ok(new()),
+            PredicateForm::One(_, new) => new("1"),
+            PredicateForm::Two(_, new) => new("1", "2"),
+            PredicateForm::OneOrTwo(_, new) => new("1", None),
+            PredicateForm::OneWithSettings(_, new) => new("1", &PredicateSettings::default()),
+            PredicateForm::List(_, new) => new(&texts(&["10.0.0.1"])),
+            PredicateForm::ListWithOption(_, new) => new(&texts(&["10.0.0.1"]), None),
         };
         let shown = predicate.unwrap().to_string();
-        assert_eq!(shown.split(':').next(), Some(row.name));
+        // Spring shows lists in the plural.
+        assert_eq!(shown.split(':').next().map(|name| name.trim_end_matches('s')), Some(row.name));
     }
 }
 

@@ -38,7 +38,8 @@ fn times_have_an_offset_or_are_milliseconds() {
         "2027-01-21T00:42:47Z[]",
         "2027-13-01T00:00:00Z",
     ] {
-        assert_eq!(Predicate::after(text).unwrap_err(), PredicateError::Datetime { text: text.to_owned() });
+        let error = Predicate::after(text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{text}` is not a date-time: ")), "{error}");
     }
     let order = PredicateError::Order { from: "2".to_owned(), to: "2".to_owned() };
     assert_eq!(Predicate::between("2", "2").unwrap_err(), order);

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use http::HeaderName;
 
-use super::{Predicate, PredicateError, Request};
+use super::{Predicate, Request};
 use crate::{ApiVersions, Version, VersionSource};
 
 fn from(source: VersionSource) -> ApiVersions {
@@ -48,8 +48,8 @@ fn versions_are_compared_as_numbers() {
         assert_eq!(meets(required, from_header(), &request(requested)), expected, "{required} {requested}");
     }
     for text in ["", "x", "1.x", "1..2", "1.2.3.4", "+", "1++"] {
-        let expected = PredicateError::Version { text: text.to_owned() };
-        assert_eq!(Predicate::version(text, Arc::default()).unwrap_err(), expected);
+        let error = Predicate::version(text, Arc::default()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{text}` is not a version: ")), "{error}");
     }
 }
 

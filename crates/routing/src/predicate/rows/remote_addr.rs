@@ -2,12 +2,20 @@
 
 use std::fmt;
 
-use super::Predicate;
-use super::condition::{Condition, JavaList};
-use super::error::PredicateError;
-use super::networks::Networks;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, JavaList};
+use crate::predicate::error::PredicateError;
+use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
+use crate::predicate::row::{PredicateForm, PredicateRow};
 use crate::request::RequestView;
+
+pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
+    name: "RemoteAddr",
+    doc: "The address of the TCP peer is in one of these networks.",
+    form: PredicateForm::List([SOURCES], Predicate::remote_addr),
+    remarks: Some(ipv6_remarks),
+};
 
 #[derive(Clone, Debug)]
 struct RemoteAddr(Networks);

@@ -8,14 +8,18 @@ use crate::normalize::hex;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, OrNull, observe_values};
 use crate::predicate::error::PredicateError;
-use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::RequestView;
 
-pub(super) const QUERY: TextPredicate = TextPredicate {
+pub(super) const QUERY: PredicateRow = PredicateRow {
     name: "Query",
     doc: "A value of the parameter matches; without `regexp`, the parameter exists.",
-    form: TextForm::OneOrTwo([TextArgument::new("param", "Parameter name."), OPTIONAL_REGEXP], Predicate::query),
+    form: PredicateForm::OneOrTwo(
+        [PredicateArgument::text("param", "Parameter name."), OPTIONAL_REGEXP],
+        Predicate::query,
+    ),
+    remarks: None,
 };
 
 #[derive(Clone, Debug)]

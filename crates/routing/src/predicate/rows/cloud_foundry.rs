@@ -5,13 +5,14 @@ use std::fmt;
 use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, quoted_list};
-use crate::predicate::text_form::{TextForm, TextPredicate};
+use crate::predicate::row::{PredicateForm, PredicateRow};
 use crate::request::RequestView;
 
-pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: TextPredicate = TextPredicate {
+pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: PredicateRow = PredicateRow {
     name: "CloudFoundryRouteService",
     doc: "The request has the three headers of a Cloud Foundry route service. Written `CloudFoundryRouteService=`.",
-    form: TextForm::NoArguments(Predicate::cloud_foundry_route_service),
+    form: PredicateForm::NoArguments(Predicate::cloud_foundry_route_service),
+    remarks: None,
 };
 
 /// The headers of a request to a Cloud Foundry route service.

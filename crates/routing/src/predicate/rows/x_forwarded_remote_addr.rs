@@ -7,13 +7,32 @@ use std::num::NonZeroUsize;
 
 use http::HeaderName;
 
-use super::Predicate;
-use super::condition::{Condition, JavaList};
-use super::error::PredicateError;
-use super::networks::Networks;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, JavaList};
+use crate::predicate::error::PredicateError;
+use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
 use crate::request::RequestView;
 
+pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
+    name: "XForwardedRemoteAddr",
+    doc: "The client address of `X-Forwarded-For` is in one of these networks; without the field, or with \
+          several lines of it, the address of the TCP peer.",
+    form: PredicateForm::ListWithOption(
+        [
+            SOURCES,
+            PredicateArgument::number(
+                INDEX,
+                "1-based position of the entry to use, from the right; the leftmost if there are fewer. Default 1.",
+            ),
+        ],
+        |sources, index| Predicate::x_forwarded_remote_addr(sources, parse_index(index)?),
+    ),
+    remarks: Some(remarks),
+};
+
+const INDEX: &str = "maxTrustedIndex";
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 #[derive(Clone, Debug)]
@@ -39,6 +58,31 @@ impl Predicate {
     ) -> Result<Self, PredicateError> {
         Ok(Self::other(XForwardedRemoteAddr { networks: Networks::parse(sources)?, max_trusted_index }))
     }
+}
+
+fn parse_index(text: Option<&str>) -> Result<NonZeroUsize, PredicateError> {
+    let Some(text) = text else { return Ok(NonZeroUsize::MIN) };
+    let error = || PredicateError::Option { name: INDEX, expected: "a number from 1", value: text.to_owned() };
+    text.trim().parse().map_err(|_| error())
+}
+
+fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
+    let mut remarks = ipv6_remarks(values);
+    if values.settings.is_spring && values.option.is_some() {
+        remarks.push(Remark::warning(
+            RemarkAbout::Option,
+            "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
+            "in Spring it can only be set in Java",
+        ));
+    }
+    if !values.settings.trusts_proxies {
+        remarks.push(Remark::warning(
+            RemarkAbout::Predicate,
+            "`XForwardedRemoteAddr` without `trusted-proxies`: any client can send `X-Forwarded-For`",
+            "`trusted-proxies` names the proxies before this gateway; `RemoteAddr` compares the TCP peer",
+        ));
+    }
+    remarks
 }
 
 // === impl XForwardedRemoteAddr ===

@@ -8,30 +8,35 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::Condition;
 use crate::predicate::error::PredicateError;
-use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::request::RequestView;
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
 
-pub(super) const AFTER: TextPredicate = TextPredicate {
+const EXPECTED: &str = "a date-time: write one such as 2027-01-20T17:42:47-07:00, or milliseconds since 1970";
+
+pub(super) const AFTER: PredicateRow = PredicateRow {
     name: "After",
     doc: "The current time is after this one.",
-    form: TextForm::One([TextArgument::new("datetime", DATETIME)], Predicate::after),
+    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::after),
+    remarks: None,
 };
 
-pub(super) const BEFORE: TextPredicate = TextPredicate {
+pub(super) const BEFORE: PredicateRow = PredicateRow {
     name: "Before",
     doc: "The current time is before this one.",
-    form: TextForm::One([TextArgument::new("datetime", DATETIME)], Predicate::before),
+    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::before),
+    remarks: None,
 };
 
-pub(super) const BETWEEN: TextPredicate = TextPredicate {
+pub(super) const BETWEEN: PredicateRow = PredicateRow {
     name: "Between",
     doc: "The current time is after the first and before the second.",
-    form: TextForm::Two(
-        [TextArgument::new("datetime1", DATETIME), TextArgument::new("datetime2", DATETIME)],
+    form: PredicateForm::Two(
+        [PredicateArgument::text("datetime1", DATETIME), PredicateArgument::text("datetime2", DATETIME)],
         Predicate::between,
     ),
+    remarks: None,
 };
 
 /// A range of time, its ends excluded.
@@ -117,7 +122,7 @@ impl Datetime {
     fn parse(source: &str) -> Result<Self, PredicateError> {
         let epoch_ms = match source.parse() {
             Ok(epoch_ms) => epoch_ms,
-            Err(_) => parse_zoned(source).ok_or_else(|| PredicateError::Datetime { text: source.to_owned() })?,
+            Err(_) => parse_zoned(source).ok_or_else(|| PredicateError::value(source, EXPECTED))?,
         };
         Ok(Self { source: source.into(), epoch_ms })
     }

@@ -8,20 +8,21 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, header_text, quoted_list};
 use crate::predicate::error::PredicateError;
-use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::ValueRegex;
 use crate::request::RequestView;
 
-pub(super) const COOKIE: TextPredicate = TextPredicate {
+pub(super) const COOKIE: PredicateRow = PredicateRow {
     name: "Cookie",
     doc: "The value of a cookie of this name matches.",
-    form: TextForm::Two(
+    form: PredicateForm::Two(
         [
-            TextArgument::new("name", "Cookie name."),
-            TextArgument::new("regexp", "Regular expression that must match its whole value."),
+            PredicateArgument::text("name", "Cookie name."),
+            PredicateArgument::text("regexp", "Regular expression that must match its whole value."),
         ],
         Predicate::cookie,
     ),
+    remarks: None,
 };
 
 #[derive(Clone, Debug)]

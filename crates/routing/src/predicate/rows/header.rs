@@ -9,14 +9,18 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, OrNull, header_text, observe_values};
 use crate::predicate::error::PredicateError;
-use crate::predicate::text_form::{TextArgument, TextForm, TextPredicate};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::RequestView;
 
-pub(super) const HEADER: TextPredicate = TextPredicate {
+pub(super) const HEADER: PredicateRow = PredicateRow {
     name: "Header",
     doc: "A value of the header matches; comma-separated lists are split. Without `regexp`, a value is not empty.",
-    form: TextForm::OneOrTwo([TextArgument::new("header", "Header name."), OPTIONAL_REGEXP], Predicate::header),
+    form: PredicateForm::OneOrTwo(
+        [PredicateArgument::text("header", "Header name."), OPTIONAL_REGEXP],
+        Predicate::header,
+    ),
+    remarks: None,
 };
 
 #[derive(Clone, Debug)]
@@ -36,7 +40,7 @@ impl Predicate {
     /// Returns an error for an invalid field name, or for an invalid expression.
     pub fn header(name: &str, regexp: Option<&str>) -> Result<Self, PredicateError> {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| PredicateError::HeaderName { name: name.to_owned() })?;
+            .map_err(|_| PredicateError::value(name, "a header name: write one such as X-Request-Id"))?;
         let regexp = ValueRegex::parse_optional(regexp)?;
         Ok(Self::other(Header { name: parsed, configured_name: name.into(), regexp }))
     }

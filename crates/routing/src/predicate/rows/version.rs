@@ -8,12 +8,26 @@ use std::sync::Arc;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 
-use super::Predicate;
-use super::condition::{Condition, header_text};
-use super::error::PredicateError;
-use super::text::query::query_values;
+use super::query::query_values;
 use crate::decision::Decision;
+use crate::predicate::Predicate;
+use crate::predicate::condition::{Condition, header_text};
+use crate::predicate::error::PredicateError;
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
 use crate::request::RequestView;
+
+pub(super) const VERSION: PredicateRow = PredicateRow {
+    name: "Version",
+    doc: "The requested version (see `api-version`) is this one, or with a `+` this or a later one. A request without \
+          a version matches.",
+    form: PredicateForm::OneWithSettings(
+        [PredicateArgument::text("version", "A version such as `1.3`, or `1.1+`.")],
+        |version, settings| Predicate::version(version, Arc::clone(&settings.versions)),
+    ),
+    remarks: Some(remarks),
+};
+
+const EXPECTED: &str = "a version: write one such as 1.3, or 1.1+ for that version and later ones";
 
 /// An API version: major, minor and patch. `1`, `1.0` and `1.0.0` are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,10 +96,22 @@ impl Predicate {
             Some(version) => (version, true),
             None => (requirement, false),
         };
-        let version =
-            Version::parse(version).ok_or_else(|| PredicateError::Version { text: requirement.to_owned() })?;
+        let version = Version::parse(version).ok_or_else(|| PredicateError::value(requirement, EXPECTED))?;
         Ok(Self::other(VersionRequirement { version, or_later, versions }))
     }
+}
+
+/// Reports a `Version` without any source of versions.
+fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
+    if !values.settings.versions.sources.is_empty() {
+        return Vec::new();
+    }
+    let help = match values.settings.is_spring {
+        true => "add `spring.webflux.apiversion.use.header: X-Version`",
+        false => "add `api-version: {use: {header: X-Version}}`",
+    };
+    let message = "`Version` never matches: `api-version` has no source of versions";
+    vec![Remark::mistake(RemarkAbout::Predicate, message, help)]
 }
 
 // === impl VersionRequirement ===

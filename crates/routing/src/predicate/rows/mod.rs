@@ -1,0 +1,26 @@
+//! Predicates with their rows. A new one is a file, and its module and row below.
+
+mod cloud_foundry;
+mod cookie;
+mod datetime;
+mod header;
+mod query;
+mod remote_addr;
+pub(crate) mod version;
+mod x_forwarded_remote_addr;
+
+use crate::predicate::row::PredicateRow;
+
+/// Predicates with what a configuration needs to know of them: all but `Path`, `Method`, `Host` and `Weight`.
+pub const PREDICATES: &[PredicateRow] = &[
+    remote_addr::REMOTE_ADDR,
+    x_forwarded_remote_addr::X_FORWARDED_REMOTE_ADDR,
+    version::VERSION,
+    header::HEADER,
+    query::QUERY,
+    cookie::COOKIE,
+    datetime::AFTER,
+    datetime::BEFORE,
+    datetime::BETWEEN,
+    cloud_foundry::CLOUD_FOUNDRY_ROUTE_SERVICE,
+];
