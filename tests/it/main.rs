@@ -31,6 +31,7 @@ mod hostile_upstreams;
 mod http2;
 mod http2_resets;
 mod http2_upstreams;
+mod http2_waiting;
 mod https_upstreams;
 mod interim;
 #[cfg(feature = "jwt")]

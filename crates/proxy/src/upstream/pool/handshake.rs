@@ -19,7 +19,7 @@ use crate::upstream::origin::Origin;
 use crate::upstream::pool::connection::Http1Sender;
 use crate::upstream::pool::error::ConnectError;
 use crate::upstream::pool::head_limit::limit_heads;
-use crate::upstream::pool::http2::Streams;
+use crate::upstream::pool::http2::{Slot, Streams};
 use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::settings::PoolSettings;
 use crate::upstream::pool::watch::{FrameWatch, watch};
@@ -60,12 +60,12 @@ pub(super) async fn handshake(
     tls: Option<&TlsConnectors>,
     version: BestVersion,
     settings: &PoolSettings,
-    permit: Option<OwnedSemaphorePermit>,
+    slot: Slot,
 ) -> Result<NewConnection, ConnectError> {
     let Some(tls) = tls else {
         return match version {
-            BestVersion::Http1 => http1(stream, settings, permit).await,
-            BestVersion::Http2 => http2(stream, origin, settings, permit).await,
+            BestVersion::Http1 => http1(stream, settings, slot.permit).await,
+            BestVersion::Http2 => http2(stream, origin, settings, slot).await,
         };
     };
     let connecting = tls.connect(stream, version == BestVersion::Http2);
@@ -73,9 +73,9 @@ pub(super) async fn handshake(
         tokio::time::timeout(settings.handshake_timeout, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
     let stream = connected.map_err(ConnectError::Tls)?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        http2(stream, origin, settings, permit).await
+        http2(stream, origin, settings, slot).await
     } else {
-        http1(stream, settings, permit).await
+        http1(stream, settings, slot.permit).await
     }
 }
 
@@ -122,7 +122,7 @@ async fn http2<S>(
     stream: S,
     origin: &Origin,
     settings: &PoolSettings,
-    permit: Option<OwnedSemaphorePermit>,
+    slot: Slot,
 ) -> Result<NewConnection, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -146,7 +146,7 @@ where
         let connection = limited.try_borrow().ok();
         connection.and_then(|connection| Some(connection.as_ref()?.current_max_send_streams())).unwrap_or(0)
     };
-    let streams = Streams::new(Box::new(max_open), watched, permit);
+    let streams = Streams::new(Box::new(max_open), watched, slot);
     spawn_boxed(drive(connection, Rc::clone(&streams), origin.clone()));
     Ok(NewConnection::Http2(sender, streams))
 }

@@ -9,11 +9,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::upstream::pool::connection::{Connection, Sender};
+use crate::upstream::pool::waiting::WaitingRequests;
 use crate::upstream::pool::watch::Watched;
 
 /// HTTP/2 connections of a pool: one, unless more streams are needed than it may open.
 #[derive(Debug, Default)]
-pub(super) struct Http2Connections(RefCell<Vec<Http2Connection>>);
+pub(super) struct Http2Connections {
+    all: RefCell<Vec<Http2Connection>>,
+    waiting: Rc<WaitingRequests>,
+}
 
 #[derive(Debug)]
 struct Http2Connection {
@@ -28,10 +32,20 @@ pub(super) struct Streams {
     /// Current `SETTINGS_MAX_CONCURRENT_STREAMS` of the server.
     max_open: Box<dyn Fn() -> usize>,
     watched: Arc<Watched>,
+    /// Requests that wait for a stream of any connection of the pool.
+    waiting: Rc<WaitingRequests>,
     /// Second of the pool's clock in which the last stream ended.
     idle_since: Cell<u64>,
     /// Share of the pool's connection limit.
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Place of a new connection in its pool.
+pub(super) struct Slot {
+    /// Share of the pool's connection limit.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// Requests that wait for a stream.
+    pub(super) waiting: Rc<WaitingRequests>,
 }
 
 /// Open stream, counted until dropped.
@@ -39,12 +53,9 @@ pub(super) struct Streams {
 pub struct OpenStream(Rc<Streams>);
 
 impl Streams {
-    pub(super) fn new(
-        max_open: Box<dyn Fn() -> usize>,
-        watched: Arc<Watched>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Rc<Self> {
-        Rc::new(Self { open: Cell::new(0), max_open, watched, idle_since: Cell::new(0), _permit: permit })
+    pub(super) fn new(max_open: Box<dyn Fn() -> usize>, watched: Arc<Watched>, slot: Slot) -> Rc<Self> {
+        let Slot { permit, waiting } = slot;
+        Rc::new(Self { open: Cell::new(0), max_open, watched, waiting, idle_since: Cell::new(0), _permit: permit })
     }
 
     /// Returns the first read error of the connection.
@@ -79,6 +90,7 @@ impl std::fmt::Debug for Streams {
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get().saturating_sub(1));
+        self.0.waiting.wake_first();
     }
 }
 
@@ -92,23 +104,32 @@ impl Http2Connection {
 impl Http2Connections {
     /// True if no connection is kept.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.all.borrow().is_empty()
     }
 
-    /// Opens a stream on a connection younger than `max_age_secs`; `None` if none may open one more.
+    /// Returns the place of a new connection.
+    pub(super) fn slot(&self, permit: Option<OwnedSemaphorePermit>) -> Slot {
+        Slot { permit, waiting: Rc::clone(&self.waiting) }
+    }
+
+    /// Opens a stream on a connection younger than `max_age_secs`; `None` if none may open one more, or if requests wait
+    /// for one.
     pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
-        let mut all = self.0.borrow_mut();
+        if self.waiting.is_empty() { self.open_stream(now_secs, max_age_secs) } else { None }
+    }
+
+    /// Waits for a stream, behind the requests that wait already. `open` calls [`Self::open_stream`].
+    pub(super) async fn wait(&self, open: impl FnMut() -> Option<Connection>) -> Connection {
+        self.waiting.wait(open).await
+    }
+
+    /// Opens a stream for the first request that waits.
+    pub(super) fn open_stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
+        let mut all = self.all.borrow_mut();
         // Closed by GOAWAY, broken or too old. Open streams end by themselves.
         all.retain(|one| one.is_usable() && now_secs - one.since_secs < max_age_secs);
         let one = all.iter().find(|one| one.streams.open.get() < (one.streams.max_open)())?;
         one.streams.idle_since.set(now_secs);
-        Some(Connection::new(Sender::Http2(one.sender.clone(), one.streams.open()), one.since_secs))
-    }
-
-    /// Queues a stream on the connection with the fewest streams, although the server's limit is reached.
-    pub(super) fn queue(&self) -> Option<Connection> {
-        let all = self.0.borrow();
-        let one = all.iter().filter(|one| one.is_usable()).min_by_key(|one| one.streams.open.get())?;
         Some(Connection::new(Sender::Http2(one.sender.clone(), one.streams.open()), one.since_secs))
     }
 
@@ -123,18 +144,21 @@ impl Http2Connections {
         streams.idle_since.set(now_secs);
         let connection = Connection::new(Sender::Http2(sender.clone(), streams.open()), now_secs);
         if is_kept {
-            self.0.borrow_mut().push(Http2Connection { sender, streams, since_secs: now_secs });
+            self.all.borrow_mut().push(Http2Connection { sender, streams, since_secs: now_secs });
+            self.waiting.wake_first();
         }
         connection
     }
 
-    /// Closes connections that had no stream for more than `max_idle_secs`.
-    pub(super) fn close_idle(&self, now_secs: u64, max_idle_secs: u64) {
-        self.0.borrow_mut().retain(|one| {
+    /// Closes connections that had no stream for more than `max_idle_secs`. Lets the first waiting request try again:
+    /// a server may have raised its limit.
+    pub(super) fn tick(&self, now_secs: u64, max_idle_secs: u64) {
+        self.all.borrow_mut().retain(|one| {
             if !one.streams.is_idle() {
                 one.streams.idle_since.set(now_secs);
             }
             one.is_usable() && now_secs - one.streams.idle_since.get() <= max_idle_secs
         });
+        self.waiting.wake_first();
     }
 }

@@ -11,6 +11,7 @@ mod interim_heads;
 mod name_lookup;
 mod read_hook;
 mod settings;
+mod waiting;
 mod watch;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -151,24 +152,24 @@ impl Pool {
     /// See [`ConnectError`]. It takes at most twice `timeout` plus the configured times for acquiring and for TLS.
     pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
         if self.may_share(upgrades) {
-            let turn =
+            let _turn =
                 tokio::time::timeout(timeout, self.connecting.lock()).await.map_err(|_| ConnectError::Timeout)?;
             let shared = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if let Some(stream) = shared {
                 return Ok(stream);
             }
             // The server may have chosen its protocol meanwhile.
-            if self.may_share(upgrades) {
-                if let Some(permit) = self.try_permit() {
-                    return self.establish(timeout, BestVersion::Http2, permit).await;
-                }
-                if let Some(stream) = self.http2.queue() {
-                    return Ok(stream);
-                }
+            if self.may_share(upgrades)
+                && let Some(permit) = self.try_permit()
+            {
+                return self.establish(timeout, BestVersion::Http2, permit).await;
             }
-            drop(turn);
         }
-        let permit = self.permit().await?;
+        let permit = tokio::select! {
+            biased;
+            stream = self.shared_stream(upgrades) => return Ok(stream),
+            permit = self.permit() => permit?,
+        };
         if permit.is_some()
             && let Some(connection) = self.take_released().await
         {
@@ -176,6 +177,14 @@ impl Pool {
         }
         let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
         self.establish(timeout, version, permit).await
+    }
+
+    /// Waits for a stream of an HTTP/2 connection; forever, if the request cannot use one.
+    async fn shared_stream(&self, upgrades: bool) -> Connection {
+        if !self.may_share(upgrades) {
+            return std::future::pending().await;
+        }
+        self.http2.wait(|| self.http2.open_stream(self.now_secs.get(), self.settings.borrow().max_life_secs)).await
     }
 
     /// True if a new connection may speak HTTP/2.
@@ -197,7 +206,7 @@ impl Pool {
         let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
-        let established = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
+        let established = handshake(stream, &self.origin, tls, version, &settings, self.http2.slot(permit)).await?;
         let now_secs = self.now_secs.get();
         Ok(match established {
             NewConnection::Http1(sender, permit) => {
@@ -245,7 +254,7 @@ impl Pool {
         let now = self.now_secs.get() + 1;
         self.now_secs.set(now);
         let settings = self.settings.borrow();
-        self.http2.close_idle(now, settings.max_idle_secs);
+        self.http2.tick(now, settings.max_idle_secs);
         self.idle.borrow_mut().retain(|idle| {
             now - idle.since_secs <= settings.max_idle_secs
                 && now - idle.connection.since_secs < settings.max_life_secs
