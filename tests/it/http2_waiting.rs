@@ -187,3 +187,22 @@ fn requests_that_wait_for_a_stream_do_not_reach_an_endpoint_that_has_left() {
     assert!(requests.into_iter().all(|request| request.join().unwrap().status == 200));
     assert!(a.streams.try_recv().is_err(), "no other request reached the endpoint");
 }
+
+#[test]
+fn a_stream_whose_request_is_still_being_sent_counts() {
+    let stepped = Stepped::start();
+    let gateway = gateway(&stepped, "200ms");
+    stepped.warm_up(&gateway);
+    let mut uploading = gateway.connect();
+    uploading.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nfirst");
+    let stream = stepped.stream();
+    stepped.step(Step::Respond(stream));
+    assert_eq!(uploading.response().unwrap().status, 200);
+    assert_eq!(gateway.get("/x").status, 503, "its stream is open");
+    uploading.send("other");
+    let next = request(gateway.address);
+    stepped.step(Step::Read);
+    let stream = stepped.stream();
+    stepped.step(Step::Respond(stream));
+    assert_eq!(next.join().unwrap().status, 200);
+}

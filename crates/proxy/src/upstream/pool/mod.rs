@@ -28,6 +28,7 @@ pub use self::connection::{Connection, Http1Sender, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{BestVersion, NewConnection, handshake};
 use self::http2::Http2Connections;
+pub(in crate::upstream) use self::http2::SendError;
 use self::name_lookup::NameLookup;
 pub use self::settings::PoolSettings;
 use crate::upstream::origin::{HttpVersions, Origin};
@@ -213,7 +214,7 @@ impl Pool {
                 self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
                 Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
             }
-            NewConnection::Http2(sender, streams) => self.http2.add(sender, streams, now_secs, settings.max_idle > 0),
+            NewConnection::Http2(streams) => self.http2.add(streams, now_secs, settings.max_idle > 0),
         })
     }
 
@@ -254,7 +255,7 @@ impl Pool {
         let now = self.now_secs.get() + 1;
         self.now_secs.set(now);
         let settings = self.settings.borrow();
-        self.http2.tick(now, settings.max_idle_secs);
+        self.http2.close_idle(now, settings.max_idle_secs);
         self.idle.borrow_mut().retain(|idle| {
             now - idle.since_secs <= settings.max_idle_secs
                 && now - idle.connection.since_secs < settings.max_life_secs

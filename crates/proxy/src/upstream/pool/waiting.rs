@@ -16,6 +16,13 @@ struct Queue {
     next: u64,
 }
 
+impl Queue {
+    /// Returns the index of a request. Numbers ascend.
+    fn index(&self, number: u64) -> Option<usize> {
+        self.waiting.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
+}
+
 /// Place of a request in the queue, which it leaves on drop.
 struct Place<'q> {
     requests: &'q WaitingRequests,
@@ -67,7 +74,7 @@ impl Place<'_> {
 
     fn watch(&self, cx: &Context<'_>) {
         let mut queue = self.requests.0.borrow_mut();
-        if let Some((_, waker)) = queue.waiting.iter_mut().find(|(number, _)| *number == self.number) {
+        if let Some((_, waker)) = queue.index(self.number).and_then(|index| queue.waiting.get_mut(index)) {
             waker.clone_from(cx.waker());
         }
     }
@@ -76,7 +83,11 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let was_first = self.is_first();
-        self.requests.0.borrow_mut().waiting.retain(|(number, _)| *number != self.number);
+        let mut queue = self.requests.0.borrow_mut();
+        if let Some(index) = queue.index(self.number) {
+            queue.waiting.remove(index);
+        }
+        drop(queue);
         // More than one stream may be free, and the request may have been woken in vain.
         if was_first {
             self.requests.wake_first();
@@ -103,8 +114,7 @@ mod tests {
 
     impl Streams {
         async fn request(self: Rc<Self>, number: usize) {
-            let take = || Some(self.free.set(self.free.get().checked_sub(1)?));
-            self.requests.wait(take).await;
+            self.requests.wait(|| self.free.get().checked_sub(1).map(|left| self.free.set(left))).await;
             self.served.borrow_mut().push(number);
         }
 
@@ -123,11 +133,11 @@ mod tests {
         let streams = Rc::<Streams>::default();
         let waiting = async {
             let tasks: Vec<_> = (0..6).map(|n| spawn_local(Rc::clone(&streams).request(n))).collect();
-            assert_eq!(streams.release(0).await, []);
+            assert_eq!(streams.release(0).await, [0; 0]);
             assert_eq!(streams.release(1).await, [0]);
             assert_eq!(streams.release(2).await, [1, 2], "one wake-up is enough for all free streams");
             tasks[4].abort();
-            assert_eq!(streams.release(0).await, []);
+            assert_eq!(streams.release(0).await, [0; 0]);
             // The first one is woken and gives up before it runs: the next one gets the stream.
             streams.free.set(1);
             streams.requests.wake_first();
