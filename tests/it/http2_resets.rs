@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
+use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::raw_http2::{
-    ACK, DATA, END_HEADERS, END_STREAM, HEADERS, NO_ERROR, PING, REFUSED_STREAM, RawHttp2, WINDOW_UPDATE, fields,
+    ACK, DATA, END_HEADERS, END_STREAM, HEADERS, NO_ERROR, PING, REFUSED_STREAM, RST_STREAM, RawHttp2, WINDOW_UPDATE,
+    fields,
 };
 use crate::support::upstream::Upstream;
 
@@ -218,4 +221,25 @@ fn a_stream_that_is_always_refused_is_tried_three_times() {
     });
     let gateway = gateway(&upstream.uri());
     assert_eq!((gateway.get("/x").status, count.load(SeqCst)), (502, 3));
+}
+
+#[test]
+fn a_request_body_above_the_limit_resets_the_stream_and_becomes_413() {
+    let (report, resets) = channel();
+    let upstream = RawHttp2::upstream(move |connection| {
+        while let Some(frame) = connection.next() {
+            if frame.kind == RST_STREAM {
+                report.send(frame.stream).unwrap();
+            }
+        }
+    });
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**], filters: [RequestSize=1000B]}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n");
+    client.send(format!("3e8\r\n{}\r\n0\r\n\r\n", "x".repeat(1000)));
+    assert_eq!(client.response().unwrap().status, 413);
+    assert_eq!(resets.recv_timeout(PATIENCE).unwrap(), 1);
 }

@@ -29,8 +29,10 @@ mod forwarding;
 mod framing;
 mod hostile_upstreams;
 mod http2;
+mod http2_interim;
 mod http2_resets;
 mod http2_upstreams;
+mod http2_waiting;
 mod https_upstreams;
 mod interim;
 #[cfg(feature = "jwt")]

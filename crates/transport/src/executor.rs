@@ -10,13 +10,3 @@ pub fn spawn_boxed(future: impl Future<Output = ()> + 'static) -> JoinHandle<()>
     let boxed: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
     spawn_local(boxed)
 }
-
-/// Executor that spawns the tasks of an HTTP/2 connection on the current thread.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalExecutor;
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, future: F) {
-        spawn_boxed(future);
-    }
-}

@@ -21,6 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::mpsc;
 
 use crate::support::gateway::Gateway;
+use crate::support::raw_http2::{RawHttp2, fields};
 use crate::support::upstream::{Upstream, response};
 
 /// Connects; the connection's task ends with the runtime.
@@ -191,4 +192,27 @@ fn interim_responses_of_the_upstream_reach_the_client() {
     let mut client = client::Client::open(&client::Transport::Clear(gateway.address));
     client.frame(raw::HEADERS, raw::END_STREAM | raw::END_HEADERS, 1, &raw::block(&raw::ORDINARY));
     assert_eq!([client.status(1), client.status(1)], [Some(103), Some(200)]);
+}
+
+#[test]
+fn interim_responses_of_an_http2_upstream_reach_the_client() {
+    let (go_on, gate) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new(gate);
+    let upstream = RawHttp2::upstream(move |connection| {
+        while let Some((stream, _)) = connection.request() {
+            let hint = fields(&[(":status", "103"), ("link", "</a.css>; rel=preload")]);
+            connection.frame(raw::HEADERS, raw::END_HEADERS, stream, &hint).flush();
+            gate.lock().unwrap().recv().unwrap();
+            connection.respond(stream, b"ok").flush();
+        }
+    });
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = client::Client::open(&client::Transport::Clear(gateway.address));
+    client.frame(raw::HEADERS, raw::END_STREAM | raw::END_HEADERS, 1, &raw::block(&raw::ORDINARY));
+    assert_eq!(client.status(1), Some(103), "before the response exists");
+    go_on.send(()).unwrap();
+    assert_eq!(client.status(1), Some(200));
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::http::body::{Body, BodyError};
+use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::outcome::Outcome;
 
@@ -50,7 +50,7 @@ pub(super) fn response_body(
             }
             Some(frame)
         }
-        Poll::Ready(Some(Err(error))) => return Err(Box::new((BodyError::Upstream(error), lease))),
+        Poll::Ready(Some(Err(error))) => return Err(Box::new((error, lease))),
         Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
             return Err(Box::new((BodyError::UpstreamReset, lease)));
         }
@@ -75,7 +75,7 @@ pub(super) fn response_body(
 }
 
 impl UpstreamBody {
-    /// True if the upstream reset the stream with `NO_ERROR` before the end of its response. hyper ends the body then, but
+    /// True if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends then, but
     /// such a reset is a normal end only after a complete response (RFC 9113 §8.1).
     fn is_cut(&self) -> bool {
         self.lease.as_ref().is_some_and(ConnectionLease::is_http2) && !self.incoming.is_end_stream()
@@ -133,7 +133,7 @@ impl HttpBody for UpstreamBody {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => this.fail(BodyError::Upstream(error), cx),
+            Poll::Ready(Some(Err(error))) => this.fail(error, cx),
             Poll::Ready(None) if this.is_cut() => this.fail(BodyError::UpstreamReset, cx),
             Poll::Ready(None) => {
                 this.finish();

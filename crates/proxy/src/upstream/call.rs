@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use pin_project_lite::pin_project;
 
@@ -19,6 +18,7 @@ use crate::http::body::{Body, UploadProgress};
 use crate::http::facts::Timer;
 use crate::upstream::exchange::{ExchangeError, exchange, poll_timeout};
 use crate::upstream::forward::{Forward, outcome_of};
+use crate::upstream::incoming::Incoming;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::monitor::Monitor;
 use crate::upstream::outcome::Outcome;
@@ -40,6 +40,9 @@ struct Prepared {
     replay: Option<Replay>,
     upload: Option<Rc<UploadProgress>>,
 }
+
+/// Response head of HTTP/1.1.
+type Http1Result = Result<Response<hyper::body::Incoming>, TrySendError<Request<Body>>>;
 
 pin_project! {
     /// Future of a response.
@@ -73,7 +76,7 @@ impl<F> Forwarding<F> {
     }
 }
 
-impl<F: Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>> Future for Forwarding<F> {
+impl<F: Future<Output = Http1Result>> Future for Forwarding<F> {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -106,13 +109,13 @@ impl Sent {
         poll_timeout(&mut self.connection.deadline, timeout, self.upload.as_deref(), cx)
     }
 
-    fn received(self, response: Response<Incoming>) -> Response<Body> {
+    fn received(self, response: Response<hyper::body::Incoming>) -> Response<Body> {
         let Self { call, pick, mut connection, replay, timer, .. } = self;
         connection.head_received(Some(&response));
         if let Some(replay) = replay {
             connection.keep_list(replay.into_list());
         }
-        call.received(response, timer, pick, connection)
+        call.received(response.map(Incoming::Http1), timer, pick, connection)
     }
 
     #[cold]
@@ -125,11 +128,7 @@ impl Sent {
 
 impl Call {
     /// Sends the request, or connects to send it.
-    pub(super) fn start(
-        self,
-        pick: Pick,
-        mut request: Request<Body>,
-    ) -> Forwarding<impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>> {
+    pub(super) fn start(self, pick: Pick, mut request: Request<Body>) -> Forwarding<impl Future<Output = Http1Result>> {
         self.monitor.begin(pick.pool.origin());
         let Some(mut connection) = pick.pool.take_idle(self.upgrades()) else {
             return Forwarding::boxed(self.connect_and_send(pick, request));

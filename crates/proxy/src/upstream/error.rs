@@ -21,6 +21,12 @@ pub enum ForwardError {
     /// The connection closed early, or the response was not valid HTTP.
     #[error("the exchange with the upstream failed")]
     Exchange(#[source] hyper::Error),
+    /// The stream or its connection failed, or the response was not valid HTTP/2.
+    #[error("the exchange with the upstream failed")]
+    Stream(#[source] h2::Error),
+    /// The request body failed before the response, over HTTP/2.
+    #[error("the exchange with the upstream failed")]
+    RequestBody(#[source] BodyError),
     /// The body of the response broke off, or broke HTTP's framing, together with its head.
     #[error("the response of the upstream is incomplete")]
     Body(#[from] BodyError),
@@ -41,7 +47,7 @@ pub enum ForwardError {
     },
     /// The upstream refused the stream without processing it (RFC 9113 §8.7). The request may be sent again.
     #[error("the upstream refused the stream")]
-    Refused(#[source] hyper::Error),
+    Refused(#[source] h2::Error),
     /// The request's `Host` is not a valid `:authority` for HTTP/2.
     #[error("the Host of the request is not valid for HTTP/2")]
     BadHost,
@@ -65,9 +71,12 @@ impl ForwardError {
             Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
             Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
             Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
-            Self::Exchange(error) if is_invalid(error) => Fault::Malformed,
+            Self::Exchange(error) if error.is_parse() => Fault::Malformed,
+            Self::Stream(error) if is_invalid_stream(error) => Fault::Malformed,
             Self::TransferCoding | Self::TooManyFields => Fault::Malformed,
-            Self::Exchange(_) | Self::Refused(_) | Self::Body(_) => Fault::ConnectionClosed,
+            Self::Exchange(_) | Self::Stream(_) | Self::RequestBody(_) | Self::Refused(_) | Self::Body(_) => {
+                Fault::ConnectionClosed
+            }
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnexpectedUpgrade => Fault::Malformed,
@@ -82,10 +91,11 @@ impl ForwardError {
             Self::Connect(ConnectError::Exhausted) | Self::TooManyOrigins => Failure::Busy,
             Self::Connect(_) => Failure::Unreachable,
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
-            Self::UnexpectedUpgrade | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
+            Self::UnexpectedUpgrade | Self::Stream(_) | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
             Self::Body(_) | Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
             Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
             Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
+            Self::RequestBody(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
         }
     }
 
@@ -96,11 +106,9 @@ impl ForwardError {
     }
 }
 
-/// True if the upstream sent an invalid response, rather than none. For HTTP/2, that is a response for which h2 reset
-/// the stream.
-pub(super) fn is_invalid(error: &hyper::Error) -> bool {
-    let http2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
-    error.is_parse() || http2.is_some_and(|error| error.is_reset() && error.is_library())
+/// True if the upstream sent an invalid response, rather than none: h2 reset the stream for it.
+pub(super) fn is_invalid_stream(error: &h2::Error) -> bool {
+    error.is_reset() && error.is_library()
 }
 
 /// Returns the failure of a request whose body ended with `error`.

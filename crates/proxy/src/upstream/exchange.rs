@@ -1,21 +1,20 @@
 //! One request on one connection, up to the response head.
 
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
 use crate::http::body::{Body, UploadProgress};
 use crate::http::deadline::Deadline;
-use crate::upstream::error::{ForwardError, is_invalid};
+use crate::upstream::error::{ForwardError, is_invalid_stream};
+use crate::upstream::incoming::Incoming;
 use crate::upstream::interim::InterimRelay;
-use crate::upstream::pool::{Connection, Sender};
+use crate::upstream::pool::{Connection, SendError, Sender};
 use crate::upstream::repeat::Progress;
 
 /// Error of an exchange.
@@ -40,17 +39,38 @@ impl From<TrySendError<Request<Body>>> for ExchangeError {
     fn from(mut error: TrySendError<Request<Body>>) -> Self {
         let unsent = error.take_message();
         let error = error.into_error();
-        let progress = if unsent.is_some() { Progress::Unprocessed } else { progress(&error) };
-        let error = match progress {
-            Progress::Unprocessed | Progress::Refused if unsent.is_none() => ForwardError::Refused(error),
-            _ => ForwardError::Exchange(error),
+        let progress = match &unsent {
+            Some(_) => Progress::Unprocessed,
+            None if error.is_parse() => Progress::Final,
+            None => Progress::Unknown,
         };
-        Self { error, progress, unsent }
+        Self { error: ForwardError::Exchange(error), progress, unsent }
     }
 }
 
-/// Sends the request and waits for the response head, for `timeout` from `started` on at most. Interim responses of
-/// HTTP/1.1 go to `relay`.
+impl From<SendError> for ExchangeError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Unsent(request, error) => {
+                Self { error: ForwardError::Stream(error), progress: Progress::Unprocessed, unsent: Some(*request) }
+            }
+            SendError::Body(error) => {
+                Self { error: ForwardError::RequestBody(error), progress: Progress::Final, unsent: None }
+            }
+            SendError::Stream(error) => {
+                let progress = progress(&error);
+                let error = match progress {
+                    Progress::Unprocessed | Progress::Refused => ForwardError::Refused(error),
+                    Progress::Unknown | Progress::Final => ForwardError::Stream(error),
+                };
+                Self { error, progress, unsent: None }
+            }
+        }
+    }
+}
+
+/// Sends the request and waits for the response head, for `timeout` from `started` on at most. Interim responses go to
+/// `relay`.
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: Request<Body>,
@@ -63,11 +83,15 @@ pub(super) async fn exchange(
     let response = match &mut connection.sender {
         Sender::Http1(http1) => {
             let sending = http1.send(request, relay);
-            response_head(sending, &mut connection.deadline, timeout, upload).await
+            let response = response_head(sending, &mut connection.deadline, timeout, upload).await;
+            response.map(|response| response.map(Incoming::Http1))
         }
-        Sender::Http2(sender, stream) => {
-            let sending = sender.try_send_request(request);
-            let response = Box::pin(response_head(sending, &mut connection.deadline, timeout, upload)).await;
+        Sender::Http2(stream) => {
+            let response = match stream.send(request, relay) {
+                Ok(sending) => response_head(sending, &mut connection.deadline, timeout, upload).await,
+                Err(error) => Err(error.into()),
+            };
+            let response = response.map(|response| response.map(Incoming::Http2));
             if let Err(ExchangeError { progress: Progress::Unprocessed, .. }) = response {
                 stream.retire();
             }
@@ -78,16 +102,16 @@ pub(super) async fn exchange(
     response
 }
 
-async fn response_head(
-    sending: impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>,
+async fn response_head<B, E: Into<ExchangeError>>(
+    sending: impl Future<Output = Result<Response<B>, E>>,
     deadline: &mut Deadline,
     timeout: Option<Duration>,
     upload: Option<&UploadProgress>,
-) -> Result<Response<Incoming>, ExchangeError> {
+) -> Result<Response<B>, ExchangeError> {
     let mut sending = pin!(sending);
     poll_fn(|cx| {
         if let Poll::Ready(response) = sending.as_mut().poll(cx) {
-            return Poll::Ready(response.map_err(ExchangeError::from));
+            return Poll::Ready(response.map_err(Into::into));
         }
         ready!(poll_timeout(deadline, timeout, upload, cx));
         Poll::Ready(Err(ExchangeError::timeout()))
@@ -115,11 +139,14 @@ pub(super) fn poll_timeout(
 
 /// Returns the progress of a request of which at least a part may have been written. h2 fails a stream with the upstream's
 /// GOAWAY only if the GOAWAY names an earlier stream as the last one.
-fn progress(error: &hyper::Error) -> Progress {
-    match error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
-        Some(http2) if http2.is_remote() && http2.is_go_away() => Progress::Unprocessed,
-        Some(http2) if http2.is_remote() && http2.reason() == Some(h2::Reason::REFUSED_STREAM) => Progress::Refused,
-        _ if is_invalid(error) => Progress::Final,
-        _ => Progress::Unknown,
+fn progress(error: &h2::Error) -> Progress {
+    if error.is_remote() && error.is_go_away() {
+        Progress::Unprocessed
+    } else if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) {
+        Progress::Refused
+    } else if is_invalid_stream(error) {
+        Progress::Final
+    } else {
+        Progress::Unknown
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Version, response};
-use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
@@ -20,6 +19,7 @@ use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::error::ForwardError;
 use crate::upstream::headers::{HeaderPolicy, has_known_coding};
+use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::monitor::Monitor;
 use crate::upstream::origin::Origin;

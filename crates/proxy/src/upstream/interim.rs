@@ -1,4 +1,4 @@
-//! Interim responses (1xx) of HTTP/1.1 upstreams (RFC 9110 §15.2). hyper reports none of HTTP/2 upstreams.
+//! Interim responses (1xx) of upstreams (RFC 9110 §15.2).
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ mod exchange;
 pub mod forward;
 pub mod forwarded;
 pub mod headers;
+mod incoming;
 mod interim;
 pub mod lease;
 mod monitor;

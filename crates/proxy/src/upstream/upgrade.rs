@@ -2,13 +2,13 @@
 
 use http::Response;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tollgate_filters::context::Tunnel;
 
 use crate::http::body::Body;
 use crate::http::upgrade::Upgrade;
+use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use tollgate_transport::executor::spawn_boxed;
 

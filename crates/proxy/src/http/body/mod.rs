@@ -76,6 +76,9 @@ pub enum BodyError {
     /// The upstream closed or reset the connection, or broke HTTP's framing.
     #[error("the response body of the upstream ended early")]
     Upstream(#[source] hyper::Error),
+    /// The upstream reset the stream or closed the connection, or broke HTTP/2's framing.
+    #[error("the response body of the upstream ended early")]
+    UpstreamStream(#[source] h2::Error),
     /// The upstream reset the stream with `NO_ERROR` before the end of the response.
     #[error("the upstream reset the stream before the end of its response")]
     UpstreamReset,

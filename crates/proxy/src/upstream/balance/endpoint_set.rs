@@ -117,10 +117,7 @@ impl EndpointSet {
         }
         let mut removed = before.into_iter().flatten().peekable();
         differs |= removed.peek().is_some() || !changes.is_empty();
-        changes.extend(removed.map(|entry| {
-            entry.endpoint.remove();
-            (entry.endpoint, EndpointChange::Removed)
-        }));
+        changes.extend(removed.map(|entry| (entry.endpoint, EndpointChange::Removed)));
         (differs, changes)
     }
 

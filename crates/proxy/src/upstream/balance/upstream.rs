@@ -169,6 +169,10 @@ impl Upstream {
             let (differs, changes) = endpoint_set.replace(listed);
             (differs, (differs, changes))
         });
+        // Requests that wait for them select from the new list, which is published by now.
+        for (endpoint, _) in changes.iter().filter(|(_, change)| *change == EndpointChange::Removed) {
+            endpoint.remove();
+        }
         if differs {
             self.listed.send_modify(|version| *version += 1);
         }

@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::client::conn::{TrySendError, http1};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ pub enum Sender {
     /// HTTP/1.1: one request after the other.
     Http1(Http1Sender),
     /// One stream of an HTTP/2 connection that other requests share.
-    Http2(http2::SendRequest<Body>, OpenStream),
+    Http2(OpenStream),
 }
 
 /// Sender of an HTTP/1.1 connection. If it is dropped during an exchange, the connection closes at once. Otherwise an
@@ -97,7 +97,7 @@ impl Connection {
     pub(super) fn is_ready(&self) -> bool {
         match &self.sender {
             Sender::Http1(connection) => connection.sender.is_ready(),
-            Sender::Http2(sender, _) => sender.is_ready(),
+            Sender::Http2(stream) => stream.is_usable(),
         }
     }
 
@@ -110,10 +110,10 @@ impl Connection {
     }
 
     /// Applies the limits of what follows `response`; `None` if no response head arrived.
-    pub(in crate::upstream) fn head_received(&mut self, response: Option<&Response<Incoming>>) {
+    pub(in crate::upstream) fn head_received<B>(&mut self, response: Option<&Response<B>>) {
         self.deadline.clear();
         if let Sender::Http1(http1) = &self.sender {
-            let switches = |response: &Response<_>| response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            let switches = |response: &Response<B>| response.status() == StatusCode::SWITCHING_PROTOCOLS;
             http1.head_limit.head_received(response.is_some_and(switches));
         }
     }
@@ -156,7 +156,7 @@ impl Connection {
     pub(super) fn is_closed(&self) -> bool {
         match &self.sender {
             Sender::Http1(connection) => connection.sender.is_closed(),
-            Sender::Http2(sender, _) => sender.is_closed(),
+            Sender::Http2(stream) => !stream.is_usable(),
         }
     }
 }

@@ -32,7 +32,10 @@ pub enum ConnectError {
     /// The HTTP handshake failed.
     #[error("HTTP handshake with the upstream failed")]
     Handshake(#[source] hyper::Error),
-    /// All connections allowed by `httpclient.pool.max-connections` were in use for `acquire-timeout`.
+    /// The HTTP/2 handshake failed.
+    #[error("HTTP handshake with the upstream failed")]
+    Http2(#[source] h2::Error),
+    /// All connections allowed by `httpclient.pool.max-connections`, or their streams, were in use for `acquire-timeout`.
     #[error("all connections allowed by `httpclient.pool.max-connections` are in use")]
     Exhausted,
 }

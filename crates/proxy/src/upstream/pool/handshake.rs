@@ -1,48 +1,31 @@
 //! TLS and HTTP handshakes on a connected socket.
 
-use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::http::body::Body;
 use crate::http::read_ahead;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::connection::Http1Sender;
 use crate::upstream::pool::error::ConnectError;
 use crate::upstream::pool::head_limit::limit_heads;
-use crate::upstream::pool::http2::Streams;
-use crate::upstream::pool::read_hook::HookedIo;
+use crate::upstream::pool::http2::streams::Streams;
+use crate::upstream::pool::http2::{Slot, connect};
 use crate::upstream::pool::settings::PoolSettings;
-use crate::upstream::pool::watch::{FrameWatch, watch};
-use tollgate_transport::error_chain::error_chain;
-use tollgate_transport::executor::{LocalExecutor, spawn_boxed};
+use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::tls::TlsConnectors;
-
-/// Flow-control window of a stream: bytes that are buffered for a client that does not read.
-const STREAM_WINDOW: u32 = 64 * 1024;
-/// Flow-control window of all streams of a connection together, large enough that a few slow clients do not stop the
-/// others.
-const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
-/// Maximum number of streams before the server's SETTINGS arrive.
-const INITIAL_MAX_STREAMS: usize = 100;
-/// Interval between PING frames on a connection with open streams.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// Time limit for the reply to a PING frame.
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connection after its handshakes.
 pub(super) enum NewConnection {
     Http1(Http1Sender, Option<OwnedSemaphorePermit>),
-    Http2(http2::SendRequest<Body>, Rc<Streams>),
+    Http2(Rc<Streams>),
 }
 
 /// Highest HTTP version to offer. Without TLS it is the version that is spoken.
@@ -60,12 +43,12 @@ pub(super) async fn handshake(
     tls: Option<&TlsConnectors>,
     version: BestVersion,
     settings: &PoolSettings,
-    permit: Option<OwnedSemaphorePermit>,
+    slot: Slot,
 ) -> Result<NewConnection, ConnectError> {
     let Some(tls) = tls else {
         return match version {
-            BestVersion::Http1 => http1(stream, settings, permit).await,
-            BestVersion::Http2 => http2(stream, origin, settings, permit).await,
+            BestVersion::Http1 => http1(stream, settings, slot.permit).await,
+            BestVersion::Http2 => Ok(NewConnection::Http2(connect(stream, origin, settings, slot).await?)),
         };
     };
     let connecting = tls.connect(stream, version == BestVersion::Http2);
@@ -73,9 +56,9 @@ pub(super) async fn handshake(
         tokio::time::timeout(settings.handshake_timeout, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
     let stream = connected.map_err(ConnectError::Tls)?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        http2(stream, origin, settings, permit).await
+        Ok(NewConnection::Http2(connect(stream, origin, settings, slot).await?))
     } else {
-        http1(stream, settings, permit).await
+        http1(stream, settings, slot.permit).await
     }
 }
 
@@ -116,63 +99,4 @@ where
     // The sender becomes ready when the task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;
     Ok(NewConnection::Http1(Http1Sender::new(sender, head_limit, task), permit))
-}
-
-async fn http2<S>(
-    stream: S,
-    origin: &Origin,
-    settings: &PoolSettings,
-    permit: Option<OwnedSemaphorePermit>,
-) -> Result<NewConnection, ConnectError>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let (stream, watched) = watch(stream);
-    let (sender, connection) = http2::Builder::new(LocalExecutor)
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .initial_max_send_streams(INITIAL_MAX_STREAMS)
-        .max_header_list_size(u32::try_from(settings.max_head_bytes).unwrap_or(u32::MAX))
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(ConnectError::Handshake)?;
-    // Read at each selection: the server may change the limit at any time, without notification.
-    let connection: SharedConnection<S> = Rc::new(RefCell::new(Some(connection)));
-    let limited = Rc::clone(&connection);
-    let max_open = move || {
-        let connection = limited.try_borrow().ok();
-        connection.and_then(|connection| Some(connection.as_ref()?.current_max_send_streams())).unwrap_or(0)
-    };
-    let streams = Streams::new(Box::new(max_open), watched, permit);
-    spawn_boxed(drive(connection, Rc::clone(&streams), origin.clone()));
-    Ok(NewConnection::Http2(sender, streams))
-}
-
-/// Running HTTP/2 connection, shared by its task and the stream limit.
-type SharedConnection<S> =
-    Rc<RefCell<Option<http2::Connection<TokioIo<HookedIo<S, FrameWatch>>, Body, LocalExecutor>>>>;
-
-/// Drives a connection to its end and drops it then, so that requests that still wait on it fail.
-async fn drive<S>(connection: SharedConnection<S>, streams: Rc<Streams>, origin: Origin)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let ended = poll_fn(|cx| match &mut *connection.borrow_mut() {
-        Some(connection) => Pin::new(connection).poll(cx),
-        None => Poll::Ready(Ok(())),
-    });
-    if let Err(error) = ended.await {
-        let error = streams.read_error().map_or_else(|| error_chain(&error), str::to_owned);
-        let (host, port) = (&origin.host, origin.port);
-        if streams.is_idle() {
-            tracing::debug!(host, port, error, "upstream http/2 connection closed");
-        } else {
-            // The requests only learn that the connection is closed.
-            tracing::warn!(host, port, error, "upstream http/2 connection lost");
-        }
-    }
-    connection.borrow_mut().take();
 }

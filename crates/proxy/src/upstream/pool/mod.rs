@@ -11,6 +11,7 @@ mod interim_heads;
 mod name_lookup;
 mod read_hook;
 mod settings;
+mod waiting;
 mod watch;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -27,6 +28,7 @@ pub use self::connection::{Connection, Http1Sender, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{BestVersion, NewConnection, handshake};
 use self::http2::Http2Connections;
+pub(in crate::upstream) use self::http2::SendError;
 use self::name_lookup::NameLookup;
 pub use self::settings::PoolSettings;
 use crate::upstream::origin::{HttpVersions, Origin};
@@ -151,24 +153,24 @@ impl Pool {
     /// See [`ConnectError`]. It takes at most twice `timeout` plus the configured times for acquiring and for TLS.
     pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
         if self.may_share(upgrades) {
-            let turn =
+            let _turn =
                 tokio::time::timeout(timeout, self.connecting.lock()).await.map_err(|_| ConnectError::Timeout)?;
             let shared = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if let Some(stream) = shared {
                 return Ok(stream);
             }
             // The server may have chosen its protocol meanwhile.
-            if self.may_share(upgrades) {
-                if let Some(permit) = self.try_permit() {
-                    return self.establish(timeout, BestVersion::Http2, permit).await;
-                }
-                if let Some(stream) = self.http2.queue() {
-                    return Ok(stream);
-                }
+            if self.may_share(upgrades)
+                && let Some(permit) = self.try_permit()
+            {
+                return self.establish(timeout, BestVersion::Http2, permit).await;
             }
-            drop(turn);
         }
-        let permit = self.permit().await?;
+        let permit = tokio::select! {
+            biased;
+            stream = self.shared_stream(upgrades) => return Ok(stream),
+            permit = self.permit() => permit?,
+        };
         if permit.is_some()
             && let Some(connection) = self.take_released().await
         {
@@ -176,6 +178,14 @@ impl Pool {
         }
         let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
         self.establish(timeout, version, permit).await
+    }
+
+    /// Waits for a stream of an HTTP/2 connection; forever, if the request cannot use one.
+    async fn shared_stream(&self, upgrades: bool) -> Connection {
+        if !self.may_share(upgrades) {
+            return std::future::pending().await;
+        }
+        self.http2.wait(|| self.http2.open_stream(self.now_secs.get(), self.settings.borrow().max_life_secs)).await
     }
 
     /// True if a new connection may speak HTTP/2.
@@ -197,14 +207,14 @@ impl Pool {
         let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
-        let established = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
+        let established = handshake(stream, &self.origin, tls, version, &settings, self.http2.slot(permit)).await?;
         let now_secs = self.now_secs.get();
         Ok(match established {
             NewConnection::Http1(sender, permit) => {
                 self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
                 Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
             }
-            NewConnection::Http2(sender, streams) => self.http2.add(sender, streams, now_secs, settings.max_idle > 0),
+            NewConnection::Http2(streams) => self.http2.add(streams, now_secs, settings.max_idle > 0),
         })
     }
 

@@ -1,9 +1,10 @@
-//! Observation of what an HTTP/2 upstream sends, for events that hyper does not report.
+//! Observation of what an HTTP/2 upstream sends, for events that `h2` does not report.
 //!
-//! - The first read error: hyper reports to requests only that the connection is closed. An alert of TLS 1.3, such as
+//! - The first read error: h2 reports to requests only that the connection is closed. An alert of TLS 1.3, such as
 //!   "certificate required", arrives when the connection is already established.
-//! - GOAWAY: hyper reports it to the next request only, which then has to be sent again.
-//! - Interim responses: h2 skips any number of them.
+//! - GOAWAY: h2 reports it to the next request only, which then has to be sent again.
+//! - Interim responses: h2 accepts any number of them.
+//! - Received bytes: a connection without them may be dead.
 
 use std::io;
 use std::pin::Pin;
@@ -33,6 +34,7 @@ const END_STREAM: u8 = 1;
 pub(super) struct Watched {
     read_error: OnceLock<String>,
     is_going_away: AtomicBool,
+    has_read: AtomicBool,
     requests: AtomicUsize,
 }
 
@@ -65,6 +67,11 @@ impl Watched {
     /// Marks the connection as one that takes no further request.
     pub(super) fn retire(&self) {
         self.is_going_away.store(true, Relaxed);
+    }
+
+    /// Returns true if bytes have been read since the latest call.
+    pub(super) fn take_read(&self) -> bool {
+        self.has_read.swap(false, Relaxed)
     }
 
     /// Counts a request that is sent.
@@ -132,6 +139,9 @@ impl ReadHook for FrameWatch {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let mut read = inner.poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.watched.has_read.store(true, Relaxed);
+        }
         if let Poll::Ready(Ok(())) = read
             && let Err(error) = self.observe(buf.filled().get(before..).unwrap_or_default())
         {

@@ -1,0 +1,86 @@
+//! HTTP/2 connections, which many requests share (RFC 9113 §5), on the `h2` crate. hyper's client passes on no interim
+//! responses.
+
+mod connect;
+mod exchange;
+pub(super) mod streams;
+mod upload;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+pub(super) use self::connect::{Slot, connect};
+pub(in crate::upstream) use self::exchange::SendError;
+pub(super) use self::streams::OpenStream;
+use self::streams::Streams;
+use crate::upstream::pool::connection::{Connection, Sender};
+use crate::upstream::pool::waiting::WaitingRequests;
+
+/// HTTP/2 connections of a pool: one, unless more streams are needed than it may open.
+#[derive(Debug, Default)]
+pub(super) struct Http2Connections {
+    all: RefCell<Vec<Http2Connection>>,
+    waiting: Rc<WaitingRequests>,
+}
+
+#[derive(Debug)]
+struct Http2Connection {
+    streams: Rc<Streams>,
+    since_secs: u64,
+}
+
+impl Http2Connections {
+    /// True if no connection is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.borrow().is_empty()
+    }
+
+    /// Returns the place of a new connection.
+    pub(super) fn slot(&self, permit: Option<OwnedSemaphorePermit>) -> Slot {
+        Slot { permit, waiting: Rc::clone(&self.waiting) }
+    }
+
+    /// Opens a stream on a connection younger than `max_age_secs`; `None` if none may open one more, or if requests wait
+    /// for one.
+    pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
+        if self.waiting.is_empty() { self.open_stream(now_secs, max_age_secs) } else { None }
+    }
+
+    /// Waits for a stream, behind the requests that wait already. `open` calls [`Self::open_stream`].
+    pub(super) async fn wait(&self, open: impl FnMut() -> Option<Connection>) -> Connection {
+        self.waiting.wait(open).await
+    }
+
+    /// Opens a stream for the first request that waits.
+    pub(super) fn open_stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
+        let mut all = self.all.borrow_mut();
+        // Closed by GOAWAY, broken or too old. Open streams end by themselves.
+        all.retain(|one| one.streams.is_usable() && now_secs - one.since_secs < max_age_secs);
+        let one = all.iter().find(|one| one.streams.has_room())?;
+        one.streams.idle_since.set(now_secs);
+        Some(Connection::new(Sender::Http2(one.streams.open()), one.since_secs))
+    }
+
+    /// Opens the first stream of a new connection. If `is_kept`, other requests may share the connection.
+    pub(super) fn add(&self, streams: Rc<Streams>, now_secs: u64, is_kept: bool) -> Connection {
+        streams.idle_since.set(now_secs);
+        let connection = Connection::new(Sender::Http2(streams.open()), now_secs);
+        if is_kept {
+            self.all.borrow_mut().push(Http2Connection { streams, since_secs: now_secs });
+            self.waiting.wake_first();
+        }
+        connection
+    }
+
+    /// Closes connections that had no stream for more than `max_idle_secs`.
+    pub(super) fn close_idle(&self, now_secs: u64, max_idle_secs: u64) {
+        self.all.borrow_mut().retain(|one| {
+            if !one.streams.is_idle() {
+                one.streams.idle_since.set(now_secs);
+            }
+            one.streams.is_usable() && now_secs - one.streams.idle_since.get() <= max_idle_secs
+        });
+    }
+}
