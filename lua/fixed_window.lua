@@ -172,7 +172,8 @@ if anchor or allowed == 1 and takes ~= 0 then
       if keeps or #others > 1 then text = format('%s %d', text, other[4]) end
     end
   end
-  call('SET', KEYS[1], text, 'PX', format('%d', (last - now) / 1000 + 1000))
+  local ttl = (last - now) / 1000 + 1000
+  call('SET', KEYS[1], text, 'PX', format('%d', ttl))
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}

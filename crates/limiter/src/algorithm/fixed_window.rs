@@ -20,14 +20,15 @@ impl Algorithm for FixedWindow {
         let Counted { mut own, mut others, is_stale } = self.counted(state, now);
         let left = self.limit().saturating_sub(own.used);
         let ends_in_us = own.ends_at_us - now.now_us;
-        let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
         if cost <= left {
             own.used += cost;
             others.iter_mut().for_each(|other| other.take(cost, now.now_us));
+            let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
             let verdict = RuleVerdict::allowed(left - cost, reset_after_us, now);
             return (verdict, (cost > 0 || is_stale).then(|| Windows::new(own, others, now.now_us)));
         }
         let retry_after_us = (cost <= self.limit()).then_some(ends_in_us);
+        let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
         let verdict = RuleVerdict::denied(left, retry_after_us, reset_after_us, now);
         (verdict, is_stale.then(|| Windows::new(own, others, now.now_us)))
     }
