@@ -152,7 +152,7 @@ local reset = used > 0 and ends - now or 0
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  if correction and own_ends and takes <= 0 then ends = own_ends end
+  if correction and own_ends and own_ends <= now and takes <= 0 then used, ends = own_used, own_ends end
   local text, last = '', 0
   if keeps then text, last = format('%d %d %d', used, ends, window), ends end
   if others then
