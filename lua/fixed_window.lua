@@ -16,7 +16,7 @@ ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this s
 ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
          +n consumes up to n more tokens, -n returns n
 ARGV[5]  align: `first` = a window opens with a request; `clock` = windows begin at multiples of their length since
-         1970; `calendar` = windows begin at the following times, and ARGV[2] is ignored
+         1970; `calendar` = windows begin at the following times, and ARGV[2] is the longest length
 ARGV[6]  for -n: time of the request, unix time in us; tokens of an earlier window are not returned
 or, with `calendar`
 ARGV[6]-[9]  starts of four consecutive windows, unix time in us; the second is the current one by the caller's clock
@@ -72,7 +72,8 @@ else
 end
 -- [/time]
 
-local used, ends, anchor, taken_at, correction = 0, now + window, false, ARGV[6], byte(ARGV[4]) < 48
+-- Windows of a calendar count as those of one length, that of the longest.
+local used, ends, anchor, taken_at, correction, id = 0, now + window, false, ARGV[6], byte(ARGV[4]) < 48, window
 if ARGV[5] == 'clock' then
   ends = ends - now % window
 elseif ARGV[5] == 'calendar' then
@@ -95,16 +96,16 @@ local stored = call('GET', KEYS[1])
 if stored then
   for part in string.gmatch(stored, '[^;]+') do
     local _, _, taken, over, length, at = find(part, '^(%d+) (%d+) ?(%d*) ?(%d*)$')
-    taken, over, length, at = tonumber(taken), tonumber(over), tonumber(length) or window, tonumber(at) or now
+    taken, over, length, at = tonumber(taken), tonumber(over), tonumber(length) or id, tonumber(at) or now
     if over and length > 0 then
-      local latest = length == window and ends or now + length
+      local latest = length == id and ends or now + length
       -- A correction never ends a window earlier: it may come from an earlier rule.
       if over > latest and not correction then over, anchor = latest, true end
       if over > now and (not most or taken > most) then most = taken end
       if at > now and not correction then at = now end
-      if length == window then
+      if length == id then
         own_used, own_ends, own_at = taken, over, at
-      elseif correction or now - at < 2 * math.max(length, window) then
+      elseif correction or now - at < 2 * math.max(length, id) then
         others = others or {}
         others[#others + 1] = {taken, over, length, at}
       end
@@ -154,7 +155,7 @@ local reset = used > 0 and ends - now or 0
 if anchor or allowed == 1 and takes ~= 0 then
   if correction and own_ends and own_ends <= now and takes <= 0 then used, ends = own_used, own_ends end
   local text, last = '', 0
-  if keeps then text, last = format('%d %d %d', used, ends, window), ends end
+  if keeps then text, last = format('%d %d %d', used, ends, id), ends end
   if others then
     if keeps then text = format('%s %d', text, correction and own_at or now) end
     table.sort(others, function(a, b)

@@ -42,7 +42,8 @@ impl Algorithm for FixedWindow {
             return (used > 0).then(|| Windows::new(Window { used, ..fresh }, Vec::new(), now.now_us));
         };
         if more < 0 {
-            return windows.give_back(more.unsigned_abs(), counted_at_us, now.now_us);
+            let length_us = self.rest_and_length_us(now.wall_us).1;
+            return windows.give_back(more.unsigned_abs(), counted_at_us, now.now_us, (fresh, length_us));
         }
         let left = self.limit().saturating_sub(windows.at(fresh, now.now_us).own.used);
         let taken = more.unsigned_abs().min(left);
@@ -56,11 +57,11 @@ impl Algorithm for FixedWindow {
 }
 
 impl FixedWindow {
-    /// Returns a window that opens at `now`.
+    /// Returns a window that opens at `now`. Windows of a calendar have the length of the longest.
     #[inline]
     fn fresh(&self, now: Moment) -> Window {
-        let (rest_us, length_us) = self.rest_and_length_us(now.wall_us);
-        Window::opening(now.now_us.saturating_add(rest_us), length_us)
+        let rest_us = self.rest_and_length_us(now.wall_us).0;
+        Window::opening(now.now_us.saturating_add(rest_us), self.window_us())
     }
 
     /// Returns the windows at `now`.

@@ -30,7 +30,7 @@ pub(super) struct Used {
 pub(super) struct Window {
     /// End of the window: microseconds.
     pub(super) ends_at_us: u64,
-    /// Length of the window: microseconds.
+    /// Length of the window, for a calendar of the longest: microseconds.
     pub(super) length_us: NonZeroU64,
     /// Tokens consumed in the window.
     pub(super) used: u64,
@@ -141,10 +141,13 @@ impl Windows {
         taken.unwrap_or_else(|| self.clone())
     }
 
-    /// Returns the windows without `amount` tokens that were taken at `counted_at_us`, if any counts them.
-    pub(super) fn give_back(&self, amount: u64, counted_at_us: u64, now_us: u64) -> Option<Self> {
+    /// Returns the windows without `amount` tokens that were taken at `counted_at_us`, if any counts them. The windows of
+    /// `own`'s length are as long as stated beside it.
+    pub(super) fn give_back(&self, amount: u64, counted_at_us: u64, now_us: u64, own: (Window, u64)) -> Option<Self> {
         self.changed(|window| {
-            let began_at_us = window.ends_at_us.saturating_sub(window.length_us.get());
+            let is_own = window.length_us == own.0.length_us;
+            let length_us = if is_own { own.1 } else { window.length_us.get() };
+            let began_at_us = window.ends_at_us.saturating_sub(length_us);
             if window.is_open(now_us) && counted_at_us >= began_at_us {
                 window.used = window.used.saturating_sub(amount);
             }

@@ -3,8 +3,8 @@
 use redis::{Cmd, Value};
 
 use super::state::PlainState;
+use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_window_log::{Entry, Log, StoredEntry};
-use crate::algorithm::{Algorithm, Moment};
 use crate::rule::{MAX_SAFE_INTEGER, SlidingWindowLog};
 
 impl PlainState for SlidingWindowLog {
@@ -12,7 +12,7 @@ impl PlainState for SlidingWindowLog {
         command("ZRANGE", key, |cmd| cmd.arg(0).arg(-1).arg("WITHSCORES"))
     }
 
-    fn parse(&self, reply: &Value, _: Moment) -> Option<Log> {
+    fn parse(&self, reply: &Value) -> Option<Log> {
         let entries: Vec<(String, f64)> = redis::from_redis_value_ref(reply).ok()?;
         let entries: Option<Vec<_>> = entries.iter().map(|(member, at)| stored_entry(member, *at)).collect();
         Log::from_stored(&entries?)

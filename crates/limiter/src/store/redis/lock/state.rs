@@ -15,7 +15,7 @@ pub(super) trait PlainState: Algorithm {
     fn read(&self, key: &[u8]) -> Cmd;
 
     /// Decodes the reply; an invalid state counts as missing.
-    fn parse(&self, reply: &Value, now: Moment) -> Option<Self::State>;
+    fn parse(&self, reply: &Value) -> Option<Self::State>;
 
     /// Commands that apply `change` to the state under `key`.
     fn write(&self, key: &[u8], before: Option<Self::State>, change: Self::Change, now_us: u64) -> Vec<Cmd>;
@@ -26,9 +26,8 @@ impl PlainState for FixedWindow {
         get(key)
     }
 
-    fn parse(&self, reply: &Value, now: Moment) -> Option<Windows> {
-        let length_us = self.rest_and_length_us(now.wall_us).1;
-        text(reply).and_then(|text| Windows::from_stored(text, length_us))
+    fn parse(&self, reply: &Value) -> Option<Windows> {
+        text(reply).and_then(|text| Windows::from_stored(text, self.window_us()))
     }
 
     fn write(&self, key: &[u8], before: Option<Windows>, change: Windows, now_us: u64) -> Vec<Cmd> {
@@ -42,7 +41,7 @@ impl PlainState for SlidingWindowCounter {
         get(key)
     }
 
-    fn parse(&self, reply: &Value, _: Moment) -> Option<Counters> {
+    fn parse(&self, reply: &Value) -> Option<Counters> {
         text(reply).and_then(Counters::from_stored)
     }
 
@@ -119,7 +118,7 @@ fn decide_by<A: PlainState>(
     now: Moment,
     operation: Operation,
 ) -> (RuleVerdict, Vec<Cmd>) {
-    let state = rule.parse(stored, now);
+    let state = rule.parse(stored);
     let (answer, change) = match operation {
         Operation::Decide { cost } => rule.decide(state.as_ref(), now, cost),
         Operation::Settle { more, counted_at_us } => {
