@@ -1,6 +1,7 @@
 //! Replays the corpus of each fuzz target, and changes of it. `fuzz/run TARGET` runs the same targets with libFuzzer.
 //!
-//! `TOLLGATE_MUTATIONS=1000000 cargo test --test fuzzing` runs longer.
+//! `TOLLGATE_MUTATIONS=1000000 cargo test --test fuzzing` runs longer, and `TOLLGATE_FUZZ_SECONDS=60` changes inputs for a
+//! minute per target. `TOLLGATE_SEED` selects other changes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
 
 #[cfg(feature = "jwt")]
@@ -11,6 +12,7 @@ mod targets;
 
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Changed inputs per target.
 const MUTATIONS: usize = 30_000;
@@ -18,6 +20,10 @@ const MUTATIONS: usize = 30_000;
 /// Runs the corpus of `target` and changes of it, with a fixed seed.
 fn replay(target: &str, run: fn(&[u8])) {
     replay_some(target, MUTATIONS, run);
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
 /// The same with a number of changes for a slow target.
@@ -28,11 +34,15 @@ fn replay_some(target: &str, mutations: usize, run: fn(&[u8])) {
     let corpus: Vec<_> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(corpus.len() >= 5, "the corpus of {target} is missing");
     corpus.iter().for_each(|input| check(run, input));
-    let count = std::env::var("TOLLGATE_MUTATIONS").map_or(mutations, |count| count.parse().unwrap());
-    let mut random = fastrand::Rng::with_seed(11);
-    for _ in 0..count {
+    let time = number("TOLLGATE_FUZZ_SECONDS").map(Duration::from_secs);
+    let most = number("TOLLGATE_MUTATIONS").unwrap_or(mutations as u64);
+    let mut random = fastrand::Rng::with_seed(number("TOLLGATE_SEED").unwrap_or(11));
+    let (start, mut count) = (Instant::now(), 0_u64);
+    while time.map_or(count < most, |time| start.elapsed() < time) {
         check(run, &mutate::mutate(&corpus, &mut random));
+        count += 1;
     }
+    println!("{target}: {count} changes of {} inputs in {:?}", corpus.len(), start.elapsed());
 }
 
 /// Runs one input, and shows it if an invariant does not hold.

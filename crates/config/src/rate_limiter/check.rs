@@ -1,6 +1,6 @@
 //! A specification of `RequestRateLimiter` to a checked limiter.
 
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Quota, Rule};
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
@@ -9,7 +9,7 @@ use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
-use crate::rate_limiter::{lease, limit, plans, rules, settings, store};
+use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store};
 use crate::spec::FilterSpec;
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -62,6 +62,7 @@ pub(crate) fn check(
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
+    warn_of_periods(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);
     if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
         warn_of_principal(&limiter, &args, spec.span, diagnostics);
     }
@@ -145,6 +146,23 @@ fn check_lock(
 /// Returns true if the limiter names no key resolver.
 fn is_default(args: &LimiterArgs) -> bool {
     args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
+}
+
+/// Warns of quotas that plans count on one key with different periods: the shorter period ends the longer one.
+fn warn_of_periods(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
+    let route = "route".into();
+    let all = Naming { route: &route, number: 1, limiter }.all();
+    let mut periods: Vec<(&str, &Quota)> = Vec::new();
+    for named in &all {
+        let Rule::Quota(quota) = &named.limit.rule else { continue };
+        if periods.iter().any(|(scope, other)| *scope == &*named.scope && other.reset() != quota.reset()) {
+            diagnostics
+                .warn(at, "quotas with different `reset` count on one key: a request under the shorter period ends the longer one, and its tokens return")
+                .help("give the quota of each plan its own `bucket`, or the same `reset`");
+            return;
+        }
+        periods.push((&named.scope, quota));
+    }
 }
 
 /// Warns that Spring's default resolver never finds a user: no filter here authenticates.

@@ -1,83 +1,77 @@
 //! Fixed window: a counter per window.
+//!
+//! While rules with other windows use the same key, each length has a window of its own, and every request is counted in
+//! all of them. So a shorter window ends none of a longer one, and a longer one starves no rule.
 
-use super::{Algorithm, Moment, RuleVerdict, State};
+mod windows;
+
+pub use self::windows::Windows;
+use self::windows::{Counted, Window};
+use super::{Algorithm, Moment, RuleVerdict};
 use crate::rule::FixedWindow;
 
-/// State of an open window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// End of the window: microseconds.
-    pub(crate) ends_at_us: u64,
-    /// Tokens consumed in the window.
-    pub(crate) used: u64,
-}
-
 impl Algorithm for FixedWindow {
-    type State = Window;
-    type Change = Window;
+    type State = Windows;
+    type Change = Windows;
 
-    /// An open window keeps its end when the rule changes, unless it would end earlier under the new rule. A denial
-    /// writes only in that case, or if the clock was set back.
+    /// A denial writes only if the length of the window is new to the key, or the clock was set back.
     #[inline]
-    fn decide(&self, state: Option<&Window>, now: Moment, cost: u64) -> (RuleVerdict, Option<Window>) {
-        let (window, is_stale) = self.window_at(state, now);
-        let left = self.limit().saturating_sub(window.used);
-        let ends_in_us = window.ends_at_us - now.now_us;
+    fn decide(&self, state: Option<&Windows>, now: Moment, cost: u64) -> (RuleVerdict, Option<Windows>) {
+        let Counted { mut own, mut others, is_stale } = self.counted(state, now);
+        let left = self.limit().saturating_sub(own.used);
+        let ends_in_us = own.ends_at_us - now.now_us;
         if cost <= left {
-            let window = Window { used: window.used + cost, ..window };
-            let reset_after_us = if window.used > 0 { ends_in_us } else { 0 };
-            return (RuleVerdict::allowed(left - cost, reset_after_us, now), (cost > 0 || is_stale).then_some(window));
+            own.used += cost;
+            others.iter_mut().for_each(|other| other.take(cost, now.now_us));
+            let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
+            let verdict = RuleVerdict::allowed(left - cost, reset_after_us, now);
+            return (verdict, (cost > 0 || is_stale).then(|| Windows::new(own, others, now.now_us)));
         }
         let retry_after_us = (cost <= self.limit()).then_some(ends_in_us);
-        let reset_after_us = if window.used > 0 { ends_in_us } else { 0 };
-        (RuleVerdict::denied(left, retry_after_us, reset_after_us, now), is_stale.then_some(window))
+        let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
+        let verdict = RuleVerdict::denied(left, retry_after_us, reset_after_us, now);
+        (verdict, is_stale.then(|| Windows::new(own, others, now.now_us)))
     }
 
-    /// Tokens of an earlier window are not returned to the current one. A correction never ends a window earlier, since
-    /// it may come from an earlier rule with a shorter window.
-    ///
-    /// The window began its length under this rule before its end. If another, shorter window is open, tokens that were
-    /// taken before it may be returned to it: at most what the request took.
-    fn settle(&self, state: Option<&Window>, now: Moment, more: i64, counted_at_us: u64) -> Option<Window> {
-        let window = match state.filter(|window| now.now_us < window.ends_at_us) {
-            Some(window) => *window,
-            None => self.window_at(None, now).0,
+    /// Returns tokens to the open windows in which they were taken. A correction never ends a window earlier and never
+    /// adds a length, since it may come from an earlier rule.
+    fn settle(&self, state: Option<&Windows>, now: Moment, more: i64, counted_at_us: u64) -> Option<Windows> {
+        let fresh = self.fresh(now);
+        let Some(windows) = state.filter(|windows| windows.is_open(now.now_us)) else {
+            let used = u64::try_from(more).unwrap_or(0).min(self.limit());
+            return (used > 0).then(|| Windows::new(Window { used, ..fresh }, Vec::new(), now.now_us));
         };
-        let used = if more < 0 {
-            let began_at_us = window.ends_at_us.saturating_sub(self.rest_and_length_us(now.wall_us).1);
-            let counts = counted_at_us >= began_at_us;
-            if counts { window.used.saturating_sub(more.unsigned_abs()) } else { window.used }
-        } else {
-            window.used.max(window.used.saturating_add(more.unsigned_abs()).min(self.limit()))
-        };
-        (used != window.used).then_some(Window { used, ..window })
+        if more < 0 {
+            let length_us = self.rest_and_length_us(now.wall_us).1;
+            return windows.give_back(more.unsigned_abs(), counted_at_us, now.now_us, (fresh, length_us));
+        }
+        let left = self.limit().saturating_sub(windows.at(fresh, now.now_us).own.used);
+        let taken = more.unsigned_abs().min(left);
+        (taken > 0).then(|| windows.take(taken, fresh, now.now_us))
     }
 
     #[inline]
-    fn apply(_: Option<Window>, change: Window) -> Window {
+    fn apply(_: Option<Windows>, change: Windows) -> Windows {
         change
     }
 }
 
 impl FixedWindow {
-    /// Returns the window at `now`, and true if it must be written even if nothing is consumed.
+    /// Returns a window that opens at `now`. Windows of a calendar have the length of the longest.
     #[inline]
-    fn window_at(&self, state: Option<&Window>, now: Moment) -> (Window, bool) {
-        let ends_at_us = now.now_us.saturating_add(self.rest_and_length_us(now.wall_us).0);
-        match state.filter(|window| now.now_us < window.ends_at_us) {
-            Some(window) if window.ends_at_us <= ends_at_us => (*window, false),
-            Some(window) => (Window { ends_at_us, ..*window }, true),
-            None => (Window { ends_at_us, used: 0 }, false),
-        }
+    fn fresh(&self, now: Moment) -> Window {
+        let rest_us = self.rest_and_length_us(now.wall_us).0;
+        Window::opening(now.now_us.saturating_add(rest_us), self.window_us())
     }
-}
 
-impl State for Window {
-    const EMPTY: Self = Self { ends_at_us: 0, used: 0 };
-
+    /// Returns the windows at `now`.
     #[inline]
-    fn expires_at_us(&self) -> u64 {
-        self.ends_at_us
+    fn counted(&self, state: Option<&Windows>, now: Moment) -> Counted {
+        let fresh = self.fresh(now);
+        match state {
+            Some(windows) => windows.at(fresh, now.now_us),
+            None => Counted { own: fresh, others: Vec::new(), is_stale: false },
+        }
     }
 }
 
@@ -98,9 +92,9 @@ mod tests {
     }
 
     /// Decides a request and updates `state`.
-    fn decide(rule: &FixedWindow, state: &mut Option<Window>, now_us: u64, cost: u64) -> RuleVerdict {
+    fn decide(rule: &FixedWindow, state: &mut Option<Windows>, now_us: u64, cost: u64) -> RuleVerdict {
         let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
-        *state = change.or(*state);
+        *state = change.or(state.take());
         verdict
     }
 
@@ -175,13 +169,40 @@ mod tests {
         let (rule, mut state) = (rule(10, 60, Align::First), None);
         decide(&rule, &mut state, 5, 6);
         let mut settle = |now_us, more, counted_at_us| {
-            state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state);
-            state.unwrap().used
+            state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state.take());
+            10 - rule.decide(state.as_ref(), Moment::at(now_us), 0).0.remaining
         };
         assert_eq!(settle(6, -2, 5), 4);
         assert_eq!(settle(6, 100, 5), 10);
         assert_eq!(settle(6, -100, 5), 0);
         assert_eq!(settle(61 * SECOND, 1, 61 * SECOND), 1);
         assert_eq!(settle(61 * SECOND, -1, 5), 1, "counted in a window that is over");
+    }
+
+    #[test]
+    fn a_shorter_window_ends_none_of_a_longer_one() {
+        let (hourly, by_second, mut state) = (rule(100, 3_600, Align::First), rule(10, 1, Align::First), None);
+        let (mut at_hour_rule, mut at_second_rule) = (0, 0);
+        for at in 0..60 {
+            for _ in 0..200 {
+                let now_us = 1_000 * SECOND + at * SECOND;
+                let mut admits = |rule| u64::from(decide(rule, &mut state, now_us, 1).outcome == Outcome::Allowed);
+                at_hour_rule += admits(&hourly);
+                at_second_rule += admits(&by_second);
+            }
+        }
+        // The first second has a hundred tokens of the hour. From then on there are ten in each second.
+        assert_eq!((at_hour_rule, at_second_rule), (95, 5 + 59 * 10));
+    }
+
+    #[test]
+    fn at_most_four_lengths_have_windows() {
+        let mut state = None;
+        for secs in 1..10 {
+            decide(&rule(1_000, secs, Align::First), &mut state, 1_000 * SECOND + secs, 1);
+        }
+        let text = format!("{state:?}");
+        assert_eq!(text.matches("length_us").count(), 4, "{text}");
+        assert_eq!(decide(&rule(1_000, 1, Align::First), &mut state, 1_000 * SECOND + 20, 0).remaining, 1_000 - 9);
     }
 }

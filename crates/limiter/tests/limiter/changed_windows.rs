@@ -96,6 +96,44 @@ fn a_log_of_two_windows_is_bounded_and_readable_by_former_versions() {
     assert!(pttl > 3_599_000, "{pttl} ms: the hour needs the entries");
 }
 
+/// A client that changes its plan, or the gateways of a rolling change: rules of both windows in turns.
+#[tokio::test]
+async fn a_shorter_fixed_window_returns_nothing_to_the_longer_one() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let (second, hour) = (fixed(10, SECOND), fixed(100, HOUR));
+    for scope in ["fixed-bound", "list#fixed-bound"] {
+        let stores = Stores::new(&client, scope);
+        let (mut by_second, mut by_hour) = (0, 0);
+        for at in 0..30 {
+            stores.clock.set(START + at * SECOND);
+            by_hour += stores.burst(&hour, 30).await;
+            by_second += stores.burst(&second, 12).await;
+        }
+        assert_eq!((by_hour, by_second), (100, 26 * 10), "{scope}: the hour counts all, and the second too");
+    }
+}
+
+#[tokio::test]
+async fn fixed_windows_side_by_side_starve_no_rule_and_admit_less_than_both() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (name, stricter, looser) in [
+        ("2s", fixed(100, 2 * SECOND), fixed(100, SECOND)),
+        ("1m", fixed(50, SECOND), fixed(3_000, 60 * SECOND)),
+        ("list#2s", fixed(100, 2 * SECOND), fixed(100, SECOND)),
+    ] {
+        let mut admitted = Vec::new();
+        for (at, rules) in [&[&stricter][..], &[&stricter, &looser], &[&looser]].into_iter().enumerate() {
+            let scope = format!("{at}{name}");
+            admitted.push(Stores::new(&client, &scope).alternate(rules, SECOND / 200, 8 * SECOND).await);
+        }
+        // Windows begin at different times, so each rule may admit some before the other counts them.
+        let [stricter, both, looser] = admitted[..] else { unreachable!("three runs") };
+        assert!(stricter <= both && both <= looser + looser / 50, "{name}: {admitted:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_late_correction_ends_no_window_earlier() {
     let server = RedisServer::start();
@@ -117,16 +155,18 @@ async fn a_late_correction_ends_no_window_earlier() {
 }
 
 #[tokio::test]
-async fn a_correction_under_a_longer_window_returns_at_most_what_its_request_took() {
+async fn a_correction_under_a_longer_window_returns_nothing_to_a_shorter_one() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let (second, hour) = (fixed(10, SECOND), fixed(10, HOUR));
     let stores = Stores::new(&client, "returned");
     assert!(stores.is_admitted(&hour, 4).await);
     stores.clock.set(START + 10 * SECOND);
-    assert_eq!(stores.burst(&second, 20).await, 6, "the window was shortened, with its tokens");
+    assert_eq!(stores.burst(&second, 20).await, 6, "a new length begins with the tokens of the open window");
     stores.clock.set(START + 12 * SECOND);
     assert_eq!(stores.burst(&second, 20).await, 10);
     stores.settle_taken_at(&hour, 4, -4, START).await;
-    assert_eq!(stores.burst(&second, 20).await, 4, "into a window that it did not come from");
+    assert_eq!(stores.burst(&second, 20).await, 0, "the tokens are not of this window");
+    let whole = fixed(20, HOUR);
+    assert_eq!(stores.burst(&whole, 20).await, 4, "of 4, 6 and 10, the hour got 4 back");
 }

@@ -57,7 +57,7 @@ impl Stores {
     }
 
     /// Sends a request every `gap_us` for `time_us`, under each rule in turn. Returns the number admitted.
-    async fn alternate(&self, rules: &[&Rule], gap_us: u64, time_us: u64) -> u64 {
+    pub(crate) async fn alternate(&self, rules: &[&Rule], gap_us: u64, time_us: u64) -> u64 {
         let mut admitted = 0;
         for (step, at) in (0..=time_us).step_by(gap_us as usize).enumerate() {
             self.clock.set(START + at);

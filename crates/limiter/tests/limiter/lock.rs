@@ -33,7 +33,7 @@ fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) ->
     LockedStore::new(RedisClient::start(&settings).unwrap(), lock, memory().0, OnStoreFailure::Deny, false).unwrap()
 }
 
-fn locked(server: &RedisServer) -> LockedStore {
+pub(crate) fn locked(server: &RedisServer) -> LockedStore {
     locked_within(server, Duration::from_secs(20), retrying())
 }
 

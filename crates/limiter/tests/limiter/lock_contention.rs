@@ -1,16 +1,18 @@
-//! Contention for a lock on a healthy server.
+//! Commands of a decision under a lock, and contention for it on a healthy server.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_limiter::rule::{Rule, SlidingWindowLog};
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::{
     Breakers, LockSettings, LockedStore, Operation, RedisClient, RedisSettings, RedisStats,
 };
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
-use crate::lock::{KEY, hourly, retrying, without_scripts};
+use crate::lock::{KEY, hourly, locked, retrying, without_scripts};
+use crate::round_trips::Monitor;
 use crate::support::{ask, eventually, memory};
 
 /// With a lock held by others and a budget that ends during attempts, on a healthy server.
@@ -38,6 +40,28 @@ async fn contention_is_a_refusal_and_never_a_fallback() {
         }
         assert_eq!(failed(), before, "contention is no failure of redis: {:?}", store.status());
         assert_eq!(self::calls(&stats) - calls, 64, "each decision has its latency");
+    }
+}
+
+#[tokio::test]
+async fn a_log_under_a_lock_is_read_by_commands_and_written_in_one_transaction() {
+    let server = without_scripts();
+    let store = locked(&server);
+    let redis = &mut server.connection();
+    let rule = Rule::SlidingWindowLog(SlidingWindowLog::new(2, Duration::from_secs(3_600)).unwrap());
+    assert!(ask(&store, "k", &rule).await.is_allowed());
+    let read = ["unwatch", "set", "watch", "get", "time", "zrange"];
+    for (is_allowed, written) in [(true, &["zadd", "pexpire", "del"][..]), (false, &["del"])] {
+        let mut monitor = Monitor::start(&server);
+        assert_eq!(ask(&store, "k", &rule).await.is_allowed(), is_allowed);
+        let mut sent = monitor.sent(redis);
+        let begins =
+            sent.windows(read.len()).position(|commands| commands == read).expect("the commands before the decision");
+        let transaction = sent.split_off(begins + read.len());
+        // The server lists `EXEC` before or after the commands of its transaction.
+        assert_eq!(transaction.first().map(String::as_str), Some("multi"), "{transaction:?}");
+        let commands: Vec<&str> = transaction[1..].iter().map(String::as_str).filter(|sent| *sent != "exec").collect();
+        assert_eq!((&commands[..], transaction.len()), (written, written.len() + 2), "{transaction:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use super::shares::{Demand, Owner, Released, Shares};
 use super::table::{KeyHash, Table};
 use super::tick::Tick;
 use crate::algorithm::State;
-use crate::algorithm::fixed_window::Window;
+use crate::algorithm::fixed_window::Windows;
 use crate::algorithm::leaky_bucket::QueueState;
 use crate::algorithm::quota::QuotaState;
 use crate::algorithm::sliding_window_counter::Counters;
@@ -27,7 +27,7 @@ pub(super) struct Shard(Mutex<States>);
 #[derive(Default)]
 pub(super) struct Tables {
     buckets: Table<Bucket>,
-    windows: Table<Window>,
+    windows: Table<Windows>,
     logs: Table<Log>,
     counters: Table<Counters>,
     quotas: Table<QuotaState>,
@@ -61,7 +61,7 @@ impl Stored for Bucket {
     }
 }
 
-impl Stored for Window {
+impl Stored for Windows {
     #[inline]
     fn table(tables: &mut Tables) -> &mut Table<Self> {
         &mut tables.windows

@@ -2,10 +2,10 @@
 
 use redis::{Cmd, Value};
 
-use crate::algorithm::fixed_window::Window;
+use crate::algorithm::fixed_window::Windows;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::{Algorithm, Moment, State};
-use crate::rule::{FixedWindow, MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
+use crate::rule::{FixedWindow, Rule, SlidingWindowCounter};
 use crate::verdict::RuleVerdict;
 
 /// Algorithm with a state that plain commands can read and write. The state is that of its script, so gateways with and
@@ -26,13 +26,13 @@ impl PlainState for FixedWindow {
         get(key)
     }
 
-    fn parse(&self, reply: &Value) -> Option<Window> {
-        numbers(reply).map(|[used, ends_at_us]| Window { ends_at_us, used })
+    fn parse(&self, reply: &Value) -> Option<Windows> {
+        text(reply).and_then(|text| Windows::from_stored(text, self.window_us()))
     }
 
-    fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Vec<Cmd> {
-        let Window { used, ends_at_us } = Self::apply(before, change);
-        vec![set(key, &format!("{used} {ends_at_us}"), ends_at_us, now_us)]
+    fn write(&self, key: &[u8], before: Option<Windows>, change: Windows, now_us: u64) -> Vec<Cmd> {
+        let windows = Self::apply(before, change);
+        vec![set(key, &windows.to_stored(), windows.expires_at_us(), now_us)]
     }
 }
 
@@ -68,14 +68,6 @@ fn set(key: &[u8], text: &str, matters_until_us: u64, now_us: u64) -> Cmd {
 fn text(reply: &Value) -> Option<&str> {
     let Value::BulkString(text) = reply else { return None };
     std::str::from_utf8(text).ok()
-}
-
-/// Decodes `N` numbers separated by spaces, each at most the largest that Lua counts exactly.
-fn numbers<const N: usize>(reply: &Value) -> Option<[u64; N]> {
-    let parts = text(reply)?.split(' ');
-    let numbers: Option<Vec<u64>> =
-        parts.map(|part| part.parse().ok().filter(|&number| number <= MAX_SAFE_INTEGER)).collect();
-    numbers?.try_into().ok()
 }
 
 /// Operation on a rule.
