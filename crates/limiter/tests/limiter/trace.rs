@@ -88,17 +88,26 @@ pub(crate) fn run<A: Scripted, M: Model<A>>(
     model: impl Fn() -> Option<M>,
 ) {
     let server = RedisServer::start();
-    let redis = std::cell::RefCell::new(server.connection());
+    let mut redis = server.connection();
+    let script: String = redis::cmd("SCRIPT").arg("LOAD").arg(A::TEXT).query(&mut redis).unwrap();
+    let redis = std::cell::RefCell::new(redis);
     let cases = std::env::var("TOLLGATE_TRACES").map_or(cases, |cases| cases.parse().unwrap());
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let traced = TestRunner::new(config).run(&(rules, steps), |(rules, steps)| {
-        trace(&mut redis.borrow_mut(), &rules, &steps, model());
+        trace(&mut redis.borrow_mut(), &script, &rules, &steps, model());
         Ok(())
     });
     traced.unwrap();
 }
 
-fn trace<A: Scripted, M: Model<A>>(redis: &mut Connection, rules: &[A], steps: &[Step], mut model: Option<M>) {
+/// Runs one trace. `script` is the digest of the loaded script.
+fn trace<A: Scripted, M: Model<A>>(
+    redis: &mut Connection,
+    script: &str,
+    rules: &[A],
+    steps: &[Step],
+    mut model: Option<M>,
+) {
     let mut calls = redis::pipe();
     calls.cmd("FLUSHALL").ignore();
     let (mut state, mut expected, mut times): (Option<A::State>, Vec<_>, Vec<u64>) = (None, Vec::new(), Vec::new());
@@ -127,7 +136,7 @@ fn trace<A: Scripted, M: Model<A>>(redis: &mut Connection, rules: &[A], steps: &
             }
         };
         times.push(now_us);
-        calls.cmd("EVAL").arg(A::TEXT).arg(1).arg("k").arg(&args);
+        calls.cmd("EVALSHA").arg(script).arg(1).arg("k").arg(&args);
         // The server's clock hardly advances during a trace.
         calls.cmd("PERSIST").arg("k").ignore().cmd("DUMP").arg("k");
         expected.push((verdict, change.is_some(), now_us));
