@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
-use tollgate_config::Loaded;
+use tollgate_config::{CommandLine, Loaded};
 use tollgate_proxy::telemetry::key_display;
 use tollgate_proxy::upstream::balance::UpstreamManager;
 
@@ -22,8 +22,8 @@ pub enum Source {
     Files {
         /// Paths of the files; values of later ones win.
         paths: Vec<PathBuf>,
-        /// Active profiles of the command line (`--profile`).
-        profiles: Option<String>,
+        /// Profiles and properties of the command line.
+        command_line: CommandLine,
     },
     /// A text in the binary. A reload leaves it unchanged.
     Embedded,
@@ -83,7 +83,7 @@ impl Process {
         tokio::time::sleep(LOCATE_DELAY).await;
         let Some(locator) = self.config.borrow().locator.clone() else { return };
         let services = self.upstreams.services();
-        match tollgate_config::load_with_services(&locator, services, source.profiles()) {
+        match tollgate_config::load_with_services(&locator, services, &source.command_line()) {
             Ok(Loaded { config, .. }) => {
                 let config = Arc::new(config);
                 tracing::info!(
@@ -106,11 +106,11 @@ impl Process {
 
     /// Reads the configuration, and logs its warnings or the reason why it cannot be applied.
     fn read(&self, source: &Source) -> Result<Loaded, ReloadError> {
-        let Source::Files { paths, profiles } = source else {
+        let Source::Files { paths, command_line } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
             return Err(ReloadError::NoFile);
         };
-        match tollgate_config::load(paths, profiles.as_deref()) {
+        match tollgate_config::load(paths, command_line) {
             Ok(loaded) => {
                 loaded.notes.log();
                 Ok(loaded)
@@ -132,7 +132,7 @@ pub(super) fn with_services(loaded: Loaded, upstreams: &mut UpstreamManager, sou
     if services.is_empty() {
         return loaded;
     }
-    match tollgate_config::load_with_services(locator, services, source.profiles()) {
+    match tollgate_config::load_with_services(locator, services, &source.command_line()) {
         Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
         Err(error) => {
             tracing::error!("routes of the registries cannot be used:\n{}", error.render(false));
@@ -142,12 +142,12 @@ pub(super) fn with_services(loaded: Loaded, upstreams: &mut UpstreamManager, sou
 }
 
 impl Source {
-    /// Active profiles of the command line.
+    /// Returns the profiles and properties of the command line.
     #[must_use]
-    pub fn profiles(&self) -> Option<&str> {
+    pub fn command_line(&self) -> CommandLine {
         match self {
-            Self::Files { profiles, .. } => profiles.as_deref(),
-            Self::Embedded => None,
+            Self::Files { command_line, .. } => command_line.clone(),
+            Self::Embedded => CommandLine::default(),
         }
     }
 

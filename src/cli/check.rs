@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::load;
-use tollgate_config::{LoadError, Report};
+use tollgate_config::{CommandLine, LoadError, Report};
 
 /// Every file is valid.
 const OK: u8 = 0;
@@ -23,35 +23,41 @@ pub enum Mode {
     Overlay,
 }
 
-/// Checks `configurations`, each one file or several of which later ones win, with the active `profiles`. Prints
+/// Checks `configurations`, each one file or several of which later ones win, with the settings of `command_line`. Prints
 /// diagnostics to standard error, and a line for each valid file to standard output.
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read. With
 /// [`Mode::Overlay`], errors that the printed file corrects do not count.
 #[must_use]
-pub fn run(configurations: &[Vec<PathBuf>], profiles: Option<&str>, mode: Mode) -> ExitCode {
-    let mut output =
-        Output { mode, color: load::wants_color(), out: &mut io::stdout().lock(), err: &mut io::stderr().lock() };
-    ExitCode::from(configurations.iter().map(|files| output.check(files, profiles)).max().unwrap_or(OK))
+pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mode) -> ExitCode {
+    let mut output = Output {
+        mode,
+        color: load::wants_color(),
+        command_line,
+        out: &mut io::stdout().lock(),
+        err: &mut io::stderr().lock(),
+    };
+    ExitCode::from(configurations.iter().map(|files| output.check(files)).max().unwrap_or(OK))
 }
 
 struct Output<'o> {
     mode: Mode,
     color: bool,
+    command_line: &'o CommandLine,
     out: &'o mut dyn Write,
     err: &'o mut dyn Write,
 }
 
 impl Output<'_> {
     // Failed writes are ignored: a closed pipe does not change the result.
-    fn check(&mut self, files: &[PathBuf], profiles: Option<&str>) -> u8 {
-        match tollgate_config::load(files, profiles) {
+    fn check(&mut self, files: &[PathBuf]) -> u8 {
+        match tollgate_config::load(files, self.command_line) {
             Ok(loaded) if self.mode == Mode::Overlay => self.overlay(files, &loaded.notes, OK),
             Ok(loaded) => {
                 self.problems(files, &loaded.notes);
                 let count = loaded.config.routes.len();
                 let routes = if count == 1 { "route" } else { "routes" };
-                let _ = writeln!(self.out, "{}: ok, {count} {routes}", load::names(files));
+                let _ = writeln!(self.out, "{}: ok, {count} {routes}", load::names(files, self.command_line));
                 OK
             }
             Err(LoadError::Invalid(report)) if self.mode == Mode::Overlay => {
@@ -83,7 +89,11 @@ impl Output<'_> {
                 let _ = write!(self.out, "{overlay}");
             }
             None => {
-                let _ = writeln!(self.err, "{}: nothing that an overlay could add is missing", load::names(files));
+                let _ = writeln!(
+                    self.err,
+                    "{}: nothing that an overlay could add is missing",
+                    load::names(files, self.command_line)
+                );
             }
         }
         if code != OK {
@@ -105,8 +115,9 @@ mod tests {
 
     fn checked(files: &[&PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut output = Output { mode: Mode::Problems, color: false, out: &mut out, err: &mut err };
-        let code = files.iter().map(|file| output.check(std::slice::from_ref(*file), None)).max().unwrap();
+        let command_line = &CommandLine::default();
+        let mut output = Output { mode: Mode::Problems, color: false, command_line, out: &mut out, err: &mut err };
+        let code = files.iter().map(|file| output.check(std::slice::from_ref(*file))).max().unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 

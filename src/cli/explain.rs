@@ -12,6 +12,7 @@ use crate::cli::admin_connection::TlsFiles;
 use crate::cli::load::{self, Overlays, Profiles};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
+use tollgate_config::CommandLine;
 
 #[derive(Debug, Args)]
 #[command(
@@ -42,9 +43,22 @@ pub(super) struct Arguments {
     profiles: Profiles,
 }
 
+impl Arguments {
+    /// Returns true if a running gateway is asked.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// Returns true if a file is named.
+    pub(super) fn names_files(&self) -> bool {
+        self.request.len() > 2 || !self.overlays.files.is_empty()
+    }
+}
+
 /// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors or the gateway does not answer; 2
 /// if the file cannot be read or the request is invalid.
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitCode {
+    command_line.profiles.clone_from(&arguments.profiles.profiles);
     let fail = |code: u8, error: &dyn std::fmt::Display| {
         eprintln!("tollgate: {error}");
         ExitCode::from(code)
@@ -58,7 +72,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             );
         }
         ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
-        ([method, url], None) if !overlays.files.is_empty() => (Some(overlays.over(None)), method, url),
+        ([method, url], None) if !overlays.files.is_empty() || load::has_location(&command_line) => {
+            (Some(overlays.over(None)), method, url)
+        }
         ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),
         (_, Some(_)) => {
             return fail(2, &"with --live, the running configuration is explained: leave out FILE and --config");
@@ -71,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     };
     request.peer = arguments.peer;
     let explanation = match files {
-        Some(files) => match tollgate_config::load(&files, arguments.profiles.profiles.as_deref()) {
+        Some(files) => match tollgate_config::load(&files, &command_line) {
             Ok(loaded) => explain(&loaded.config, request),
             Err(error) => return load::report(&error),
         },

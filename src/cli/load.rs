@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use tollgate_config::LoadError;
+use tollgate_config::{CommandLine, LoadError};
 
 /// Arguments that select profiles.
 #[derive(Debug, Args)]
@@ -33,15 +33,17 @@ impl Overlays {
 /// Environment variable that names the files if the command line names none, as in Spring Boot.
 pub(super) const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 
-/// Returns true if [`LOCATION`] names files.
-pub(super) fn has_location() -> bool {
-    std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty())
+/// Returns true if the command line or [`LOCATION`] names files as in Spring Boot.
+pub(super) fn has_location(command_line: &CommandLine) -> bool {
+    command_line.has_location()
+        || std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty())
 }
 
 /// Returns the names of `files` for a message.
-pub(super) fn names(files: &[PathBuf]) -> String {
+pub(super) fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
     if files.is_empty() {
-        return LOCATION.to_owned();
+        let option = "--spring.config.location";
+        return if command_line.has_location() { option } else { LOCATION }.to_owned();
     }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     names.join(", ")

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::load;
-use tollgate_config::Severity;
+use tollgate_config::{CommandLine, Severity};
 
 /// Prints `files`, of which later ones win, as one file in Tollgate's own form, or writes it to `out`.
 ///
 /// The exit code is 0; 1 if the file has errors; 2 if it cannot be read or `out` cannot be written. It is also 1 if the
 /// new file has errors, as with placeholders that only the environment of the old one had; the diagnostics name them.
-pub(super) fn run(files: &[PathBuf], profiles: Option<&str>, out: Option<PathBuf>) -> ExitCode {
-    let migrated = match tollgate_config::migrate_files(files, profiles) {
+pub(super) fn run(files: &[PathBuf], command_line: &CommandLine, out: Option<PathBuf>) -> ExitCode {
+    let migrated = match tollgate_config::migrate_files(files, command_line) {
         Ok(migrated) => migrated,
         Err(error) => return load::report(&error),
     };

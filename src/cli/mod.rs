@@ -9,6 +9,7 @@ mod health;
 mod limits;
 mod load;
 mod migrate;
+mod properties;
 mod reload;
 mod report;
 mod schema;
@@ -23,11 +24,18 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
+use tollgate_config::CommandLine;
+
 use self::load::{Overlays, Profiles};
+
+/// Text below the options.
+const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets the property NAME, which has a dot, over the \
+                          environment and all files: --server.port=9000, --spring.profiles.active=prod, \
+                          --spring.config.location=FILES, --spring.config.additional-location=FILES";
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, args_conflicts_with_subcommands = true)]
+#[command(name = "tollgate", version, args_conflicts_with_subcommands = true, after_help = PROPERTIES)]
 struct Cli {
     #[command(flatten)]
     serve: Serve,
@@ -69,8 +77,8 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
-        /// The application.yml or application.properties to convert
-        file: PathBuf,
+        /// The application.yml or application.properties to convert [default: spring.config.location]
+        file: Option<PathBuf>,
         #[command(flatten)]
         overlays: Overlays,
         #[command(flatten)]
@@ -100,21 +108,47 @@ enum Command {
 /// cannot be read, or invalid arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(Serve { config, profiles }) => serve::files(config, profiles.profiles),
+    let (arguments, properties) = match properties::split(std::env::args_os()) {
+        Ok(split) => split,
+        Err(name) => refuse(ErrorKind::InvalidValue, &format!("a property needs its value: --{name}=VALUE")),
+    };
+    let cli = Cli::parse_from(arguments);
+    let command = cli.command.unwrap_or(Command::Serve(cli.serve));
+    if let (Some((name, _)), false) = (properties.first(), command.reads_files()) {
+        refuse(ErrorKind::UnknownArgument, &format!("--{name} has no effect: this command reads no configuration"));
+    }
+    let on_command_line = CommandLine { profiles: None, properties };
+    if on_command_line.has_location() && command.names_files() {
+        let both = "--spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location";
+        refuse(ErrorKind::ArgumentConflict, both);
+    }
+    run(command, on_command_line)
+}
+
+/// Runs `command`.
+fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
+    match command {
+        Command::Serve(Serve { config, profiles }) => {
+            command_line.profiles = profiles.profiles;
+            serve::files(config, command_line)
+        }
         Command::Demo => demo::demo(),
         Command::Check { checked, overlays, profiles, overlay } => {
-            if checked.is_empty() && overlays.files.is_empty() && !load::has_location() {
-                Cli::command().error(ErrorKind::MissingRequiredArgument, "FILE is needed").exit();
+            if checked.is_empty() && overlays.files.is_empty() && !load::has_location(&command_line) {
+                refuse(ErrorKind::MissingRequiredArgument, "FILE is needed");
             }
             let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
-            check::run(&sources(checked, &overlays), profiles.profiles.as_deref(), mode)
+            command_line.profiles = profiles.profiles;
+            check::run(&sources(checked, &overlays), &command_line, mode)
         }
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Explain(arguments) => explain::run(&arguments, command_line),
+        Command::Simulate(arguments) => simulate::run(arguments, command_line),
         Command::Migrate { file, overlays, profiles, out } => {
-            migrate::run(&overlays.over(Some(file)), profiles.profiles.as_deref(), out)
+            if file.is_none() && overlays.files.is_empty() && !load::has_location(&command_line) {
+                refuse(ErrorKind::MissingRequiredArgument, "FILE is needed");
+            }
+            command_line.profiles = profiles.profiles;
+            migrate::run(&overlays.over(file), &command_line, out)
         }
         Command::Schema => schema::run(),
         Command::Health(target) => health::run(&target),
@@ -122,6 +156,40 @@ pub fn main() -> ExitCode {
         Command::Limits(command) => limits::run(&command),
         Command::Reload(target) => reload::reload(&target),
         Command::Status(target) => status::status(&target),
+    }
+}
+
+/// Prints an error about the arguments, and exits.
+fn refuse(kind: ErrorKind, message: &str) -> ! {
+    Cli::command().error(kind, message).exit()
+}
+
+impl Command {
+    /// Returns true for a command that reads a configuration.
+    fn reads_files(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Check { .. } | Self::Simulate(_) | Self::Migrate { .. } => true,
+            Self::Explain(arguments) => !arguments.is_live(),
+            Self::Demo
+            | Self::Schema
+            | Self::Health(_)
+            | Self::Top(_)
+            | Self::Limits(_)
+            | Self::Reload(_)
+            | Self::Status(_) => false,
+        }
+    }
+
+    /// Returns true if the arguments name configuration files.
+    fn names_files(&self) -> bool {
+        match self {
+            Self::Serve(serve) => !serve.config.is_empty(),
+            Self::Check { checked, overlays, .. } => !checked.is_empty() || !overlays.files.is_empty(),
+            Self::Explain(arguments) => arguments.names_files(),
+            Self::Migrate { file, overlays, .. } => file.is_some() || !overlays.files.is_empty(),
+            Self::Simulate(_) => true,
+            _ => false,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::app;
 use crate::app::reload::Source;
 use crate::cli::load;
-use tollgate_config::{LoadError, Loaded};
+use tollgate_config::{CommandLine, LoadError, Loaded};
 use tollgate_proxy::telemetry::logs;
 
 /// Configuration used without `--config`.
@@ -14,13 +14,13 @@ const DEFAULT: &str = "config/tollgate.yaml";
 /// Environment variable that names the configuration.
 const VARIABLE: &str = "TOLLGATE_CONFIG";
 
-/// Runs the gateway with the configuration `files`, by default those of [`VARIABLE`], of [`load::LOCATION`] or else
-/// [`DEFAULT`]; `profiles` are the active profiles.
-pub(super) fn files(given: Vec<PathBuf>, profiles: Option<String>) -> ExitCode {
-    let named = if given.is_empty() { from_environment() } else { given };
+/// Runs the gateway with the configuration `files`, by default those of `spring.config.location` on the command line, of
+/// [`VARIABLE`], of [`load::LOCATION`] or else [`DEFAULT`].
+pub(super) fn files(given: Vec<PathBuf>, command_line: CommandLine) -> ExitCode {
+    let named = if given.is_empty() && !command_line.has_location() { from_environment() } else { given };
     let paths = match named.is_empty() {
         false => named,
-        true if load::has_location() => Vec::new(),
+        true if load::has_location(&command_line) => Vec::new(),
         true if Path::new(DEFAULT).exists() => vec![DEFAULT.into()],
         true => {
             eprintln!(
@@ -30,7 +30,7 @@ pub(super) fn files(given: Vec<PathBuf>, profiles: Option<String>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    start(tollgate_config::load(&paths, profiles.as_deref()), &Source::Files { paths, profiles })
+    start(tollgate_config::load(&paths, &command_line), &Source::Files { paths, command_line })
 }
 
 /// Returns the files of [`VARIABLE`]: one, or several with commas between them.

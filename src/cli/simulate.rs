@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::cli::load::{self, Overlays, Profiles};
+use tollgate_config::CommandLine;
 use tollgate_simulate::html;
 use tollgate_simulate::input::{Inputs, Map};
 use tollgate_simulate::run::{Progress, simulate};
@@ -48,12 +49,13 @@ fn rate(text: &str) -> Result<f64, String> {
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
 /// read or no line can be used.
-pub(super) fn run(arguments: Arguments) -> ExitCode {
+pub(super) fn run(arguments: Arguments, mut command_line: CommandLine) -> ExitCode {
+    command_line.profiles = arguments.profiles.profiles;
     let mut loaded = Vec::new();
     let first = arguments.overlays.over(Some(arguments.file));
     for files in [first, arguments.compare].iter().filter(|files| !files.is_empty()) {
-        match tollgate_config::load(files, arguments.profiles.profiles.as_deref()) {
-            Ok(configuration) => loaded.push((load::names(files), configuration.config)),
+        match tollgate_config::load(files, &command_line) {
+            Ok(configuration) => loaded.push((load::names(files, &command_line), configuration.config)),
             Err(error) => return load::report(&error),
         }
     }

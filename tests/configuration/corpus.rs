@@ -7,7 +7,7 @@ use http::Request;
 
 use tollgate::explain::model::Explanation;
 use tollgate::explain::{DryRunRequest, explain};
-use tollgate_config::{Config, Loaded, Severity, load, load_with_services, migrate_files, parse};
+use tollgate_config::{CommandLine, Config, Loaded, Severity, load, load_with_services, migrate_files, parse};
 
 /// A case: its files, its services, and the requests of its transcript.
 struct Case {
@@ -53,7 +53,7 @@ fn read(folder: &Path) -> Case {
 /// Returns the configuration with the routes of its services.
 fn with_services(loaded: Loaded, services: &BTreeSet<String>) -> Config {
     match &loaded.config.locator {
-        Some(locator) => load_with_services(locator, services, None).unwrap().config,
+        Some(locator) => load_with_services(locator, services, &CommandLine::default()).unwrap().config,
         None => loaded.config,
     }
 }
@@ -101,8 +101,9 @@ fn every_file_that_runs_is_migrated_without_a_warning_and_keeps_its_meaning() {
             continue;
         }
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let old = load(&case.files, None).unwrap_or_else(|error| panic!("{name}: {}", error.render(false)));
-        let yaml = migrate_files(&case.files, None).unwrap().yaml;
+        let old = load(&case.files, &CommandLine::default())
+            .unwrap_or_else(|error| panic!("{name}: {}", error.render(false)));
+        let yaml = migrate_files(&case.files, &CommandLine::default()).unwrap().yaml;
         migrated += 1;
         let new = match parse("new.yaml", &yaml, &|_| None) {
             Ok(new) if new.notes.list().iter().all(|note| note.severity == Severity::Note) => new,

@@ -60,6 +60,7 @@ mod predicates;
 mod prometheus;
 mod readme;
 mod redis_monitor;
+mod redis_stores;
 mod reload;
 mod repeated_keys;
 mod reroutes;

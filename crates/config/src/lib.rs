@@ -49,4 +49,5 @@ pub use crate::restart::needs_restart;
 pub use crate::schema::SCHEMA;
 #[cfg(feature = "jwt")]
 pub use crate::sections::jwt::model::{Jwt, KeySource};
+pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;

@@ -13,6 +13,7 @@ use crate::model::Config;
 use crate::predicates::predicates;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
+use crate::source::command_line::{self, CommandLine};
 use crate::source::dotted::property;
 use crate::source::files::LoadError;
 use crate::source::imports;
@@ -35,36 +36,35 @@ pub struct Loaded {
 }
 
 /// Reads and checks the files at `paths` and those of their profiles beside them, later files over earlier ones, with
-/// placeholders from the environment. The comma-separated `profiles` are active in place of those of the environment.
-/// Without a path, the files are those of the environment variable `SPRING_CONFIG_LOCATION`.
+/// placeholders from the environment, over which `command_line` wins. Without a path, the files are those of
+/// `spring.config.location`, a property of the command line or a variable of the environment.
 ///
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
-pub fn load(paths: &[PathBuf], profiles: Option<&str>) -> Result<Loaded, LoadError> {
-    let env = environment(profiles);
-    let text = imports::read(paths, &env)?;
+pub fn load(paths: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, LoadError> {
+    let env = command_line.environment();
+    let text = read(paths, command_line)?;
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
 /// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
-/// The file is not read again. `profiles` are those of [`load`].
+/// The file is not read again. `command_line` is that of [`load`].
 ///
 /// # Errors
 /// The routes cannot be used together with those of the file.
 pub fn load_with_services(
     locator: &Locator,
     services: &BTreeSet<String>,
-    profiles: Option<&str>,
+    command_line: &CommandLine,
 ) -> Result<Loaded, Report> {
-    parse_with_services(locator.text(), services, &environment(profiles), &mut |_| {}).map(|(loaded, _)| loaded)
+    let env = command_line.environment();
+    parse_with_services(locator.text(), services, &env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
-/// Returns the environment, with `profiles` in place of its own.
-pub(crate) fn environment(profiles: Option<&str>) -> impl Fn(&str) -> Option<String> {
-    move |name: &str| match profiles {
-        Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
-        _ => std::env::var(name).ok(),
-    }
+/// Reads the files at `paths`, or those that `command_line` or the environment names, with the properties of `command_line`.
+pub(crate) fn read(paths: &[PathBuf], command_line: &CommandLine) -> Result<SourceText, LoadError> {
+    let text = imports::read(paths, &command_line.environment())?;
+    Ok(SourceText { properties: command_line.properties.clone(), ..text })
 }
 
 /// Checks `text`, named `file_name` in diagnostics: properties if the name ends in `.properties`. Placeholders, profiles and overrides come from `env`.
@@ -114,15 +114,19 @@ fn parse_with_services(
     diagnostics.has_acceptances = text.has_acceptances();
     let mut places = Places::default();
     let mut documents = documents::read(&text, &mut places, &mut diagnostics);
-    if normalize::may_be_spring(documents.iter().map(|document| &document.node)) {
+    let may_be_spring = normalize::may_be_spring(documents.iter().map(|document| &document.node));
+    if may_be_spring {
         documents::add_json(&mut documents, &mut text, env, &mut places, &mut diagnostics);
     }
+    let is_spring = normalize::is_spring(documents.iter().map(|document| &document.node));
+    let is_own_form = !may_be_spring && !is_spring;
+    command_line::add(&mut documents, &mut text, is_own_form, &mut places, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics.finish(text, &places));
     }
     let nodes = || documents.iter().map(|document| &document.node);
     diagnostics.is_spring =
-        normalize::is_spring(nodes()) || normalize::may_be_spring(nodes()) && environment::has_routes(env);
+        !is_own_form && (normalize::is_spring(nodes()) || may_be_spring && environment::has_routes(env));
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);

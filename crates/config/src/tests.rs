@@ -7,6 +7,7 @@ use tollgate_limiter::store::redis::Servers;
 
 use crate::*;
 
+mod command_line;
 mod files;
 mod imports;
 mod invalid;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::support::gateway::TOLLGATE;
 
+mod arguments;
 mod files;
 mod imports;
 mod proposals;

@@ -1,6 +1,7 @@
 //! Certificates, generated per test.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -98,6 +99,16 @@ impl Certificates {
         self.file("server.key")
     }
 
+    /// Writes a key store in PKCS#12 with the client's certificate and key, and a trust store with the authority, by `openssl`.
+    /// Returns both paths.
+    pub fn stores(&self, password: &str) -> (PathBuf, PathBuf) {
+        let (keys, trust) = (self.file("client.p12"), self.file("trust.p12"));
+        let (client, key, ca) = (self.client(), self.client_key(), self.ca());
+        export(&[Path::new("-inkey"), &key, Path::new("-in"), &client, Path::new("-out"), &keys], password);
+        export(&[Path::new("-nokeys"), Path::new("-in"), &ca, Path::new("-out"), &trust], password);
+        (keys, trust)
+    }
+
     /// Returns the TLS arguments of a redis-server, except the port.
     pub fn server_arguments(&self, require_client_certificates: bool) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
@@ -122,6 +133,13 @@ impl Certificates {
     fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
+}
+
+fn export(arguments: &[&Path], password: &str) {
+    let password = format!("pass:{password}");
+    let output =
+        Command::new("openssl").args(["pkcs12", "-export", "-passout", &password]).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 impl Default for Certificates {

@@ -21,7 +21,7 @@ pub(super) fn locate(text: &SourceText, places: &Places, spans: &[Span]) -> Vec<
         let found = match &source.format {
             Format::Yaml => locate::locate(&source.text, places, &own),
             Format::Properties => in_properties(&source.text, places, &own),
-            Format::Json | Format::Value(_) => Vec::new(),
+            Format::Json | Format::Value(_) | Format::Argument => Vec::new(),
         };
         for (at, found) in at.into_iter().zip(found) {
             let (line, column) = found.unwrap_or_default();

@@ -14,6 +14,8 @@ pub(crate) enum Format {
     Json,
     /// The value of one property, which excerpts do not show; its key.
     Value(String),
+    /// Value of a property of the command line, which excerpts do not show.
+    Argument,
 }
 
 /// One file.
@@ -71,6 +73,8 @@ pub(crate) struct SourceText {
     /// The documents, later ones over earlier ones. If empty, all documents of the files in their order.
     pub(crate) documents: Vec<DocumentId>,
     pub(crate) imports: Vec<Import>,
+    /// Properties of the command line.
+    pub(crate) properties: Vec<(String, String)>,
 }
 
 impl SourceFile {

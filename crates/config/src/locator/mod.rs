@@ -44,8 +44,8 @@ pub struct Locator {
 impl Locator {
     pub(crate) fn new(text: &SourceText) -> Self {
         let mut text = text.clone();
-        // It is read from the environment again.
-        text.files.retain(|file| file.format != Format::Json);
+        // They are added again.
+        text.files.retain(|file| !matches!(file.format, Format::Json | Format::Argument));
         Self { text }
     }
 

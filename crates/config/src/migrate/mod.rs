@@ -21,10 +21,10 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, Remains, Unresolved, environment, parse_text};
+use crate::load::{Loaded, Remains, Unresolved, parse_text, read};
 use crate::model::Config;
+use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
-use crate::source::imports;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections that mean something without a key.
@@ -48,14 +48,13 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
     migrate_text(SourceText::from(SourceFile::new(file_name, text)), env)
 }
 
-/// The files at `paths` and those of their profiles beside them, as one file in our own form. `profiles` are those of
+/// The files at `paths` and those of their profiles beside them, as one file in our own form. `command_line` is that of
 /// [`load`](crate::load). Placeholders stay what they are.
 ///
 /// # Errors
 /// As [`load`](crate::load): what cannot be used cannot be migrated.
-pub fn migrate_files(paths: &[PathBuf], profiles: Option<&str>) -> Result<Migrated, LoadError> {
-    let env = environment(profiles);
-    migrate_text(imports::read(paths, &env)?, &env).map_err(LoadError::Invalid)
+pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Migrated, LoadError> {
+    migrate_text(read(paths, command_line)?, &command_line.environment()).map_err(LoadError::Invalid)
 }
 
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {

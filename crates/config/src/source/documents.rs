@@ -14,7 +14,7 @@ const JSON: &str = "SPRING_APPLICATION_JSON";
 /// A document with its position among the files.
 pub(crate) struct Document {
     pub(crate) id: DocumentId,
-    is_of_profile: bool,
+    pub(crate) is_of_profile: bool,
     pub(crate) node: Node,
 }
 
@@ -58,6 +58,8 @@ fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
             let node = Node { span, kind: NodeKind::Map(vec![(key.clone(), value)]) };
             Parsed { documents: vec![node], problems: Vec::new() }
         }
+        // Properties of the command line are added as one document.
+        Format::Argument => Parsed { documents: Vec::new(), problems: Vec::new() },
         Format::Yaml => yaml::parse(&source.text, file, places),
         Format::Json => yaml::parse_json(&source.text, file, places),
         Format::Properties => match java_properties::nodes(&source.text, file, places) {
@@ -91,7 +93,7 @@ fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Adds the properties of `SPRING_APPLICATION_JSON`, which win over the files and the environment.
+/// Adds the properties of `SPRING_APPLICATION_JSON`, which win over the files and the other variables.
 pub(crate) fn add_json(
     documents: &mut Vec<Document>,
     text: &mut SourceText,

@@ -1,5 +1,6 @@
 //! From files to one tree of values: profiles, dotted keys, overrides by environment variables and placeholders.
 
+pub(crate) mod command_line;
 pub(crate) mod documents;
 pub(crate) mod dotted;
 pub(crate) mod environment;

@@ -27,7 +27,8 @@ impl Folder {
     /// Loads the files `names`. Returns the result with the folder's path removed.
     pub(super) fn load(&self, names: &[&str], profiles: Option<&str>) -> Result<Loaded, String> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.0.path().join(name)).collect();
-        load(&paths, profiles).map_err(|error| self.plain(&error.render(false)))
+        let command_line = crate::CommandLine { profiles: profiles.map(str::to_owned), properties: Vec::new() };
+        load(&paths, &command_line).map_err(|error| self.plain(&error.render(false)))
     }
 
     /// Returns the diagnostics of a configuration that can be used.

@@ -2,6 +2,10 @@
 
 use crate::tests::*;
 
+fn with(profiles: &str) -> crate::CommandLine {
+    crate::CommandLine { profiles: Some(profiles.to_owned()), properties: Vec::new() }
+}
+
 #[test]
 fn profiles_come_from_the_environment_the_file_and_its_groups() {
     let documents = "routes: ['a=http://a,Path=/**']\nserver: {port: 1}\n---\nspring.config.activate.on-profile: prod & (eu | us)\nserver.port: 2\n---\nspring.config.activate.on-profile: [dev, test]\nserver.port: 3\n---\nspring.profiles: old\nserver.port: 4\n---\nspring.config.activate.on-profile: default\nserver.port: 5\n---\nspring.config.activate.on-cloud-platform: kubernetes\nserver.max-headers: 6\n";
@@ -42,14 +46,17 @@ fn files_of_profiles_override_the_file_and_have_their_own_positions() {
         "base: live\nserver.max-headers: 60\n---\nspring.config.activate.on-profile: eu\nserver.max-headers: 70\n",
     );
     let path = folder.path().join("application.yml");
-    let config = load(std::slice::from_ref(&path), Some("prod")).unwrap().config;
+    let config = load(std::slice::from_ref(&path), &with("prod")).unwrap().config;
     assert_eq!((config.server.max_headers, config.routes[0].definition.predicates[0].as_str()), (60, "Path=/live/**"));
-    assert_eq!(load(std::slice::from_ref(&path), Some("prod,eu")).unwrap().config.server.max_headers, 70);
+    assert_eq!(load(std::slice::from_ref(&path), &with("prod,eu")).unwrap().config.server.max_headers, 70);
     write("application-prod.yml", "base: live\nserver.max-headers: many\n");
-    let rendered = load(std::slice::from_ref(&path), Some("prod")).unwrap_err().render(false);
+    let rendered = load(std::slice::from_ref(&path), &with("prod")).unwrap_err().render(false);
     assert!(rendered.contains("application-prod.yml:2:21: error: expected a whole number"), "{rendered}");
     assert!(rendered.contains("2 | server.max-headers: many"), "{rendered}");
-    assert!(matches!(load(&[folder.path().join("none.yml")], None), Err(LoadError::Unreadable { .. })));
+    assert!(matches!(
+        load(&[folder.path().join("none.yml")], &crate::CommandLine::default()),
+        Err(LoadError::Unreadable { .. })
+    ));
 }
 
 #[test]

@@ -20,7 +20,11 @@ spring.cloud.gateway:
 #[test]
 fn one_overlay_adds_everything_that_is_missing() {
     let folder = Folder::of(&[("application.yml", APPLICATION)]);
-    let LoadError::Invalid(report) = load(&[folder.path("application.yml")], None).unwrap_err() else { panic!() };
+    let LoadError::Invalid(report) =
+        load(&[folder.path("application.yml")], &crate::CommandLine::default()).unwrap_err()
+    else {
+        panic!()
+    };
     let text = report.to_string();
     assert_eq!(text.matches("unknown filter `JwtAuthenticationFilter` (2 times)").count(), 1, "{text}");
     assert_eq!(text.matches("`TokenRelay` is left out (in 2 lists of filters)").count(), 1, "{text}");

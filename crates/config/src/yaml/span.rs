@@ -60,7 +60,7 @@ impl Places {
 
     /// Returns true for a value that the environment cannot override.
     pub(crate) fn is_final(&self, span: Span) -> bool {
-        self.final_file.is_some() && self.get(span).map(|place| place.file) == self.final_file
+        self.final_file.is_some_and(|first| self.get(span).is_some_and(|place| place.file >= first))
     }
 
     /// Adds a place and returns its span.

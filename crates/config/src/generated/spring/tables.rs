@@ -240,7 +240,12 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry(
         "eureka.client.service-url",
         "eureka.client.service-url.defaultZone: http://user:password@eureka:8761/eureka/",
-        "several behind commas, the next one if one fails; with TLS by `eureka.client.tls`, in PEM",
+        "several behind commas, the next one if one fails; user and password in the URL",
+    ),
+    entry(
+        "eureka.client.tls",
+        "eureka.client.tls: {enabled: false, trust-store: trust.p12, trust-store-password: x}",
+        "key stores and trust stores in PKCS#12, with `enabled: true` as in Spring, or `ca`, `cert` and `key` in PEM; JKS is refused with the command that converts it",
     ),
     entry("eureka.client.fetch-registry", "eureka.client.fetch-registry: true", ""),
     entry("eureka.client.registry-fetch-interval-seconds", "eureka.client.registry-fetch-interval-seconds: 5", ""),
@@ -251,6 +256,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("eureka.instance.metadata-map.zone", "eureka.instance.metadata-map.zone: eu", ""),
     entry("spring.cloud.consul.host", "spring.cloud.consul: {host: consul, port: 8500}", ""),
+    entry(
+        "spring.cloud.consul.tls",
+        "spring.cloud.consul.tls: {key-store-path: '', certificate-path: ''}",
+        "`certificate-path` is the key store and `key-store-path` the trust store, each in PKCS#12; or `ca`, `cert` and `key` in PEM",
+    ),
     entry("spring.cloud.consul.discovery.acl-token", "spring.cloud.consul.discovery.acl-token: x", ""),
     entry("spring.cloud.consul.discovery.default-query-tag", "spring.cloud.consul.discovery.default-query-tag: v2", ""),
     entry(

@@ -133,3 +133,58 @@ fn stores_that_cannot_be_used_are_errors_with_the_next_step() {
     let problems = read(&format!("{bundle}spring.cloud.gateway.httpclient.ssl.ssl-bundle: b")).unwrap_err();
     assert!(problems.contains("`options.ciphers[0]` of the SSL bundle `b` cannot be kept"), "{problems}");
 }
+
+#[test]
+fn registries_have_the_stores_of_spring_and_their_own_names() {
+    use crate::Registry;
+    let (one, trust) = (store("one-key.p12").display().to_string(), store("trust.p12").display().to_string());
+    let tls =
+        |yaml: &str| match &read(yaml).unwrap_or_else(|problems| panic!("{yaml}: {problems}")).config.registries[0] {
+            Registry::Consul(consul) => consul.tls.clone(),
+            Registry::Eureka(eureka) => eureka.tls.clone(),
+            Registry::Nacos(nacos) => nacos.tls.clone(),
+            Registry::Kubernetes(kubernetes) => kubernetes.tls.clone(),
+        };
+    let both = |tls: &crate::Tls| {
+        let trusted = if let Trust::Authorities(all) = &tls.trust { all.len() } else { 0 };
+        (tls.identity.as_ref().map_or(0, |identity| identity.chain.len()), trusted)
+    };
+    let stores = format!(
+        "key-store: {one}, key-store-password: changeit, key-password: '', trust-store: {trust}, trust-store-password: \
+         changeit, trust-store-type: PKCS12"
+    );
+    let of_consul = format!(
+        "keyStoreInstanceType: PKCS12, certificatePath: {one}, certificatePassword: changeit, keyStorePath: {trust}, \
+         keyStorePassword: changeit"
+    );
+    for yaml in [
+        format!("eureka.client.tls: {{enabled: true, {stores}}}"),
+        format!("spring.cloud.consul.tls: {{{of_consul}}}"),
+        format!("spring.cloud.consul.tls: {{{stores}}}"),
+        format!("spring.cloud.nacos.discovery: {{server-addr: a, tls: {{{stores}}}}}"),
+        format!("spring.cloud.kubernetes.client: {{master-url: 'https://a', tls: {{{stores}}}}}"),
+    ] {
+        assert_eq!(both(&tls(&yaml)), (2, 2), "{yaml}");
+    }
+    // Spring's default of `enabled` is false.
+    let off = format!("eureka.client.tls: {{{stores}}}");
+    assert_eq!(both(&tls(&off)), (0, 0));
+    assert!(read(&off).unwrap().notes.to_string().contains("no effect without `enabled: true`"));
+    assert_eq!(both(&tls("eureka.client.tls: {enabled: false, trust-store: nowhere.p12}")), (0, 0));
+    let own = format!("routes: []\neureka.client.tls: {{trust-store: {trust}, trust-store-password: changeit}}");
+    let loaded = parse("tollgate.yaml", &own, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(matches!(&loaded.config.registries[0], Registry::Eureka(eureka) if both(&eureka.tls) == (0, 2)));
+    let jks = store("store.jks").display().to_string();
+    for (yaml, error) in [
+        (format!("spring.cloud.consul.tls: {{key-store-path: {jks}}}"), "-deststoretype PKCS12` converts it"),
+        (format!("eureka.client.tls: {{enabled: true, trust-store: {jks}}}"), "-deststoretype PKCS12` converts it"),
+        (format!("eureka.client.tls: {{enabled: maybe, trust-store: {trust}}}"), "`enabled` must be true or false"),
+        (format!("spring.cloud.consul.tls: {{{of_consul}, ca: {trust}}}"), "`ca` and `trust-store` are both given"),
+        (format!("spring.cloud.consul.tls: {{{of_consul}, cert: {trust}}}"), "`cert` and `key-store` are both given"),
+        ("spring.cloud.consul.tls: {certificate-path: nowhere.p12}".to_owned(), "cannot use the store nowhere.p12"),
+        ("spring.cloud.consul.tls: {certificate-path: a.p12, keystore-path2: b}".to_owned(), "unknown key"),
+    ] {
+        let problems = read(&yaml).err().unwrap_or_else(|| panic!("accepted: {yaml}"));
+        assert!(problems.contains(error), "{yaml}: {problems}");
+    }
+}

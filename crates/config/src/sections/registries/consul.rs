@@ -13,7 +13,8 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
-use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::tls;
 
 /// Consul as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]
@@ -32,7 +33,7 @@ pub(crate) struct RawConsul {
     path: Option<Spanned<String>>,
     /// ACL token. Default: none.
     token: Option<Spanned<String>>,
-    /// TLS to the agent; files are PEM.
+    /// TLS to the agent, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
     /// Lookup of services.
@@ -158,7 +159,7 @@ pub(super) fn check(
         return None;
     }
     let server = agent(section, diagnostics)?;
-    let tls = client_tls(raw.tls, nodes, diagnostics)?;
+    let tls = tls::of_consul(raw.tls, nodes, diagnostics)?;
     let wait = positive(discovery.wait, 30, diagnostics);
     if let Some(at) = discovery.wait.filter(|_| wait > MAX_WAIT) {
         diagnostics.error(at.span, "`wait` must be at most 10m, Consul's own limit");

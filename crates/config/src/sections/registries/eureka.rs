@@ -9,11 +9,12 @@ use serde::Deserialize;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-#[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
-use crate::sections::registries::server::{self, RegistryServer, client_tls, given};
+use crate::sections::registries::server::{self, RegistryServer, given};
+use crate::sections::registries::tls;
+#[cfg(test)]
+use crate::sections::registries::tls::RawEurekaTls;
 
 /// Eureka as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]
@@ -59,8 +60,8 @@ pub(crate) struct RawEurekaClient {
     eureka_server_read_timeout_seconds: Option<NonZeroU32>,
     /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
-    /// TLS to the servers; files are PEM.
-    #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
+    /// TLS to the servers, by files in PEM or stores in PKCS#12.
+    #[cfg_attr(test, schemars(with = "Option<RawEurekaTls>"))]
     tls: Option<NodeRef>,
 }
 
@@ -166,7 +167,7 @@ fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut D
         .saturating_add(seconds(raw.eureka_server_read_timeout_seconds, 8));
     let eureka = Eureka {
         servers,
-        tls: client_tls(raw.tls, nodes, diagnostics)?,
+        tls: tls::of_eureka(raw.tls, nodes, diagnostics)?,
         interval: Duration::from_secs(seconds(raw.registry_fetch_interval_seconds, 30).into()),
         delta: !raw.disable_delta.unwrap_or(false),
         only_up: raw.filter_only_up_instances.unwrap_or(true),

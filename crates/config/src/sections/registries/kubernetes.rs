@@ -11,7 +11,8 @@ use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::{Tls, trusting};
-use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::tls as registry_tls;
 
 /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
 #[derive(Debug, Default, Deserialize)]
@@ -43,7 +44,7 @@ pub(crate) struct RawKubernetesClient {
     namespace: Option<Spanned<String>>,
     /// File with the namespace of the pod. Default `/var/run/secrets/kubernetes.io/serviceaccount/namespace`.
     service_account_namespace_path: Option<Spanned<String>>,
-    /// TLS to the API server, instead of `ca-cert-file`; files are PEM.
+    /// TLS to the API server, instead of `ca-cert-file`, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
 }
@@ -204,7 +205,7 @@ fn tls(
     let at = client.ca_cert_file.as_ref().map_or(crate::yaml::Span::ROOT, |file| file.span);
     match given(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
-            client_tls(client.tls, nodes, diagnostics)
+            registry_tls::client(client.tls, nodes, diagnostics)
         }
         Some(file) => trusting(file, at, diagnostics),
         None if std::path::Path::new(&account).exists() => trusting(&account, at, diagnostics),

@@ -6,6 +6,7 @@ pub(crate) mod kubernetes;
 pub(crate) mod nacos;
 pub(crate) mod registration;
 pub(crate) mod server;
+pub(crate) mod tls;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;

@@ -13,7 +13,8 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::tls::RawClientTls;
 use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
-use crate::sections::registries::server::{self, RegistryServer, Secret, client_tls, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::tls;
 use crate::sections::upstreams::endpoints::Scheme;
 
 /// Nacos as a registry of `lb://` names, by its HTTP API.
@@ -58,7 +59,7 @@ pub(crate) struct RawNacosDiscovery {
     poll_interval: Option<Spanned<Time>>,
     /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
-    /// TLS to the servers; files are PEM.
+    /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
     /// Registers the gateway itself, as an ephemeral instance. Default false.
@@ -117,7 +118,7 @@ pub(super) fn check(
     let group = text(&discovery.group);
     let nacos = Nacos {
         servers: servers(section, diagnostics)?,
-        tls: client_tls(discovery.tls, nodes, diagnostics)?,
+        tls: tls::client(discovery.tls, nodes, diagnostics)?,
         login: username.map(|username| (username.to_owned(), Secret(password))),
         namespace: if namespace == "public" { String::new() } else { namespace },
         group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },

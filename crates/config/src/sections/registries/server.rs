@@ -4,10 +4,8 @@ use std::fmt;
 
 use http::Uri;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::tls::{self, Tls};
 use crate::sections::upstreams::endpoints::Scheme;
 
 /// Text that must not appear in logs.
@@ -114,14 +112,6 @@ fn decode(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
-}
-
-/// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
-pub(super) fn client_tls(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    match node.and_then(|node| nodes.get(node)) {
-        Some(node) => tls::check(node, diagnostics),
-        None => Some(Tls::default()),
-    }
 }
 
 /// Returns the text of a value that is not empty: `${CONSUL_TOKEN:}` is empty in an environment without it.

@@ -2,6 +2,7 @@
 
 mod files;
 mod spring;
+mod stores;
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 
 use crate::de;
 use crate::de::nodes::Nodes;
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::pem;
@@ -20,7 +21,7 @@ use crate::sections::scalars::Scalar;
 use crate::sections::ssl_bundle::{KeyPair, Trusted};
 use crate::yaml::{Node, Span};
 
-/// TLS to upstreams; files are PEM.
+/// TLS by files in PEM, or by stores in PKCS#12.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
@@ -31,6 +32,22 @@ pub(crate) struct RawClientTls {
     cert: Option<Spanned<String>>,
     /// Private key of `cert`, not encrypted.
     key: Option<Spanned<String>>,
+    /// Key store in PKCS#12 with the client certificate of the gateway, its chain and its key, instead of `cert` and `key`.
+    key_store: Option<Spanned<String>>,
+    /// Password of `key-store`.
+    key_store_password: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(skip))]
+    key_store_type: Option<NodeRef>,
+    #[cfg_attr(test, schemars(skip))]
+    key_password: Option<Spanned<String>>,
+    /// Name of the key in `key-store`. Default: its only key.
+    key_alias: Option<Spanned<String>>,
+    /// Trust store in PKCS#12 with the trusted certificates, instead of `ca`.
+    trust_store: Option<Spanned<String>>,
+    /// Password of `trust-store`.
+    trust_store_password: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(skip))]
+    trust_store_type: Option<NodeRef>,
     /// Name that an upstream's certificate must have, also sent as SNI. Default: the target's host.
     server_name: Option<Spanned<String>>,
     /// Accepts all certificates. Default false: with it, traffic can be intercepted.
@@ -115,8 +132,16 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     }
     // `${UPSTREAM_CA:}` is empty in an environment without it.
     let given = |text: Option<Spanned<String>>| text.filter(|text| !text.value.trim().is_empty());
-    let trust = trust(given(raw.ca).as_ref(), raw.insecure, diagnostics)?;
-    let identity = identity(given(raw.cert).as_ref(), given(raw.key).as_ref(), diagnostics)?;
+    let (key_store, trust_store) = stores::read(&raw, diagnostics)?;
+    let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
+    let trust = match trust_store {
+        Some(store) => stores::trust(store, ca.as_ref(), raw.insecure, diagnostics)?,
+        None => trust(ca.as_ref(), raw.insecure, diagnostics)?,
+    };
+    let identity = match key_store {
+        Some(store) => Some(stores::identity(store, cert.as_ref().or(key.as_ref()), diagnostics)?),
+        None => identity(cert.as_ref(), key.as_ref(), diagnostics)?,
+    };
     let server_name = given(raw.server_name);
     if let Some(name) = server_name.as_ref().filter(|name| ServerName::try_from(name.value.trim()).is_err()) {
         diagnostics

@@ -1,0 +1,94 @@
+//! `tls` of a registry, by our names and those of Spring's clients.
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::NodeRef;
+use crate::diagnostics::Diagnostics;
+#[cfg(test)]
+use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::http_client::tls::{self, Tls};
+use crate::yaml::key::canonical;
+use crate::yaml::{Node, NodeKind};
+
+/// TLS to a Eureka server.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "describes a section in the schema of which one key is read by hand")]
+pub(crate) struct RawEurekaTls {
+    /// Enables these settings. Default true; in a Spring file, stores need `enabled: true`.
+    enabled: Option<bool>,
+    #[serde(flatten)]
+    tls: RawClientTls,
+}
+
+/// Keys of `spring.cloud.consul.tls`, each with its name here. Consul's `key-store-path` is the store of trusted certificates.
+const OF_CONSUL: [(&str, &str); 5] = [
+    ("certificatepath", "key-store"),
+    ("certificatepassword", "key-store-password"),
+    ("keystoreinstancetype", "key-store-type"),
+    ("keystorepath", "trust-store"),
+    ("keystorepassword", "trust-store-password"),
+];
+
+/// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
+pub(super) fn client(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    match node.and_then(|node| nodes.get(node)) {
+        Some(node) => tls::check(node, diagnostics),
+        None => Some(Tls::default()),
+    }
+}
+
+/// Checks `consul.tls`, which may have the names of Spring Cloud Consul.
+pub(super) fn of_consul(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let Some(mut node) = node.and_then(|node| nodes.get(node)).cloned() else { return Some(Tls::default()) };
+    if let NodeKind::Map(entries) = &mut node.kind
+        && entries.iter().any(|(key, _)| matches!(canonical(key).as_str(), "keystorepath" | "certificatepath"))
+    {
+        for (key, _) in entries {
+            if let Some((_, name)) = OF_CONSUL.iter().find(|(of_consul, _)| *of_consul == canonical(key)) {
+                (*name).clone_into(key);
+            }
+        }
+    }
+    tls::check(&node, diagnostics)
+}
+
+/// Checks `eureka.client.tls`, which `enabled` switches. In Spring it is off by default.
+pub(super) fn of_eureka(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let Some(mut node) = node.and_then(|node| nodes.get(node)).cloned() else { return Some(Tls::default()) };
+    let enabled = take_enabled(&mut node);
+    match enabled.as_ref().map(|enabled| (enabled.scalar().map(|text| text.trim().to_ascii_lowercase()), enabled.span))
+    {
+        Some((Some(text), _)) if matches!(text.as_str(), "false" | "no" | "off") => return Some(Tls::default()),
+        Some((Some(text), _)) if matches!(text.as_str(), "true" | "yes" | "on") => {}
+        Some((_, span)) => {
+            diagnostics.error(span, "`enabled` must be true or false");
+            return None;
+        }
+        None if diagnostics.is_spring && has_only_stores(&node) => {
+            diagnostics
+                .warn(node.span.key(), "the stores have no effect without `enabled: true`, as in Spring")
+                .ineffective()
+                .help("add `enabled: true` here");
+            return Some(Tls::default());
+        }
+        None => {}
+    }
+    tls::check(&node, diagnostics)
+}
+
+fn take_enabled(node: &mut Node) -> Option<Node> {
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
+    let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
+    Some(entries.remove(at).1)
+}
+
+/// Returns true for a section with the keys of Spring Cloud alone, at least one.
+fn has_only_stores(node: &Node) -> bool {
+    let NodeKind::Map(entries) = &node.kind else { return false };
+    let is_of_store = |key: &str| {
+        let key = canonical(key);
+        key.starts_with("keystore") || key.starts_with("truststore") || key == "keypassword"
+    };
+    !entries.is_empty() && entries.iter().all(|(key, _)| is_of_store(key))
+}

@@ -1,0 +1,80 @@
+//! Properties on the command line.
+
+use crate::overlays::replay;
+use crate::support::eventually;
+use crate::support::gateway::{Gateway, TOLLGATE};
+
+#[test]
+fn commands_take_properties() {
+    replay(
+        "\
+== base/application.yml
+spring.cloud.gateway.routes: [{id: a, uri: 'http://a:81', predicates: [Path=/**]}]
+server: {max-headers: many}
+== base/application-prod.yml
+server: {max-headers: 40}
+== more.yml
+server: {max-headers: 50}
+== own.yaml
+routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]
+$ tollgate check --spring.config.location=base/ --spring.profiles.active=prod
+--spring.config.location: ok, 1 route
+$ tollgate check --spring.config.location=base/ --spring.config.additional-location=more.yml
+--spring.config.location: ok, 1 route
+$ tollgate --server.max-headers=60 check base/application.yml
+base/application.yml: ok, 1 route
+$ tollgate check base/application.yml --server.max-headers=none; echo $?
+--server.max-headers: error: expected a whole number from 0, found `none`
+1
+$ tollgate explain GET /x --spring.config.location=more.yml,base/ --server.maxHeaders=9 | head -1
+GET /x
+$ tollgate migrate --spring.config.location=base/ --server.max-headers=61 | grep max-headers
+  max-headers: 61
+$ tollgate check --spring.config.location=base/,none.yml; echo $?
+none.yml: error: cannot read the file: entity not found
+2
+$ tollgate --spring.config.location=none/application.yml; echo $?
+tollgate: cannot read none/application.yml: entity not found
+2
+$ tollgate check own.yaml --spring.config.location=base/ 2>&1 | head -1
+error: --spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location
+$ tollgate check own.yaml --sever.port=1
+--sever.port: error: unknown key `sever`
+  help: did you mean `server`?
+$ tollgate check own.yaml --spring.profiles.active prod 2>&1 | head -1
+error: a property needs its value: --spring.profiles.active=VALUE
+$ tollgate check own.yaml --overlai 2>&1 | head -3
+error: unexpected argument '--overlai' found
+
+  tip: a similar argument exists: '--overlay'
+$ tollgate schema --server.port=1 2>&1 | head -1
+error: --server.port has no effect: this command reads no configuration
+",
+    );
+}
+
+#[test]
+fn a_gateway_runs_with_properties_and_a_reload_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("application.yml");
+    let write = |status: u16| {
+        let text = format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'no://op', predicates: [Path=/a], filters: [SetStatus={status}]}}]\n\
+             server: {{address: 127.0.0.1, port: 1}}\nmanagement.server.port: 1\ntollgate.access-log.output: off\n---\n\
+             spring.config.activate.on-profile: dev\nspring.cloud.gateway.default-filters: ['AddResponseHeader=X-Profile,dev']\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    write(201);
+    let mut command = std::process::Command::new(TOLLGATE);
+    command.current_dir(folder.path()).env("SERVER_PORT", "2").env("TOLLGATE_CONFIG", "none.yaml");
+    command.args(["--spring.config.location=./", "--spring.profiles.active=dev"]);
+    command.args(["--server.port=0", "--management.server.port=0"]);
+    let gateway = Gateway::from_command(command);
+    let answer = gateway.get("/a");
+    assert_eq!((answer.status, answer.header("x-profile")), (201, Some("dev")));
+    write(202);
+    gateway.signal("HUP");
+    eventually("the file is read again", || gateway.get("/a").status == 202);
+    assert_eq!(gateway.get("/a").header("x-profile"), Some("dev"));
+}
