@@ -38,6 +38,10 @@ pub use tls::Certificates;
 /// Longest wait of a test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Shortest and longest pause between two polls. In between, pauses are an eighth of the time waited so far: polls of a
+/// gateway or a cluster take CPU time from the other tests.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(25));
+
 /// Polls `ready` until it returns true, and returns the duration.
 ///
 /// # Panics
@@ -47,7 +51,7 @@ pub fn eventually(what: &str, mut ready: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !ready() {
         assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep((start.elapsed() / 8).clamp(PAUSES.0, PAUSES.1));
     }
     start.elapsed()
 }

@@ -107,3 +107,23 @@ fn a_server_keeps_its_port_and_persistent_data_and_listens_on_a_socket() {
     assert_eq!(server.cli(&["DBSIZE"]), "0");
     assert_eq!(server.info("role"), "master");
 }
+
+#[test]
+fn replies_are_printed_as_redis_cli_prints_them() {
+    let server = RedisServer::start();
+    server.query::<()>(&["SET", "text", "two\nlines"]).unwrap();
+    server.query::<()>(&["RPUSH", "list", "a", "b"]).unwrap();
+    for command in [
+        &["GET", "text"][..],
+        &["GET", "absent"],
+        &["EXISTS", "text"],
+        &["LRANGE", "list", "0", "-1"],
+        &["LRANGE", "absent", "0", "-1"],
+        &["CONFIG", "RESETSTAT"],
+    ] {
+        // An option starts the program.
+        let printed = server.cli(&[&["-n", "0"], command].concat());
+        assert_eq!(server.cli(command), printed, "{command:?}");
+        assert_eq!(server.cli(&[&["--raw"], command].concat()), printed, "{command:?}");
+    }
+}

@@ -66,7 +66,7 @@ async fn greedy(client: &Client, rng: &mut Rng) -> Vec<(u64, u64)> {
 async fn no_key_exceeds_its_bound_and_every_retry_delay_is_exact() {
     let server = RedisServer::start();
     let redis = server.connected_client().await;
-    let clients = number("TOLLGATE_TRACES").unwrap_or(10_000) / 200;
+    let clients = number("TOLLGATE_TRACES").map_or(50, |traces| traces / 200);
     for kind in KINDS {
         let mut waited = 0;
         for seed in 0..clients {
