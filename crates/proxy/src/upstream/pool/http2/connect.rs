@@ -42,11 +42,11 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKS_BEFORE_PING: u32 = 3;
 
 /// Place of a new connection in its pool.
-pub(in crate::upstream::pool) struct Slot {
+pub(in crate::upstream) struct Slot {
     /// Share of the pool's connection limit.
-    pub(in crate::upstream::pool) permit: Option<OwnedSemaphorePermit>,
+    pub(in crate::upstream) permit: Option<OwnedSemaphorePermit>,
     /// Requests that wait for a stream.
-    pub(in crate::upstream::pool) waiting: Rc<WaitingRequests>,
+    pub(super) waiting: Rc<WaitingRequests>,
 }
 
 /// Connection as its task sees it. On drop, the connection has ended.
@@ -58,7 +58,7 @@ struct Ending {
 }
 
 /// Starts a connection on `stream`.
-pub(in crate::upstream::pool) async fn connect<S>(
+pub(in crate::upstream) async fn connect<S>(
     stream: S,
     origin: &Origin,
     settings: &PoolSettings,

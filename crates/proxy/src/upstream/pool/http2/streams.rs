@@ -18,7 +18,7 @@ use crate::upstream::pool::waiting::WaitingRequests;
 use crate::upstream::pool::watch::Watched;
 
 /// Streams of one connection, which ends after the last of them when the pool has dropped it.
-pub(in crate::upstream::pool) struct Streams {
+pub(in crate::upstream) struct Streams {
     sender: SendRequest<Bytes>,
     open: Cell<usize>,
     watched: Arc<Watched>,
@@ -77,7 +77,7 @@ impl OpenStream {
     }
 
     /// True if its connection takes further requests.
-    pub(in crate::upstream::pool) fn is_usable(&self) -> bool {
+    pub(in crate::upstream) fn is_usable(&self) -> bool {
         self.streams.is_usable()
     }
 
