@@ -10,6 +10,7 @@
 //!
 //! Each step collects its `diagnostics` and goes on, so that one run reports every error.
 
+mod argument_names;
 mod check;
 mod concurrency_limiter;
 mod de;

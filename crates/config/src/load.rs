@@ -3,14 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use crate::argument_names;
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
-use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
-use crate::filters::Arguments;
+use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, closest};
 use crate::locator::{self, Locator};
 use crate::model::Config;
-use crate::predicates::predicates;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::command_line::{self, CommandLine};
@@ -18,11 +17,12 @@ use crate::source::dotted::property;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
-use crate::source::{documents, environment};
+use crate::source::{documents, environment, random};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, normalize, properties, stand_ins};
+use crate::yaml::key::canonical;
 use crate::yaml::{Node, Place, Places, Span};
 use crate::{filters, predicates as predicate_table};
 
@@ -104,7 +104,32 @@ pub(crate) fn parse_text(
     parse_with_services(text, &BTreeSet::new(), env, inspect)
 }
 
+/// Checks `text`. If placeholders lack values, it is checked again with examples of them, for all other parts that are
+/// missing: one overlay has all of them.
 fn parse_with_services(
+    text: SourceText,
+    services: &BTreeSet<String>,
+    env: &dyn Fn(&str) -> Option<String>,
+    inspect: &mut dyn FnMut(Unresolved<'_>),
+) -> Result<(Loaded, Remains), Report> {
+    let mut filled = text.clone();
+    let mut report = match parse_once(text, services, env, inspect) {
+        Err(report) if report.lacks_properties() => report,
+        result => return result,
+    };
+    let file = filled.files.len();
+    filled.files.push(SourceFile::new("overlay.yaml", &report.overlay(&[]).unwrap_or_default()));
+    if !filled.documents.is_empty() {
+        filled.documents.push(DocumentId { file, number: 0 });
+    }
+    match parse_once(filled, services, env, &mut |_| {}) {
+        Ok((loaded, _)) => report.add_missing(&loaded.notes),
+        Err(next) => report.add_missing(&next),
+    }
+    Err(report)
+}
+
+fn parse_once(
     mut text: SourceText,
     services: &BTreeSet<String>,
     env: &dyn Fn(&str) -> Option<String>,
@@ -172,12 +197,12 @@ fn resolve(
     placeholder::groups(root, &mut groups);
     let lookup = |name: &str| {
         let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
-        let random = || placeholder::random(name).map(Value::Literal);
+        let random = || random::value(name).map(Value::Literal);
         let property = || property(properties, name).map(Value::Text);
         let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
         from_environment.or_else(random).or_else(property).or_else(group)
     };
-    let literal = environment::overlay(root, env, &arguments(), places, diagnostics);
+    let literal = environment::overlay(root, env, &argument_names::all(), places, diagnostics);
     let mut unresolved = Vec::new();
     placeholder::resolve(root, &lookup, &literal, &mut unresolved, diagnostics);
     unresolved
@@ -208,43 +233,6 @@ fn is_filter(name: &str) -> bool {
     filters::filters().any(|filter| filter.name == name)
 }
 
-/// Returns the names of the arguments of predicates and filters.
-fn arguments() -> Vec<&'static str> {
-    let mut names: Vec<&str> = LONG_ARGUMENTS.to_vec();
-    names.extend(predicates().iter().flat_map(|entry| entry.args.iter().map(|argument| argument.name)));
-    for filter in filters::filters() {
-        if let Arguments::Listed(arguments) = filter.args {
-            names.extend(arguments.iter().map(|argument| argument.name));
-        }
-    }
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// Arguments of Spring's filters that have no shortcut.
-const LONG_ARGUMENTS: [&str; 19] = [
-    "redis-rate-limiter.replenishRate",
-    "redis-rate-limiter.burstCapacity",
-    "redis-rate-limiter.requestedTokens",
-    "key-resolver",
-    "rate-limiter",
-    "deny-empty-key",
-    "empty-key-status",
-    "status-code",
-    "name",
-    "fallbackUri",
-    "statusCodes",
-    "retries",
-    "series",
-    "statuses",
-    "methods",
-    "exceptions",
-    "backoff.firstBackoff",
-    "backoff.maxBackoff",
-    "backoff.factor",
-];
-
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
 const SHARED_SECTIONS: [&str; 8] =
     ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
@@ -264,6 +252,12 @@ fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostic
             continue;
         } else if is_springs(unknown) {
             skipped.push((unknown.path.join("."), unknown.span));
+        } else if let [name] = unknown.path.as_slice()
+            && closest(&canonical(name), ["webflux"]).is_some()
+        {
+            diagnostics
+                .mistake(unknown.span.key(), format!("unknown key `{name}`"))
+                .help("did you mean `spring.cloud.gateway.server.webflux`?");
         } else {
             de::report_unknown(unknown, diagnostics);
         }

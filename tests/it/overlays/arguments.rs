@@ -27,7 +27,7 @@ $ tollgate check base/application.yml --server.max-headers=none; echo $?
 --server.max-headers: error: expected a whole number from 0, found `none`
 1
 $ tollgate explain GET /x --spring.config.location=more.yml,base/ --server.maxHeaders=9 | head -1
-GET /x
+route a: Path=/**
 $ tollgate migrate --spring.config.location=base/ --server.max-headers=61 | grep max-headers
   max-headers: 61
 $ tollgate check --spring.config.location=base/,none.yml; echo $?

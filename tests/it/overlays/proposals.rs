@@ -42,6 +42,68 @@ application.yml, overlay.yaml: nothing that an overlay could add is missing
 }
 
 #[test]
+fn placeholders_without_a_value_are_in_the_overlay_and_secrets_are_not_guessed() {
+    replay(
+        "\
+== application.yml
+spring:
+  data.redis: {host: '${CACHE_HOST}', port: '${cache.port}'}
+  cloud.gateway.routes:
+  - {id: a, uri: 'lb://${ORDERS}', predicates: ['Path=/${STAGE}/**'], filters: ['AddRequestHeader=X-Stage, ${STAGE}']}
+  - {id: b, uri: 'http://${BILLS_HOST}:${BILLS_PORT}', predicates: [Path=/b/**]}
+  - {id: c, uri: '@catalogue.url@/v1', predicates: [Path=/c/**]}
+$ tollgate check application.yml 2>&1 | grep 'error:'
+application.yml:2:22: error: `${CACHE_HOST}` is not set and has no default
+application.yml:2:45: error: `${cache.port}` is not set and has no default
+application.yml:4:18: error: `${ORDERS}` is not set and has no default
+application.yml:4:49: error: `${STAGE}` is not set and has no default (2 times)
+application.yml:5:18: error: `${BILLS_HOST}` is not set and has no default
+application.yml:6:18: error: `@catalogue.url@` is a placeholder of the application's build
+$ tollgate check application.yml --overlay > overlay.yaml; echo $?
+0
+$ cat overlay.yaml
+# Save this as overlay.yaml, correct the values, and use it:
+#   tollgate check application.yml --config overlay.yaml
+#   tollgate --config application.yml --config overlay.yaml
+BILLS_HOST: bills # an example; BILLS_HOST in the environment wins
+BILLS_PORT: 8080 # an example; BILLS_PORT in the environment wins
+CACHE_HOST: cache # an example; CACHE_HOST in the environment wins
+ORDERS: orders # an example; ORDERS in the environment wins
+STAGE: stage # an example; STAGE in the environment wins
+cache.port: 8080 # an example; CACHE_PORT in the environment wins
+catalogue.url: http://catalogue:8080 # an example; CATALOGUE_URL in the environment wins
+upstreams:
+  orders: {endpoints: [\"${ORDERS_URL:http://orders:8080}\"]} # or `dns: {name: orders, port: 8080}`
+$ tollgate check application.yml --config overlay.yaml 2>&1 | tail -1
+application.yml, overlay.yaml: ok, 3 routes
+$ STAGE=live tollgate explain application.yml GET /live/1 --config overlay.yaml | grep 'X-Stage: live' | wc -l
+1
+$ CATALOGUE_URL=http://elsewhere tollgate explain application.yml GET /c/1 --config overlay.yaml | grep -c http://elsewhere
+1
+$ tollgate migrate application.yml --config overlay.yaml --out own.yaml; tollgate check own.yaml
+own.yaml: ok, 3 routes
+== secret.yml
+spring:
+  data.redis: {host: '${CACHE_HOST}', password: '@redis.pass@'}
+  cloud.gateway.routes: ['a=http://a,Path=/**']
+$ tollgate check secret.yml --overlay 2>/dev/null; echo $?
+# Save this as overlay.yaml, correct the values, and use it:
+#   tollgate check secret.yml --config overlay.yaml
+#   tollgate --config secret.yml --config overlay.yaml
+CACHE_HOST: cache # an example; CACHE_HOST in the environment wins
+# redis.pass: # a secret: set REDIS_PASS in the environment
+1
+$ tollgate check secret.yml --overlay > overlay.yaml 2>/dev/null; REDIS_PASS=x tollgate check secret.yml -c overlay.yaml
+secret.yml, overlay.yaml: ok, 1 route
+== own.yaml
+routes: [{id: a, uri: '${A_URL}', predicates: [Path=/**]}]
+$ tollgate check own.yaml --overlay 2>/dev/null; echo $?
+1
+",
+    );
+}
+
+#[test]
 fn a_proposed_overlay_serves_requests() {
     let orders = Upstream::ok("orders");
     let yaml = "\

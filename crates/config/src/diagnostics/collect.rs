@@ -28,8 +28,8 @@ struct Found {
     help: Option<String>,
     /// Text and second position that end the message.
     beside: Option<(String, Span)>,
-    /// Part of an application that is missing: reported once.
-    missing: Option<Missing>,
+    /// Parts of an application that are missing; the first one is reported once.
+    missing: Vec<Missing>,
     /// True if the setting has no effect, so that it can be removed.
     ineffective: bool,
     /// True for a setting of our own form that Spring would silently ignore.
@@ -105,7 +105,7 @@ impl Diagnostics {
         {
             return Help(None);
         }
-        let (missing, ineffective, is_mistake) = (None, false, false);
+        let (missing, ineffective, is_mistake) = (Vec::new(), false, false);
         self.found.push(Found { severity, at, message, help: None, beside: None, missing, ineffective, is_mistake });
         Help(self.found.last_mut())
     }
@@ -145,15 +145,21 @@ impl Diagnostics {
     /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
     fn report_missing_once(&mut self) -> Vec<Missing> {
         let mut counts: Vec<(Missing, usize)> = Vec::new();
-        for missing in self.found.iter().filter_map(|found| found.missing.as_ref()) {
+        for missing in self.found.iter().filter_map(|found| found.missing.first()) {
             match counts.iter_mut().find(|(known, _)| known.is_same(missing)) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((missing.clone(), 1)),
             }
         }
-        let mut left = counts.clone();
+        let mut all: Vec<Missing> = Vec::new();
+        for missing in self.found.iter().flat_map(|found| &found.missing) {
+            if !all.iter().any(|known| known.is_same(missing)) {
+                all.push(missing.clone());
+            }
+        }
+        let mut left = counts;
         self.found.retain_mut(|found| {
-            let Some(missing) = &found.missing else { return true };
+            let Some(missing) = found.missing.first() else { return true };
             let Some(at) = left.iter().position(|(known, _)| known.is_same(missing)) else { return false };
             let (_, count) = left.swap_remove(at);
             if count > 1 {
@@ -161,12 +167,15 @@ impl Diagnostics {
             }
             true
         });
-        counts.into_iter().map(|(missing, _)| missing).collect()
+        all
     }
 
     /// Finds the line and column of each diagnostic and sorts them.
     pub(crate) fn finish(mut self, text: SourceText, places: &Places) -> Report {
-        let is_other = |found: &Found| found.severity == Severity::Error && found.missing.is_none();
+        let is_other = |found: &Found| {
+            let is_proposed = !found.missing.is_empty() && found.missing.iter().all(Missing::is_proposed);
+            found.severity == Severity::Error && !is_proposed
+        };
         let has_other_errors = self.found.iter().any(is_other);
         let missing = self.report_missing_once();
         let own = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
@@ -228,7 +237,7 @@ impl Help<'_> {
     /// Marks a missing part of an application, for the proposed overlay.
     pub(crate) fn missing(mut self, missing: Missing) -> Self {
         if let Some(found) = &mut self.0 {
-            found.missing = Some(missing);
+            found.missing.push(missing);
         }
         self
     }

@@ -8,12 +8,14 @@ use crate::yaml::key::same_name;
 /// Section of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
+    /// Properties at the top of the file, for placeholders.
+    Properties,
     Upstreams,
     KeyResolvers,
     FilterBeans,
 }
 
-/// A missing part: its name in a section, a value that may fit, and a comment on it.
+/// A missing part: its name in a section, a value that may fit, and a comment on it. A secret has no value.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     pub(crate) section: Section,
@@ -27,14 +29,20 @@ impl Missing {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.section == other.section && same_name(&self.name, &other.name)
     }
+
+    /// Returns true if the overlay has a value for it.
+    pub(super) fn is_proposed(&self) -> bool {
+        !self.value.is_empty()
+    }
 }
 
 impl Section {
-    fn key(self) -> &'static str {
+    fn key(self) -> Option<&'static str> {
         match self {
-            Self::Upstreams => "upstreams",
-            Self::KeyResolvers => "key-resolvers",
-            Self::FilterBeans => "filter-beans",
+            Self::Properties => None,
+            Self::Upstreams => Some("upstreams"),
+            Self::KeyResolvers => Some("key-resolvers"),
+            Self::FilterBeans => Some("filter-beans"),
         }
     }
 }
@@ -45,7 +53,7 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
     for part in missing {
         sections.entry(part.section).or_default().entry(&part.name).or_insert(part);
     }
-    if sections.is_empty() {
+    if !missing.iter().any(Missing::is_proposed) {
         return None;
     }
     let mut yaml = "# Save this as overlay.yaml, correct the values, and use it:\n".to_owned();
@@ -60,23 +68,39 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
         None => writeln!(yaml, "#   SPRING_CONFIG_ADDITIONAL_LOCATION=overlay.yaml tollgate"),
     };
     for (section, parts) in sections {
-        let _ = writeln!(yaml, "{}:", section.key());
-        for (name, part) in parts {
+        let mut lines = String::new();
+        for (name, part) in &parts {
             let comment = if part.comment.is_empty() { String::new() } else { format!(" # {}", part.comment) };
-            let _ = writeln!(yaml, "  {}: {}{comment}", key(name), part.value);
+            lines.push_str(&match (section.key(), part.is_proposed()) {
+                (Some(_), _) => format!("  {}: {}{comment}\n", key(name), part.value),
+                (None, true) => format!("{name}: {}{comment}\n", scalar(&part.value)),
+                (None, false) => format!("# {name}:{comment}\n"),
+            });
         }
+        if let Some(key) = section.key() {
+            let _ = writeln!(yaml, "{key}:");
+        }
+        yaml.push_str(&lines);
     }
     Some(yaml)
 }
 
 /// Returns `name` as a key of YAML that is no dotted path.
 fn key(name: &str) -> String {
-    let is_plain = |name: &str| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-            && !["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(&&*name.to_ascii_lowercase())
-    };
     if is_plain(name) { name.to_owned() } else { quoted(&format!("[{name}]")) }
+}
+
+/// Returns `text` as a value of YAML.
+fn scalar(text: &str) -> String {
+    let is_number_or_flag = text == "true" || text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_url = text.starts_with("http://") && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_number_or_flag || is_url || is_plain(text) { text.to_owned() } else { quoted(text) }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        && !["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(&&*name.to_ascii_lowercase())
 }
 
 /// Returns `text` in double quotes.

@@ -10,7 +10,7 @@ mod secrets;
 mod suggest;
 mod text;
 
-pub(crate) use collect::Diagnostics;
+pub(crate) use collect::{Diagnostics, Help};
 pub(crate) use missing::{Missing, Section, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;

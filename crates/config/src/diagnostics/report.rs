@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::diagnostics::missing::{self, Missing};
+use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
 use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
@@ -118,6 +118,17 @@ impl Report {
     #[must_use]
     pub fn overlay(&self, files: &[&str]) -> Option<String> {
         missing::overlay(&self.missing, files)
+    }
+
+    /// Returns true if placeholders lack values that an overlay can have.
+    pub(crate) fn lacks_properties(&self) -> bool {
+        self.missing.iter().any(|part| part.section == Section::Properties && !part.value.is_empty())
+    }
+
+    /// Adds the parts that are still missing with the overlay, as `next` reports.
+    pub(crate) fn add_missing(&mut self, next: &Self) {
+        self.missing.extend(next.missing.iter().cloned());
+        self.has_other_errors |= next.has_other_errors;
     }
 
     /// Returns true if there are errors besides those that [`overlay`](Self::overlay) corrects.

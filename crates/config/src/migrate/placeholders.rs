@@ -1,7 +1,7 @@
 //! Placeholders that refer to properties of the file, which may move or disappear.
 
 use crate::source::dotted::property;
-use crate::source::placeholder::closing_brace;
+use crate::source::placeholder::{closing_brace, maven_name};
 use crate::yaml::{Node, NodeKind};
 
 /// Nesting of properties at most; a property that refers to itself stays unresolved.
@@ -15,6 +15,13 @@ pub(super) fn own(node: &mut Node, properties: &Node) {
         NodeKind::Scalar(text) => {
             if text.contains("${") {
                 *text = rewritten(text, properties, 0);
+            } else if let Some(name) = maven_name(text) {
+                // The environment wins over the property, as for `${name}`.
+                let value = property(properties, name).filter(|value| maven_name(value).is_none());
+                if let Some(value) = value {
+                    let value = rewritten(&value, properties, 1);
+                    *text = format!("${{{name}:{value}}}{}", &text[name.len() + 2..]);
+                }
             }
         }
         NodeKind::Seq(items) => items.iter_mut().for_each(|item| own(item, properties)),

@@ -11,3 +11,5 @@ mod indexed;
 mod instances;
 pub(crate) mod placeholder;
 pub(crate) mod profiles;
+pub(crate) mod random;
+mod unset;

@@ -6,12 +6,18 @@
 
 use std::collections::HashSet;
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Help, Missing};
 use crate::source::environment::Literal;
+use crate::source::unset;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Nesting of placeholders at most: a bound for defaults that refer to themselves.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
+
+/// Help for a placeholder without a value.
+const UNSET: &str = "set it in the environment, or write a default: `${NAME:default}`";
+/// Help for a placeholder of a build.
+const OF_BUILD: &str = "take the file that the build has written, `target/classes/application.yml`, or write the value";
 
 /// Value of a placeholder's name.
 pub(crate) enum Value {
@@ -27,13 +33,16 @@ pub(crate) struct Unresolved {
     pub(crate) at: Span,
     message: String,
     help: &'static str,
+    /// Properties that would give it a value.
+    missing: Vec<Missing>,
 }
 
 impl Unresolved {
     /// Reports it as an error.
     pub(crate) fn report(self, diagnostics: &mut Diagnostics) {
         diagnostics.unmute(self.at);
-        diagnostics.error(self.at, self.message).help(self.help);
+        let error = diagnostics.error(self.at, self.message);
+        self.missing.into_iter().fold(error, Help::missing).help(self.help);
     }
 }
 
@@ -47,42 +56,76 @@ pub(crate) fn resolve(
     unresolved: &mut Vec<Unresolved>,
     diagnostics: &mut Diagnostics,
 ) {
+    resolve_value(node, "", lookup, literal, unresolved, diagnostics);
+}
+
+/// Resolves the placeholders of a value of `key`.
+fn resolve_value(
+    node: &mut Node,
+    key: &str,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
+    diagnostics: &mut Diagnostics,
+) {
     match &mut node.kind {
         NodeKind::Scalar(_) if literal.contains(&node.span.place) => {}
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
             let problem = if text.contains("${") {
-                let help = "set it in the environment, or write a default: `${NAME:default}`";
                 match expand(text, lookup, 0) {
                     Ok(resolved) => {
                         *text = resolved;
                         None
                     }
-                    Err(message) => Some((message, help)),
+                    Err(message) => Some((message, UNSET, unset::of_text(text, key, lookup))),
+                }
+            } else if diagnostics.is_spring
+                && let Some(name) = maven_name(text)
+            {
+                let after = &text[name.len() + 2..];
+                match of_build(name, lookup) {
+                    Some(value) => {
+                        *text = format!("{value}{after}");
+                        None
+                    }
+                    None => {
+                        let message = format!("`@{name}@` is a placeholder of the application's build");
+                        Some((message, OF_BUILD, unset::of_build(name, key, after)))
+                    }
                 }
             } else {
-                maven_name(text).filter(|_| diagnostics.is_spring).map(|name| {
-                    let message = format!("`@{name}@` is a placeholder of the application's build");
-                    (message, "take the file that the build has written, `target/classes/application.yml`, or write the value")
-                })
+                None
             };
-            if let Some((message, help)) = problem {
-                unresolved.push(Unresolved { at: node.span, message, help });
+            if let Some((message, help, missing)) = problem {
+                // Our own form has no sections of an application.
+                let missing = if diagnostics.is_spring { missing } else { Vec::new() };
+                unresolved.push(Unresolved { at: node.span, message, help, missing });
                 diagnostics.mute(node.span);
             }
         }
         NodeKind::Seq(items) => {
-            items.iter_mut().for_each(|item| resolve(item, lookup, literal, unresolved, diagnostics))
+            items.iter_mut().for_each(|item| resolve_value(item, key, lookup, literal, unresolved, diagnostics))
         }
         NodeKind::Map(entries) => {
             for (name, value) in entries {
                 if name == "metadata" {
                     resolve_metadata(value, lookup, literal, unresolved, diagnostics);
                 } else {
-                    resolve(value, lookup, literal, unresolved, diagnostics);
+                    resolve_value(value, name, lookup, literal, unresolved, diagnostics);
                 }
             }
         }
+    }
+}
+
+/// Returns the value that the environment or a property gives to `@name@`.
+fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String> {
+    match lookup(name)? {
+        Value::Literal(value) => Some(value),
+        // `server.port: @server.port@` says nothing.
+        Value::Text(text) if maven_name(&text).is_some() => None,
+        Value::Text(text) => expand(&text, lookup, 1).ok(),
     }
 }
 
@@ -178,34 +221,6 @@ pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -
     })
 }
 
-/// Returns one of Spring's random values: `random.value`, `random.uuid`, `random.int` and `random.long`, the latter two with `(max)` or `[min,max]`,
-/// `max` itself excluded.
-pub(crate) fn random(name: &str) -> Option<String> {
-    let kind = name.strip_prefix("random.")?;
-    let (kind, range) = kind.split_at(kind.find(['(', '[']).unwrap_or(kind.len()));
-    let bounds: Vec<i64> = range
-        .trim_matches(['(', ')', '[', ']'])
-        .split(',')
-        .filter(|bound| !bound.is_empty())
-        .map(|bound| bound.trim().parse().ok())
-        .collect::<Option<_>>()?;
-    let (least, most) = match (kind, bounds.as_slice()) {
-        ("value", []) => return Some(format!("{:032x}", fastrand::u128(..))),
-        ("uuid", []) => {
-            // Version 4 (RFC 9562 §5.4): six bits say so.
-            let bits = fastrand::u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-            let hex = format!("{bits:032x}");
-            return Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"));
-        }
-        ("int", []) => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        ("long", []) => (i64::MIN, i64::MAX),
-        ("int" | "long", [max]) => (0, *max),
-        ("int" | "long", [min, max]) => (*min, *max),
-        _ => return None,
-    };
-    (least < most).then(|| fastrand::i64(least..most).to_string())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -231,23 +246,6 @@ mod tests {
         assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
         assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
         assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
-    }
-
-    #[test]
-    fn random_values_have_their_type_and_range() {
-        for _ in 0..100 {
-            let within = |name: &str| random(name).unwrap().parse::<i64>().unwrap();
-            assert!((0..7).contains(&within("random.int(7)")) && (3..5).contains(&within("random.long[3,5]")));
-            assert!(i32::try_from(within("random.int")).is_ok());
-        }
-        let uuid = random("random.uuid").unwrap();
-        assert!(uuid.len() == 36 && &uuid[14..15] == "4" && "89ab".contains(&uuid[19..20]), "{uuid}");
-        assert_eq!(random("random.value").unwrap().len(), 32);
-        for name in
-            ["random.int(0)", "random.int[5,5]", "random.int(x)", "random.colour", "randomness", "random.uuid(3)"]
-        {
-            assert_eq!(random(name), None, "{name}");
-        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn filter(name: &str) -> Offer {
 }
 
 /// Splits a name at capitals and signs: `remoteAddrKeyResolver` is `remote`, `addr`, `key`, `resolver`.
-fn words(name: &str) -> Vec<String> {
+pub(crate) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;
     for letter in name.chars() {

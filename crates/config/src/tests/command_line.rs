@@ -20,7 +20,9 @@ const APPLICATION: &str = "spring.cloud.gateway.routes: [{id: a, uri: 'http://${
 #[test]
 fn properties_win_over_files_json_and_profiles() {
     let folder = Folder::of(&[("application.yml", APPLICATION), ("application-dev.yml", "server.max-headers: 60\n")]);
-    let of = |properties: &[(&str, &str)]| loaded(&folder, &["application.yml"], properties).unwrap_or_else(|error| panic!("{error}"));
+    let of = |properties: &[(&str, &str)]| {
+        loaded(&folder, &["application.yml"], properties).unwrap_or_else(|error| panic!("{error}"))
+    };
     let config = of(&[("server.port", "2"), ("server.maxHeaders", "70"), ("host.name", "given")]).config;
     assert_eq!((config.server.port, config.server.max_headers, config.is_spring), (2, 70, true));
     assert!(format!("{:?}", config.routes[0].uri).contains("given"), "{:?}", config.routes[0].uri);

@@ -42,6 +42,26 @@ impl Folder {
     }
 }
 
+#[test]
+fn files_that_contradict_each_other_are_both_named() {
+    let route = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+    for (file, overlay, message) in [
+        (
+            "upstreams: {a: {endpoints: ['http://a']}}",
+            "upstreams: {a: {dns: {name: a}}}",
+            "has both `endpoints` and `dns`",
+        ),
+        ("httpclient: {tls: {ca: a.pem}}", "httpclient: {ssl: {}}", "`ssl` and `tls` are both given"),
+        ("redis: {url: 'redis://a'}", "redis: {cluster: {nodes: 'a:1'}}", "`url` and `cluster` are both given"),
+        ("redis: {tls: true, host: a}", "redis: {ssl: true}", "`ssl` and `tls` are both given"),
+    ] {
+        let folder = Folder::of(&[("a.yaml", &format!("{route}{file}\n")), ("b.yaml", &format!("{overlay}\n"))]);
+        let error = folder.load(&["a.yaml", "b.yaml"], None).unwrap_err();
+        let line = error.lines().find(|line| line.contains(message)).unwrap_or_else(|| panic!("{error}"));
+        assert!(line.contains("a.yaml:2:") && line.contains("b.yaml:1:") && line.contains(", the other at "), "{line}");
+    }
+}
+
 const SPRING: &str = "spring.cloud.gateway.routes:\n- {id: a, uri: 'lb://orders', predicates: [Path=/a/**], filters: [{name: RequestRateLimiter, args: {key-resolver: '#{@user}', redis-rate-limiter.replenishRate: 1}}]}\n";
 
 #[test]

@@ -151,6 +151,11 @@ fn unknown_names_below_the_root_are_reported() {
     ] {
         assert!(loaded(&text).notes.to_string().contains(name), "{text}");
     }
+    for name in ["webflux", "web flux", "webflx"] {
+        let text = OLD_ROUTES.replace("gateway.routes", &format!("gateway.{name}.routes"));
+        let notes = loaded(&text).notes.to_string();
+        assert!(notes.contains("help: did you mean `spring.cloud.gateway.server.webflux`?"), "{text}: {notes}");
+    }
     let spaced = "spring:\n  cloud:\n    gateway:\n      server:\n        web flux:\n          routes: [\"a=http://a,Path=/a\"]\n";
     assert_eq!(loaded(spaced).config.routes.len(), 1, "Spring's binder ignores the space");
 }

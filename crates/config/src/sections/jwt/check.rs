@@ -126,8 +126,11 @@ fn texts(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics
 
 fn source(raw: &RawJwt, diagnostics: &mut Diagnostics) -> Option<TokenSource> {
     match (&raw.header, &raw.cookie) {
-        (Some(_), Some(cookie)) => {
-            diagnostics.error(cookie.span.key(), "`header` and `cookie` are both given").help("remove one of them");
+        (Some(header), Some(cookie)) => {
+            diagnostics
+                .error(cookie.span.key(), "`header` and `cookie` are both given")
+                .beside(", the other at", header.span.key())
+                .help("remove one of them");
             None
         }
         (Some(header), None) => {

@@ -128,8 +128,11 @@ fn token(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<St
     let (text, at) = match (&raw.token, &raw.token_file) {
         (Some(token), None) => (token.value.clone(), token.span),
         (None, Some(file)) => (secret_file(file, "token file", diagnostics)?, file.span),
-        (Some(_), Some(file)) => {
-            diagnostics.error(file.span.key(), "`token` and `token-file` are both given").help("remove one of them");
+        (Some(token), Some(file)) => {
+            diagnostics
+                .error(file.span.key(), "`token` and `token-file` are both given")
+                .beside(", the other at", token.span.key())
+                .help("remove one of them");
             return None;
         }
         (None, None) => {

@@ -43,8 +43,10 @@ pub(super) fn login(
     let given = |text: Option<&Spanned<String>>| text.map(|text| text.value.clone()).filter(|text| !text.is_empty());
     let password = match (given(password), file) {
         (Some(_), Some(file)) => {
+            let other = password.map_or(file.span, |password| password.span);
             diagnostics
                 .error(file.span.key(), "`password` and `password-file` are both given")
+                .beside(", the other at", other.key())
                 .help("remove one of them");
             return None;
         }

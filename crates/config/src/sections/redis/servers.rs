@@ -82,8 +82,12 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
     let help = "keep one of `url`, `host`, `cluster` and `sentinel`";
+    let place = sentinel.or(cluster).unwrap_or(Span::ROOT).key();
     if let Some(url) = &redis.url {
-        diagnostics.error(url.span.key(), format!("`url` and `{winner}` are both given")).help(help);
+        diagnostics
+            .error(url.span.key(), format!("`url` and `{winner}` are both given"))
+            .beside(", the other at", place)
+            .help(help);
         return None;
     }
     let host = redis.host.as_ref().map(|host| ("host", host.span));
@@ -96,7 +100,7 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
         if diagnostics.is_spring {
             diagnostics.mistake(at.key(), format!("{both}; the latter wins, as in Spring")).help(help);
         } else {
-            diagnostics.error(at.key(), both).help(help);
+            diagnostics.error(at.key(), both).beside(", the other at", place).help(help);
         }
     }
     is_clear.then_some(())

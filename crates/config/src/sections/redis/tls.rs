@@ -65,8 +65,11 @@ pub(super) enum TlsSettings {
 pub(super) fn settings(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(redis.tls), node(redis.ssl)) {
-        (Some(_), Some(ssl)) => {
-            diagnostics.error(ssl.span.key(), "`ssl` and `tls` are both given").help("remove one of the two");
+        (Some(tls), Some(ssl)) => {
+            diagnostics
+                .error(ssl.span.key(), "`ssl` and `tls` are both given")
+                .beside(", the other at", tls.span.key())
+                .help("remove one of the two");
             None
         }
         (Some(tls), None) => match flag(tls) {

@@ -148,9 +148,10 @@ fn endpoints(
         return None;
     }
     match (&raw.value.endpoints, &raw.value.dns) {
-        (Some(_), Some(dns)) => {
+        (Some(endpoints), Some(dns)) => {
             diagnostics
                 .error(dns.span.key(), format!("upstream `{name}` has both `endpoints` and `dns`"))
+                .beside(", the other at", endpoints.span.key())
                 .help("keep one of them");
             None
         }

@@ -110,8 +110,11 @@ pub(super) fn of_client(
 ) -> (Option<Tls>, Option<Duration>) {
     let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(raw.tls), node(raw.ssl)) {
-        (Some(_), Some(ssl)) => {
-            diagnostics.error(ssl.span.key(), "`ssl` and `tls` are both given").help("remove one of the two");
+        (Some(tls), Some(ssl)) => {
+            diagnostics
+                .error(ssl.span.key(), "`ssl` and `tls` are both given")
+                .beside(", the other at", tls.span.key())
+                .help("remove one of the two");
             (None, None)
         }
         (Some(tls), None) => (check(tls, diagnostics), None),

@@ -85,7 +85,10 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
         let identity = identity(&KeyPair::Store(key_store.clone()), key_store.span(), diagnostics)?;
         return Some(Tls { identity: Some(identity), ..trusting(raw, nodes, diagnostics)? });
     };
-    diagnostics.error(bundle.span, "`key-store` and `ssl-bundle` are both given").help("remove one of the two");
+    diagnostics
+        .error(bundle.span, "`key-store` and `ssl-bundle` are both given")
+        .beside(", the other at", key_store.span().key())
+        .help("remove one of the two");
     None
 }
 

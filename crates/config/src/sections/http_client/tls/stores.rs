@@ -6,6 +6,7 @@ use crate::sections::http_client::no_effect;
 use crate::sections::http_client::tls::{Identity, RawClientTls, Trust, files};
 use crate::sections::key_store::{StoreFile, StoreSettings};
 use crate::sections::ssl_bundle::{KeyPair, Trusted};
+use crate::yaml::Span;
 
 /// Returns the key store and the trust store, if they are given. Reports errors; `None` after one.
 pub(super) fn read(
@@ -47,12 +48,12 @@ pub(super) fn trust(
     insecure: Option<Spanned<bool>>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Trust> {
+    let at = store.span();
     let other = ca.map(|ca| ("ca", ca.span)).or(insecure.filter(|on| on.value).map(|on| ("insecure", on.span)));
     if let Some((name, span)) = other {
-        both(span, name, "trust-store", diagnostics);
+        both(span, name, ("trust-store", at), diagnostics);
         return None;
     }
-    let at = store.span();
     files::authorities(&Trusted::Store(store), at, diagnostics).map(Trust::Authorities)
 }
 
@@ -62,14 +63,17 @@ pub(super) fn identity(
     pem: Option<&Spanned<String>>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Identity> {
+    let at = store.span();
     if let Some(pem) = pem {
-        both(pem.span, "cert", "key-store", diagnostics);
+        both(pem.span, "cert", ("key-store", at), diagnostics);
         return None;
     }
-    let at = store.span();
     files::identity(&KeyPair::Store(store), at, diagnostics)
 }
 
-fn both(at: crate::yaml::Span, name: &str, store: &str, diagnostics: &mut Diagnostics) {
-    diagnostics.error(at.key(), format!("`{name}` and `{store}` are both given")).help("remove one of the two");
+fn both(at: Span, name: &str, (store, other): (&str, Span), diagnostics: &mut Diagnostics) {
+    diagnostics
+        .error(at.key(), format!("`{name}` and `{store}` are both given"))
+        .beside(", the other at", other.key())
+        .help("remove one of the two");
 }

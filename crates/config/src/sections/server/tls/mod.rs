@@ -196,9 +196,10 @@ impl RawServerSsl {
         };
         let pem = self.certificate.as_ref().or(self.certificate_private_key.as_ref());
         let key_pair = match (store.file(diagnostics), pem) {
-            (Some(Some(_)), Some(pem)) => {
+            (Some(Some(store)), Some(pem)) => {
                 diagnostics
                     .error(pem.span.key(), "`certificate` and `key-store` are both given")
+                    .beside(", the other at", store.span().key())
                     .help("remove one of the two");
                 None
             }
@@ -211,9 +212,10 @@ impl RawServerSsl {
         };
         let trusted = trust.file(diagnostics)?;
         match (&trusted, &self.trust_certificate) {
-            (Some(_), Some(pem)) => {
+            (Some(store), Some(pem)) => {
                 diagnostics
                     .error(pem.span.key(), "`trust-certificate` and `trust-store` are both given")
+                    .beside(", the other at", store.span().key())
                     .help("remove one of the two");
                 return None;
             }
