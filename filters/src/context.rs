@@ -59,7 +59,7 @@ pub struct LocalReply {
 }
 
 impl LocalReply {
-    /// True if `response` was made here rather than by an upstream.
+    /// Returns true if `response` was made here rather than by an upstream.
     #[must_use]
     pub fn marks<B>(response: &http::Response<B>) -> bool {
         response.extensions().get::<Self>().is_some()
@@ -79,7 +79,7 @@ impl Attempts {
         self.0.lock().push(endpoint);
     }
 
-    /// True if an attempt went to `endpoint`.
+    /// Returns true if an attempt went to `endpoint`.
     #[must_use]
     pub fn tried(&self, endpoint: u64) -> bool {
         self.0.lock().contains(&endpoint)

@@ -186,7 +186,7 @@ impl FaultSet {
     /// Every fault.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// True if the set contains `fault`.
+    /// Returns true if the set contains `fault`.
     #[must_use]
     pub fn contains(self, fault: Fault) -> bool {
         self.0 & (1 << fault as u16) != 0
@@ -225,7 +225,7 @@ impl FromIterator<Fault> for FaultSet {
     }
 }
 
-/// True if `name` is the full class name `known` or its last part.
+/// Returns true if `name` is the full class name `known` or its last part.
 fn is_named(known: &str, name: &str) -> bool {
     let part = |separator| known.rsplit(separator).next() == Some(name);
     known == name || part('.') || part('$')

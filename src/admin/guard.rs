@@ -50,7 +50,7 @@ pub(super) fn check_change(headers: &HeaderMap) -> Result<(), GuardError> {
     if is_own && is_same_site { Ok(()) } else { Err(GuardError::Origin) }
 }
 
-/// True if `origin` is a page of this port: its host and port are those of the request.
+/// Returns true if `origin` is a page of this port: its host and port are those of the request.
 fn is_own_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

@@ -23,7 +23,7 @@ pub(super) enum Peer {
 }
 
 impl Peer {
-    /// True if the client must show a token or a certificate on a port at `address`.
+    /// Returns true if the client must show a token or a certificate on a port at `address`.
     pub(super) fn needs_identity(&self, address: IpAddr, management: &Management) -> bool {
         let is_asked = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
         matches!(self, Self::Port { .. }) && (is_asked || !address.is_loopback())

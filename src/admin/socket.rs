@@ -97,7 +97,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds a lock on its folder"))
 }
 
-/// True if a process listens on the socket at `path`. A full accept queue counts as well.
+/// Returns true if a process listens on the socket at `path`. A full accept queue counts as well.
 fn is_live(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

@@ -151,7 +151,7 @@ impl Source {
         }
     }
 
-    /// Paths of the files.
+    /// Returns the paths of the files.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         match self {

@@ -55,7 +55,7 @@ pub(super) fn report(error: &LoadError) -> ExitCode {
     ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 })
 }
 
-/// True if diagnostics are coloured: on a terminal, unless `NO_COLOR` is set (no-color.org).
+/// Returns true if diagnostics are coloured: on a terminal, unless `NO_COLOR` is set (no-color.org).
 pub(super) fn wants_color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

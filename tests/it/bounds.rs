@@ -35,7 +35,7 @@ fn bucket(seconds: f64) -> f64 {
     100.0 + 50.0 * seconds
 }
 
-/// Number of half-second windows that start one after another within `seconds`.
+/// Returns the number of half-second windows that start one after another within `seconds`.
 fn windows(seconds: f64, each: f64) -> f64 {
     (seconds / each).floor() + 1.0
 }

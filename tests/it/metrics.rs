@@ -21,7 +21,7 @@ const LIMITED: &str = "routes:
       - {name: ConcurrencyLimiter, args: {limit: 3, key-resolver: ip}}
 ";
 
-/// Lines of the page that start with `name`.
+/// Returns the lines of the page that start with `name`.
 fn series(gateway: &Gateway, name: &str) -> Vec<String> {
     gateway.admin("/metrics").text().lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
 }

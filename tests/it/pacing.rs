@@ -38,7 +38,7 @@ impl Paced {
         self.gateway.connect().request("GET", path, &[("x-key", "k")], b"")
     }
 
-    /// Time at which the request for `path` reached the upstream.
+    /// Returns the time at which the request for `path` reached the upstream.
     fn served(&self, path: &str) -> Option<Instant> {
         self.served.lock().unwrap().iter().find(|(target, _)| target == path).map(|(_, at)| *at)
     }

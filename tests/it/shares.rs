@@ -3,7 +3,7 @@
 use crate::support::free_address;
 use crate::support::gateway::Gateway;
 
-/// Number of requests that each of two gateways admits, of 60 with one key. No Redis listens.
+/// Returns the number of requests that each of two gateways admits, of 60 with one key. No Redis listens.
 fn admitted(arguments: &str) -> [usize; 2] {
     let yaml = format!(
         "redis: {{url: 'redis://{}'}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: \

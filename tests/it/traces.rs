@@ -51,7 +51,7 @@ fn wait_for(collector: &Upstream, count: usize) -> Vec<Span> {
     spans
 }
 
-/// Value of an attribute as text.
+/// Returns the value of an attribute as text.
 fn text(attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue], name: &str) -> Option<String> {
     let found = attributes.iter().find(|attribute| attribute.key == name)?;
     Some(match found.value.clone()?.value? {

@@ -19,7 +19,7 @@ mod sizes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The root of the repository; the current folder if cargo does not run the program.
+/// Returns the root of the repository; the current folder if cargo does not run the program.
 fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), |xtask| PathBuf::from(xtask).join(".."))
 }

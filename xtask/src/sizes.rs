@@ -54,7 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
     summarize(functions, &violations)
 }
 
-/// The violation of a file that has too many lines, or that no longer needs its exception.
+/// Returns the violation of a file that has too many lines, or that no longer needs its exception.
 fn too_long(name: &str, text: &str) -> Option<String> {
     let lines = text.lines().count();
     match (lines > MAX_LINES, TABLES.contains(&name)) {

@@ -68,7 +68,7 @@ pub(crate) struct ConcurrencyLimiterArgs {
     remaining_header: Given<FieldName>,
 }
 
-/// The limiter that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Returns the limiter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(
     spec: &FilterSpec,
     context: &LimiterContext<'_>,
@@ -151,7 +151,8 @@ fn settings(
     })
 }
 
-/// The key. It has no default: Spring's, `principal`, would refuse every request, since no filter authenticates.
+/// Returns the key. It has no default: Spring's, `principal`, would refuse every request, since no filter
+/// authenticates.
 fn key_resolver(
     args: &ConcurrencyLimiterArgs,
     at: Span,

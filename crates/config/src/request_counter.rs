@@ -86,7 +86,7 @@ enum DimensionWord {
     None,
 }
 
-/// The counter that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Returns the counter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(
     spec: &FilterSpec,
     context: &LimiterContext<'_>,
@@ -143,8 +143,8 @@ fn dimensions(args: &RequestCounterArgs, diagnostics: &mut Diagnostics) -> Optio
     Some(dimensions)
 }
 
-/// Time for which counts are kept. The default leaves time to write and dispute a bill: over a month after a day, over
-/// a year after a month.
+/// Returns the time for which counts are kept. The default leaves time to write and dispute a bill: over a month after
+/// a day, over a year after a month.
 fn ttl(args: &RequestCounterArgs, period: Period, diagnostics: &mut Diagnostics) -> Option<Duration> {
     let Some(ttl) = args.ttl.checked().ok()? else {
         return Some(if period == Period::Month { 400 * DAY } else { 35 * DAY });
@@ -158,8 +158,8 @@ fn ttl(args: &RequestCounterArgs, period: Period, diagnostics: &mut Diagnostics)
     Some(ttl.value.0)
 }
 
-/// The name of a shared counter. Counters with the same name must have the same dimensions and period, or their sums
-/// would be meaningless.
+/// Returns the name of a shared counter. Counters with the same name must have the same dimensions and period, or their
+/// sums would be meaningless.
 #[expect(clippy::option_option, reason = "the outer one tells an error from an absent name")]
 fn bucket(
     args: &RequestCounterArgs,

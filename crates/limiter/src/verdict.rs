@@ -132,7 +132,7 @@ impl RuleVerdict {
 // === impl Verdict ===
 
 impl Verdict {
-    /// True if the request is allowed.
+    /// Returns true if the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self.outcome, Outcome::Allowed)

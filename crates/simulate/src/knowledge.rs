@@ -58,7 +58,7 @@ impl Known {
         (!lacking.is_empty()).then(|| lacking.join(", "))
     }
 
-    /// True if the log lacks a part of the request that the predicate with this text reads.
+    /// Returns true if the log lacks a part of the request that the predicate with this text reads.
     pub(super) fn lacks_for_predicate(&self, text: &str) -> bool {
         let (name, arguments) = text.split_once(['=', ':']).unwrap_or((text, ""));
         match name {
@@ -92,7 +92,7 @@ impl Known {
         }
     }
 
-    /// True if the log has the header field `name` of requests.
+    /// Returns true if the log has the header field `name` of requests.
     pub(super) fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
     }

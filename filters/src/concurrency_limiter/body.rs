@@ -24,7 +24,7 @@ impl<B> Leased<B> {
         Self { inner, lease }
     }
 
-    /// True if it holds a slot.
+    /// Returns true if it holds a slot.
     pub fn has_lease(&self) -> bool {
         self.lease.is_some()
     }

@@ -90,7 +90,7 @@ impl RateLimitHeaders {
         Self { names, rules: rules.iter().map(prepare).collect() }
     }
 
-    /// True if allowed responses get any of these headers.
+    /// Returns true if allowed responses get any of these headers.
     #[must_use]
     pub fn included(&self) -> bool {
         self.names.include
@@ -183,7 +183,7 @@ impl RateLimitHeaders {
 
 #[cfg(feature = "request-rate-limiter")]
 impl RateLimitHeaders {
-    /// True if one rule is reported in Spring's family only, which [`complete`](Self::complete) can do.
+    /// Returns true if one rule is reported in Spring's family only, which [`complete`](Self::complete) can do.
     fn is_simple(&self) -> bool {
         self.rules.len() == 1 && self.names.families == Families::default()
     }

@@ -91,7 +91,7 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// True if there is no usable key.
+    /// Returns true if there is no usable key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -103,13 +103,13 @@ impl KeySet {
         &self.unusable
     }
 
-    /// True if a key fits one of `algorithms`.
+    /// Returns true if a key fits one of `algorithms`.
     #[must_use]
     pub fn supports_any(&self, algorithms: &[Algorithm]) -> bool {
         self.keys.iter().any(|key| key.algorithms.iter().any(|supported| algorithms.contains(supported)))
     }
 
-    /// True if both sets were parsed from the same text.
+    /// Returns true if both sets were parsed from the same text.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }

@@ -45,7 +45,7 @@ impl TokenSource {
         }
     }
 
-    /// True if the request has several tokens, of which none counts.
+    /// Returns true if the request has several tokens, of which none counts.
     pub(crate) fn is_repeated(&self, headers: &HeaderMap) -> bool {
         match self {
             Self::Bearer | Self::Header(_) => headers.get_all(self.header()).iter().nth(1).is_some(),

@@ -28,7 +28,7 @@ impl KeyFields {
         fields
     }
 
-    /// True if keys are read from nothing that a request can repeat.
+    /// Returns true if keys are read from nothing that a request can repeat.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.parameters.is_empty() && self.cookies.is_empty()

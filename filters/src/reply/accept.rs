@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// True if `Accept` names JSON or problem JSON, and does not prefer plain text (RFC 9110 §12.5.1).
+/// Returns true if `Accept` names JSON or problem JSON, and does not prefer plain text (RFC 9110 §12.5.1).
 ///
 /// Wildcards do not count: a client that accepts anything gets the text that a person can read.
 #[must_use]

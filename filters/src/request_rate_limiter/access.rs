@@ -19,19 +19,19 @@ impl AccessList {
         Self { keys: keys.into_iter().map(|key| key.into_bytes().into()).collect(), networks }
     }
 
-    /// True if the list has no entry.
+    /// Returns true if the list has no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.networks.is_empty()
     }
 
-    /// True if the list has networks.
+    /// Returns true if the list has networks.
     #[must_use]
     pub fn has_networks(&self) -> bool {
         !self.networks.is_empty()
     }
 
-    /// True if the list contains the client's address. An IPv4-mapped address counts as IPv4.
+    /// Returns true if the list contains the client's address. An IPv4-mapped address counts as IPv4.
     pub(super) fn has_address(&self, address: Option<IpAddr>) -> bool {
         let Some(address) = address.filter(|_| self.has_networks()).map(|address| address.to_canonical()) else {
             return false;
@@ -39,7 +39,7 @@ impl AccessList {
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// True if the list contains the key id.
+    /// Returns true if the list contains the key id.
     pub(super) fn has_key(&self, id: &[u8]) -> bool {
         self.keys.contains(id)
     }

@@ -60,19 +60,19 @@ impl From<u64> for Cost {
 }
 
 impl Cost {
-    /// True if the cost may differ between requests.
+    /// Returns true if the cost may differ between requests.
     #[must_use]
     pub fn varies(&self) -> bool {
         self.source != CostSource::Fixed
     }
 
-    /// True if request bodies must be metered.
+    /// Returns true if request bodies must be metered.
     #[must_use]
     pub fn meters_requests(&self) -> bool {
         matches!(self.source, CostSource::RequestBody { .. })
     }
 
-    /// True if response bodies must be metered.
+    /// Returns true if response bodies must be metered.
     #[must_use]
     pub fn meters_responses(&self) -> bool {
         matches!(self.source, CostSource::ResponseBody { .. })

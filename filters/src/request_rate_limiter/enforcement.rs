@@ -32,13 +32,13 @@ impl Enforcement {
         }
     }
 
-    /// True if the rule is checked for the key `id` without denying it.
+    /// Returns true if the rule is checked for the key `id` without denying it.
     #[must_use]
     pub fn observes(self, id: &[u8]) -> bool {
         self.stage_for(id) == Some(Stage::Observed)
     }
 
-    /// True if the rule denies every key.
+    /// Returns true if the rule denies every key.
     pub(super) fn is_full(self) -> bool {
         self == Self::FULL
     }

@@ -96,7 +96,7 @@ impl RuleSet {
 }
 
 impl BoundLimit {
-    /// True if the rule delays requests until their slot.
+    /// Returns true if the rule delays requests until their slot.
     pub(super) fn paces(&self) -> bool {
         match self.rule {
             Rule::LeakyBucket(_) => true,

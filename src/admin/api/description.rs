@@ -199,7 +199,7 @@ impl Description {
     }
 }
 
-/// Schema of a number of tokens.
+/// Returns the schema of a number of tokens.
 fn tokens(meaning: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "description": meaning})
 }

@@ -76,7 +76,7 @@ fn base(base: Base, actuator: &Actuator) -> Option<&str> {
     }
 }
 
-/// True for an endpoint that the configuration hides.
+/// Returns true for an endpoint that the configuration hides.
 fn is_hidden(endpoint: &Endpoint, actuator: &Actuator) -> bool {
     endpoint.base == Base::Health && !endpoint.path.is_empty() && !actuator.has_probes
 }

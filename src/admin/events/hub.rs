@@ -33,7 +33,7 @@ impl Hub {
         self.0.lock()
     }
 
-    /// Number of viewers.
+    /// Returns the number of viewers.
     #[cfg(test)]
     pub(crate) fn viewers(&self) -> usize {
         self.0.lock().viewers

@@ -76,7 +76,7 @@ impl BucketStore {
         Ok(Self::Redis(store.hash_keys(redis.hash_keys).denial_cache(false)))
     }
 
-    /// Name of the store in responses.
+    /// Returns the name of the store in responses.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Memory(_) => "memory",

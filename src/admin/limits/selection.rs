@@ -32,7 +32,7 @@ impl Selector {
 }
 
 impl RouteRule<'_> {
-    /// Name of the rule in calls and responses.
+    /// Returns the name of the rule in calls and responses.
     pub(super) fn name(&self) -> &str {
         self.named.name.unwrap_or(&self.named.scope)
     }

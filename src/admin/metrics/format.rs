@@ -27,7 +27,7 @@ impl Format {
         if open > text { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// Value of `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",

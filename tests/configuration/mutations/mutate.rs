@@ -68,7 +68,7 @@ const NASTY: [&str; 62] = [
     "header:", // not `path:{`: no resolver
 ];
 
-/// The text numbered `number` that is made of `seeds`.
+/// Returns the text numbered `number` that is made of `seeds`.
 pub(super) fn mutated(seeds: &[String], number: u64) -> String {
     let mut rng = Rng::with_seed(number);
     let mut lines: Vec<String> = pick(&mut rng, seeds).lines().map(str::to_owned).collect();

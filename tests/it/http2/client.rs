@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// True if two PINGs are answered one after the other. The first answer may overtake frames that are due.
+    /// Returns true if two PINGs are answered one after the other. The first answer may overtake frames that are due.
     pub(super) fn answers_ping(&mut self) -> bool {
         (1..=2).all(|n| {
             self.frame(PING, 0, 0, &[n; 8]);

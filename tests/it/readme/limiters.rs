@@ -65,7 +65,7 @@ fn the_limiter_pages_show_real_output() {
     }
 }
 
-/// True if a line equals the one shown, apart from times: numbers of up to four digits, such as
+/// Returns true if a line equals the one shown, apart from times: numbers of up to four digits, such as
 /// waits, may be slightly off; longer ones may have any value.
 pub(super) fn is_like(shown: &str, printed: &str) -> bool {
     let text = |line: &str| line.split(|c: char| c.is_ascii_digit()).collect::<String>();

@@ -35,7 +35,7 @@ fn tests_of(source: &str) -> Vec<String> {
     names
 }
 
-/// Rows of the tables of the page: first cell, last cell.
+/// Returns the rows of the tables of the page: first cell, last cell.
 fn rows(page: &str) -> Vec<(String, String)> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()

@@ -31,7 +31,7 @@ pub(super) fn shell(command: &str) -> (Vec<String>, Duration) {
     (lines.lines().map(|line| line.trim_end().to_owned()).collect(), start.elapsed())
 }
 
-/// True if `shown` equals `printed`, apart from lines left out as `…`: its lines occur in this order.
+/// Returns true if `shown` equals `printed`, apart from lines left out as `…`: its lines occur in this order.
 fn is_shortened(shown: &[String], printed: &[String]) -> bool {
     let mut printed = printed.iter();
     shown.iter().filter(|line| *line != "…").all(|line| printed.any(|other| other == line))

@@ -27,7 +27,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The first field named `name`.
+    /// Returns the first field named `name`.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -37,12 +37,12 @@ impl Response {
         self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
@@ -67,7 +67,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::new() })
     }
 
-    /// The socket itself.
+    /// Returns the socket itself.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// True if the other side has closed, or closes now, without another byte.
+    /// Returns true if the other side has closed, or closes now, without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && self.rest().is_empty()
     }

@@ -61,7 +61,7 @@ impl Dns {
         self.zone.lock().unwrap().is_silent = is_silent;
     }
 
-    /// Number of queries received.
+    /// Returns the number of queries received.
     pub fn queries(&self) -> usize {
         self.zone.lock().unwrap().queries
     }

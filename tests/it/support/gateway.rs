@@ -159,7 +159,7 @@ impl Gateway {
         self.log.wait_until(|lines| lines.iter().filter(|line| line.contains("reloaded")).count() > before);
     }
 
-    /// Path of the configuration.
+    /// Returns the path of the configuration.
     pub fn config(&self) -> &Path {
         &self.config
     }

@@ -70,7 +70,7 @@ impl Load {
 }
 
 impl Exchange {
-    /// Status of the response, 0 if there is none.
+    /// Returns the status of the response, 0 if there is none.
     pub fn status(&self) -> u16 {
         self.answer.as_ref().filter(|answer| answer.complete).map_or(0, |answer| answer.status)
     }

@@ -187,7 +187,7 @@ impl Server {
         format!("{scheme}://localhost:{}", self.address.port())
     }
 
-    /// The connections that it has accepted.
+    /// Returns the connections that it has accepted.
     pub fn connections(&self) -> usize {
         self.seen.connections.load(SeqCst)
     }
@@ -197,12 +197,12 @@ impl Server {
         self.seen.resumed.load(SeqCst)
     }
 
-    /// The names that it was asked for by (SNI).
+    /// Returns the names that it was asked for by (SNI).
     pub fn names(&self) -> Vec<Option<String>> {
         self.seen.names.lock().unwrap().clone()
     }
 
-    /// The protocols that were chosen, one for each TLS connection.
+    /// Returns the protocols that were chosen, one for each TLS connection.
     pub fn protocols(&self) -> Vec<String> {
         self.seen.protocols.lock().unwrap().clone()
     }

@@ -33,7 +33,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The first field named `name`.
+    /// Returns the first field named `name`.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -43,7 +43,7 @@ impl Request {
         self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The request target.
+    /// Returns the request target.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap()
     }
@@ -113,7 +113,7 @@ impl Upstream {
         self.requests().iter().map(|request| request.target().to_owned()).collect()
     }
 
-    /// Number of connections accepted.
+    /// Returns the number of connections accepted.
     pub fn connections(&self) -> usize {
         self.received.connections.load(SeqCst)
     }

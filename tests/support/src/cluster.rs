@@ -153,7 +153,7 @@ impl Cluster {
         })
     }
 
-    /// True if every live node reports `cluster_state:ok`.
+    /// Returns true if every live node reports `cluster_state:ok`.
     fn is_ok(&self) -> bool {
         self.nodes
             .iter()
@@ -179,7 +179,7 @@ impl Cluster {
     }
 }
 
-/// True if two nodes report the same replication and slots.
+/// Returns true if two nodes report the same replication and slots.
 fn agree(some: &[Role], others: &[Role]) -> bool {
     some.iter().all(|role| {
         let same = |other: &Role| (role.port, &role.follows, &role.slots) == (other.port, &other.follows, &other.slots);
@@ -205,7 +205,7 @@ impl Role {
         }
     }
 
-    /// True if the node serves slots or replicates a primary.
+    /// Returns true if the node serves slots or replicates a primary.
     fn is_settled(&self) -> bool {
         let is_known = !["fail", "handshake", "noaddr"].iter().any(|flag| self.flags.contains(flag));
         is_known && (!self.slots.is_empty() || self.follows != "-")

@@ -164,7 +164,7 @@ impl RedisServer {
         self.signal("CONT");
     }
 
-    /// True if the server runs and is not frozen.
+    /// Returns true if the server runs and is not frozen.
     pub fn is_up(&self) -> bool {
         self.process.is_some() && !self.frozen.load(SeqCst)
     }

@@ -7,7 +7,7 @@ use super::graph::Graph;
 /// Allowed targets by folder.
 type Allowed<'t> = BTreeMap<&'t str, BTreeSet<&'t str>>;
 
-/// The imports of `graph` between two folders without an arrow in `architecture`.
+/// Returns the imports of `graph` between two folders without an arrow in `architecture`.
 ///
 /// # Errors
 /// Without a readable block of arrows.

@@ -56,7 +56,7 @@ impl<'m> Graph<'m> {
         components(&edges)
     }
 
-    /// The imports between the files of `ring`.
+    /// Returns the imports between the files of `ring`.
     pub(super) fn within(&self, ring: &[&str]) -> Vec<String> {
         let is_inside = |path: &ModulePath| ring.contains(&self.files[path]);
         let inside = self.imports.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to));
@@ -103,7 +103,7 @@ impl<'m> Graph<'m> {
         components(&names).into_iter().map(circle).collect()
     }
 
-    /// True for a module that has children.
+    /// Returns true for a module that has children.
     fn is_folder(&self, path: &[String]) -> bool {
         self.files.keys().any(|module| module.len() > path.len() && module.starts_with(path))
     }

@@ -68,7 +68,7 @@ impl Modules {
         self.0.contains_key(path)
     }
 
-    /// The module that defines what the absolute `path` names, found through re-exports.
+    /// Returns the module that defines what the absolute `path` names, found through re-exports.
     pub(super) fn definer(&self, path: &[String]) -> Option<&ModulePath> {
         self.follow(path, 0)
     }
@@ -178,7 +178,7 @@ fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// True for `#[cfg(test)]`.
+/// Returns true for `#[cfg(test)]`.
 pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
@@ -186,7 +186,7 @@ pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The file of the module `name` in `folder`, and the folder of its children.
+/// Returns the file of the module `name` in `folder`, and the folder of its children.
 fn locate(folder: &Path, name: &str) -> Result<(PathBuf, PathBuf), String> {
     let below = folder.join(name);
     let files = [folder.join(format!("{name}.rs")), below.join("mod.rs")];

@@ -3,7 +3,7 @@
 use super::Passage;
 use super::text::Passages;
 
-/// The passages of a Markdown text without its fenced code.
+/// Returns the passages of a Markdown text without its fenced code.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut passages = Passages::default();
     let mut is_code = false;

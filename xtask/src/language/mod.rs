@@ -123,7 +123,7 @@ fn judge_names(name: &str, text: &str, counts: &mut Counts, report: &mut String)
     }
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 fn start(text: &str) -> String {
     text.trim().chars().take(70).collect()
 }

@@ -3,12 +3,12 @@
 use super::Passage;
 use super::text::Passages;
 
-/// The passages of a Rust file: paragraphs of doc comments, runs of line comments, and string literals.
+/// Returns the passages of a Rust file: paragraphs of doc comments, runs of line comments, and string literals.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     Reader::read(text).passages.finish()
 }
 
-/// The words of a Rust file outside of comments and literals, with their lines.
+/// Returns the words of a Rust file outside of comments and literals, with their lines.
 pub(super) fn words(text: &str) -> Vec<(usize, &str)> {
     Reader::read(text).words
 }

@@ -14,7 +14,7 @@ pub(super) fn without_code(text: &str) -> String {
     plain
 }
 
-/// The sentences of a passage; labels of a few words are left out.
+/// Returns the sentences of a passage; labels of a few words are left out.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -31,12 +31,12 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     .filter(|sentence| words(sentence) >= MIN_WORDS)
 }
 
-/// The number of words: runs of non-blank characters that hold a letter.
+/// Returns the number of words: runs of non-blank characters that hold a letter.
 pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count()
 }
 
-/// The comments behind `#` of a YAML, TOML or shell file. Comments on consecutive lines are one passage.
+/// Returns the comments behind `#` of a YAML, TOML or shell file. Comments on consecutive lines are one passage.
 pub(super) fn hash_comments(text: &str) -> Vec<Passage> {
     line_comments(text, |line| {
         let at = line.match_indices('#').map(|(at, _)| at).find(|&at| at == 0 || line[..at].ends_with(' '))?;
@@ -44,12 +44,12 @@ pub(super) fn hash_comments(text: &str) -> Vec<Passage> {
     })
 }
 
-/// The comments of a transcript of a terminal: lines that begin with `#`.
+/// Returns the comments of a transcript of a terminal: lines that begin with `#`.
 pub(super) fn transcript(text: &str) -> Vec<Passage> {
     line_comments(text, |line| line.strip_prefix('#'))
 }
 
-/// The parts of an identifier: `no_body` and `NoBody` have two, `nobodyWaits` has two.
+/// Returns the parts of an identifier: `no_body` and `NoBody` have two, `nobodyWaits` has two.
 pub(super) fn parts_of_name(name: &str) -> impl Iterator<Item = &str> {
     name.split('_').flat_map(|part| {
         let starts = part.char_indices().filter(|(at, c)| *at > 0 && c.is_uppercase()).map(|(at, _)| at);
@@ -59,7 +59,7 @@ pub(super) fn parts_of_name(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The comments of a Lua file, those in `--[[ ]]` included.
+/// Returns the comments of a Lua file, those in `--[[ ]]` included.
 pub(super) fn lua(text: &str) -> Vec<Passage> {
     let mut is_block = false;
     line_comments(text, move |line| {
@@ -89,7 +89,7 @@ fn line_comments<'t>(text: &'t str, mut comment: impl FnMut(&'t str) -> Option<&
     passages.finish()
 }
 
-/// True for the first line of an entry in a list: an argument of a script, an expected message.
+/// Returns true for the first line of an entry in a list: an argument of a script, an expected message.
 fn begins_entry(comment: &str) -> bool {
     ["KEYS[", "ARGV[", "Returns", "Expiry", "Errors", "expect:", "redis-server"]
         .iter()

@@ -26,7 +26,7 @@ pub(crate) enum Given<T> {
 pub(crate) struct Reported;
 
 impl<T> Given<T> {
-    /// The value with its place.
+    /// Returns the value with its place.
     pub(crate) fn spanned(&self) -> Option<&Spanned<T>> {
         match self {
             Self::Value(spanned) => Some(spanned),
@@ -34,12 +34,12 @@ impl<T> Given<T> {
         }
     }
 
-    /// The value.
+    /// Returns the value.
     pub(crate) fn value(&self) -> Option<&T> {
         self.spanned().map(|spanned| &spanned.value)
     }
 
-    /// The value with its place, or `None` if absent.
+    /// Returns the value with its place, or `None` if absent.
     ///
     /// # Errors
     /// The value is of the wrong type.
@@ -51,7 +51,7 @@ impl<T> Given<T> {
         }
     }
 
-    /// True if the file has the argument, with a usable value or not.
+    /// Returns true if the file has the argument, with a usable value or not.
     pub(crate) fn is_given(&self) -> bool {
         !matches!(self, Self::Absent)
     }
@@ -67,12 +67,12 @@ impl<T> Given<T> {
 }
 
 impl<T: Clone> Given<T> {
-    /// The value, or `default` if absent; `None` if it is of the wrong type.
+    /// Returns the value, or `default` if absent; `None` if it is of the wrong type.
     pub(crate) fn or(&self, default: T) -> Option<T> {
         self.checked().ok().map(|spanned| spanned.map_or(default, |spanned| spanned.value.clone()))
     }
 
-    /// The value, or `None` if absent; the outer `None` if it is of the wrong type.
+    /// Returns the value, or `None` if absent; the outer `None` if it is of the wrong type.
     #[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
     pub(crate) fn optional(&self) -> Option<Option<T>> {
         self.checked().ok().map(|spanned| spanned.map(|spanned| spanned.value.clone()))
@@ -176,7 +176,8 @@ impl schemars::JsonSchema for Texts {
 }
 
 impl<T> Given<Vec<Given<T>>> {
-    /// The items with their places, or `None` if the list is absent; the outer `None` if one is of the wrong type.
+    /// Returns the items with their places, or `None` if the list is absent; the outer `None` if one is of the wrong
+    /// type.
     #[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
     pub(crate) fn items(&self) -> Option<Option<Vec<&Spanned<T>>>> {
         let Some(list) = self.checked().ok()? else { return Some(None) };

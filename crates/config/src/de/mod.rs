@@ -95,7 +95,7 @@ impl<'n> De<'n, '_> {
         DeError { message: format!("expected {wanted}, found {}", self.node.describe()), span: Some(self.node.span) }
     }
 
-    /// Name of the shape of the node; `None` for null.
+    /// Returns the name of the shape of the node; `None` for null.
     fn shape(self) -> Option<&'static str> {
         match self.node.kind {
             NodeKind::Null => None,
@@ -167,7 +167,7 @@ impl<'n> De<'n, '_> {
     }
 }
 
-/// The shapes that `variants` name, for a message.
+/// Returns the shapes that `variants` name, for a message.
 fn wanted_shapes(variants: &[&str]) -> String {
     let words = variants.iter().map(|variant| match *variant {
         "scalar" => "a text",

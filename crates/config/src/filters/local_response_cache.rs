@@ -58,7 +58,7 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     Some(Filter::LocalResponseCache(cache))
 }
 
-/// The cache that routes without their own share.
+/// Returns the cache that routes without their own share.
 pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagnostics) -> ResponseCache {
     ResponseCache {
         settings: settings(raw, raw.time_to_live, diagnostics),

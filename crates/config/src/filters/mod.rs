@@ -52,14 +52,14 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
     tables.into_iter().flatten()
 }
 
-/// Names of all filters, sorted.
+/// Returns the names of all filters, sorted.
 pub(crate) fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = filters().map(|entry| entry.name).collect();
     names.sort_unstable();
     names
 }
 
-/// The filter that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Returns the filter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let name = if spec.name == HYSTRIX { "CircuitBreaker" } else { spec.name.as_str() };
     if spec.name == HYSTRIX {

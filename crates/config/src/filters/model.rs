@@ -103,7 +103,7 @@ pub struct FilterProperties<'f> {
 }
 
 impl Filter {
-    /// True if it limits or counts requests.
+    /// Returns true if it limits or counts requests.
     #[must_use]
     pub fn counts_requests(&self) -> bool {
         matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))

@@ -68,7 +68,7 @@ macro_rules! with_plain_layer {
 }
 
 impl PlainFilter {
-    /// True if it depends on upstreams' responses, and must distinguish them from the gateway's own.
+    /// Returns true if it depends on upstreams' responses, and must distinguish them from the gateway's own.
     pub(super) fn acts_on_responses(&self) -> bool {
         match self {
             Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => true,

@@ -157,7 +157,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filte
     Some(Filter::Retry(Box::new(settings)))
 }
 
-/// The statuses of a list; none if it is absent.
+/// Returns the statuses of a list; none if it is absent.
 pub(super) fn statuses(list: &Given<Vec<Given<Status>>>) -> Option<Vec<StatusCode>> {
     Some(list.items()?.unwrap_or_default().iter().map(|status| status.value.0).collect())
 }

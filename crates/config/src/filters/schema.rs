@@ -69,7 +69,7 @@ impl Entry {
         rows
     }
 
-    /// Schema of the map of arguments.
+    /// Returns the schema of the map of arguments.
     fn schema(&self, generator: &mut SchemaGenerator) -> Value {
         match self.args {
             Arguments::Listed(list) => argument_map(list, generator),
@@ -78,7 +78,7 @@ impl Entry {
     }
 }
 
-/// The schema that `node` refers to, or `node`.
+/// Returns the schema that `node` refers to, or `node`.
 fn resolve<'s>(node: &'s Value, definitions: &'s Value) -> &'s Value {
     let name = node["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
     name.map_or(node, |name| &definitions[name])

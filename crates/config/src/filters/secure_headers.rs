@@ -88,7 +88,7 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     Some(Filter::Plain(PlainFilter::SecureHeaders(settings)))
 }
 
-/// The headers with the names `names`. Reports unknown ones.
+/// Returns the headers with the names `names`. Reports unknown ones.
 fn headers(names: &[(String, Span)], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
     let known = SecureHeader::ALL.map(SecureHeader::name);
     let mut headers = Vec::new();

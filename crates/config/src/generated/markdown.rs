@@ -38,7 +38,7 @@ fn rows(prefix: &str, keys: &[Key], found: &mut Vec<KeyRow>) {
     }
 }
 
-/// The table of some keys.
+/// Returns the table of some keys.
 pub(super) fn key_table<'r>(rows: impl Iterator<Item = &'r KeyRow>) -> String {
     let mut out = "| Key | Default | Meaning |\n|---|---|---|\n".to_owned();
     for row in rows {
@@ -48,7 +48,7 @@ pub(super) fn key_table<'r>(rows: impl Iterator<Item = &'r KeyRow>) -> String {
     out
 }
 
-/// The list of filters by name, with links to their pages.
+/// Returns the list of filters by name, with links to their pages.
 pub(super) fn filter_list() -> String {
     let mut out = "| Filter | Does |\n|---|---|\n".to_owned();
     let mut entries: Vec<_> = entries().collect();
@@ -79,7 +79,7 @@ pub(super) fn filter_page(name: &str, is_in_spring: bool) -> String {
     out
 }
 
-/// The first page of a filter: its generated part, and an example with values of the arguments' types.
+/// Returns the first page of a filter: its generated part, and an example with values of the arguments' types.
 pub(super) fn new_filter_page(entry: &Entry, is_in_spring: bool) -> String {
     let name = entry.name;
     let values: Vec<&str> = match entry.args {
@@ -115,7 +115,7 @@ fn a_new_page_of_a_filter_has_its_arguments_and_an_example() {
     assert!(page.contains("| `status` |") && page.contains("      - SetStatus=200\n```\n"), "{page}");
 }
 
-/// The table of predicates by name.
+/// Returns the table of predicates by name.
 pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {

@@ -21,7 +21,7 @@ use crate::generated::{file, is_current, is_regenerating, root, spring};
 
 const BEGIN: &str = "<!-- generated: ";
 
-/// The pages below `docs/reference/`, by path from the repository's root.
+/// Returns the pages below `docs/reference/`, by path from the repository's root.
 fn pages() -> Vec<String> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -37,23 +37,23 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// The arguments of every generated part of a page.
+/// Returns the arguments of every generated part of a page.
 fn parts(text: &str) -> Vec<&str> {
     text.split(BEGIN).skip(1).map(|rest| rest.split_once(" -->").unwrap().0).collect()
 }
 
-/// The prefixes of a part `keys PREFIX…`.
+/// Returns the prefixes of a part `keys PREFIX…`.
 fn prefixes(part: &str) -> impl Iterator<Item = &str> {
     part.strip_prefix("keys ").into_iter().flat_map(|prefixes| prefixes.split(' '))
 }
 
-/// The longest of `prefixes` that `path` begins with.
+/// Returns the longest of `prefixes` that `path` begins with.
 fn longest<'p>(path: &str, prefixes: impl IntoIterator<Item = &'p str>) -> Option<&'p str> {
     prefixes.into_iter().filter(|prefix| path.starts_with(prefix)).max_by_key(|prefix| prefix.len())
 }
 
-/// The content of `part`. A key stands where its longest prefix does, out of those of `all` pages.
-fn made(part: &str, rows: &[KeyRow], all: &[String], tables: &[(&str, String)]) -> String {
+/// Returns the content of `part`. Each key goes to the page with its longest prefix.
+fn render_part(part: &str, rows: &[KeyRow], all: &[String], tables: &[(&str, String)]) -> String {
     if let Some((_, table)) = tables.iter().find(|(name, _)| *name == part) {
         return table.clone();
     }
@@ -68,12 +68,12 @@ fn made(part: &str, rows: &[KeyRow], all: &[String], tables: &[(&str, String)]) 
         }
         "predicates" => markdown::predicates(),
         "filters" => markdown::filter_list(),
-        "filter" => markdown::filter_page(argument),
+        "filter" => markdown::filter_page(argument, spring::has_filter(argument)),
         _ => panic!("no part is called `{part}`"),
     }
 }
 
-/// The prefixes of all pages.
+/// Returns the prefixes of all pages.
 fn all_prefixes() -> Vec<String> {
     let texts: Vec<String> = pages().iter().map(|page| file(page)).collect();
     texts.iter().flat_map(|text| parts(text)).flat_map(prefixes).map(str::to_owned).collect()
@@ -86,7 +86,7 @@ fn the_reference_is_current() {
         let text = file(&page);
         let mut current = text.clone();
         for part in parts(&text) {
-            current = super::part(&current, part, &made(part, &rows, &all, &tables));
+            current = super::part(&current, part, &render_part(part, &rows, &all, &tables));
         }
         is_current(&page, &current);
     }
@@ -109,7 +109,8 @@ fn every_filter_has_a_page() {
     for entry in filters() {
         let path = format!("docs/reference/filters/{}.md", entry.name);
         if is_regenerating() && !root().join(&path).exists() {
-            std::fs::write(root().join(&path), markdown::new_filter_page(entry)).unwrap();
+            let new = markdown::new_filter_page(entry, spring::has_filter(entry.name));
+            std::fs::write(root().join(&path), new).unwrap();
         }
         let page = file(&path);
         assert!(page.starts_with(&format!("# {}\n", entry.name)), "{}", entry.name);

@@ -48,8 +48,8 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
     migrate_text(SourceText::from(SourceFile::new(file_name, text)), env)
 }
 
-/// The files at `paths` and those of their profiles beside them, as one file in our own form. `command_line` is that of
-/// [`load`](crate::load). Placeholders stay what they are.
+/// Returns the files at `paths` and those of their profiles beside them, as one file in our own form. `command_line` is
+/// that of [`load`](crate::load). Placeholders stay what they are.
 ///
 /// # Errors
 /// As [`load`](crate::load): what cannot be used cannot be migrated.

@@ -66,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// The checked predicate. Reports errors; `None` if it cannot be used.
+    /// Returns the checked predicate. Reports errors; `None` if it cannot be used.
     pub(crate) fn check(&self, context: &PredicateContext<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
         let mut all = |inner: &[Self]| {
             let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
@@ -95,7 +95,7 @@ impl Condition {
     }
 }
 
-/// The joining word of `node` with its value; `None` for a predicate.
+/// Returns the joining word of `node` with its value; `None` for a predicate.
 fn joining(node: &Node) -> Option<(&'static str, &Node)> {
     let NodeKind::Map(entries) = &node.kind else { return None };
     ["any", "all", "not"].into_iter().find_map(|word| {

@@ -115,7 +115,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     }
 }
 
-/// The sources in Spring Boot's order.
+/// Returns the sources in Spring Boot's order.
 fn sources(raw: &RawVersionUse, depth: usize, diagnostics: &mut Diagnostics) -> Vec<VersionSource> {
     let RawVersionUse { header, query_parameter, path_segment, media_type_parameter } = raw;
     let header = header.as_ref().and_then(|name| header_name(&name.value, name.span, diagnostics));

@@ -30,7 +30,7 @@ pub(super) fn join_slashes(spec: &mut PredicateSpec, diagnostics: &mut Diagnosti
     }
 }
 
-/// True if there is a comma outside of braces.
+/// Returns true if there is a comma outside of braces.
 fn has_comma(pattern: &str) -> bool {
     let mut depth = 0_usize;
     pattern.bytes().any(|byte| {

@@ -19,12 +19,12 @@ pub fn predicates() -> &'static [Entry] {
     &ENTRIES
 }
 
-/// Names of all predicates.
+/// Returns the names of all predicates.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     predicates().iter().map(|entry| entry.name)
 }
 
-/// The predicate that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Returns the predicate that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(super) fn check(
     spec: &PredicateSpec,
     context: &PredicateContext<'_>,

@@ -25,7 +25,7 @@ fn outcome(text: &str) -> (Option<Loaded>, String) {
     }
 }
 
-/// The first route's predicates as they show; `before` are lines before `routes:`.
+/// Returns the first route's predicates as they show; `before` are lines before `routes:`.
 fn shown(before: &str, predicates: &str) -> String {
     let (loaded, notes) = outcome(&format!("{before}routes: [{{id: a, uri: 'echo:', predicates: {predicates}}}]\n"));
     let loaded = loaded.unwrap_or_else(|| panic!("{notes}"));

@@ -18,7 +18,7 @@ const SECTION: &str = "redis-rate-limiter";
 /// Arguments that Spring ignores outside of that section.
 const PREFIXED: [&str; 3] = ["replenish-rate", "burst-capacity", "requested-tokens"];
 
-/// The limiter that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Returns the limiter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(
     spec: &FilterSpec,
     context: &LimiterContext<'_>,

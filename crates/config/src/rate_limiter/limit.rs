@@ -15,7 +15,7 @@ use crate::rate_limiter::words::{CostArg, Mode};
 use crate::spec::types::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 
-/// The limit that `args`, found at `at`, describe.
+/// Returns the limit that `args`, found at `at`, describe.
 pub(super) fn single(
     args: &RuleArgs,
     bucket: &Given<String>,
@@ -31,7 +31,7 @@ pub(super) fn single(
     Some(Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket })
 }
 
-/// The rules under `limits`.
+/// Returns the rules under `limits`.
 pub(super) fn list(
     limits: &Spanned<Vec<Given<ListedArgs>>>,
     context: &LimiterContext<'_>,
@@ -126,7 +126,7 @@ pub(super) fn identifier(text: &str, subject: &str, at: Span, diagnostics: &mut 
     fits.then(|| text.to_owned())
 }
 
-/// The name of a shared bucket. Warns if another limiter shares it under another rule.
+/// Returns the name of a shared bucket. Warns if another limiter shares it under another rule.
 fn shared_bucket(
     given: &Given<String>,
     rule: &Rule,
@@ -146,7 +146,7 @@ fn shared_bucket(
     Some(name)
 }
 
-/// The enforcement that `mode` and `enforce-percent` describe.
+/// Returns the enforcement that `mode` and `enforce-percent` describe.
 pub(super) fn enforcement(
     mode: &Given<Mode>,
     percent: &Given<Percent>,
@@ -170,7 +170,7 @@ pub(super) fn enforcement(
     Some(Enforcement::Keys((percent.value.0 * 100.0).round() as u16))
 }
 
-/// The cost that `cost`, `requested-tokens` and `max-cost` describe.
+/// Returns the cost that `cost`, `requested-tokens` and `max-cost` describe.
 fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost> {
     let tokens = args.requested_tokens.optional()?.map(|tokens| tokens.0);
     let max = args.max_cost.optional()?.map_or(MAX_COUNT, |max| max.0);

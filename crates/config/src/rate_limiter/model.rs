@@ -146,13 +146,13 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
     }
 
-    /// Names of the URI template variables in keys of buckets.
+    /// Returns the names of the URI template variables in keys of buckets.
     pub(crate) fn variables(&self) -> Vec<&str> {
         let of_rules = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
         std::iter::once(&self.settings.key_resolver).chain(of_rules).flat_map(KeyResolver::variables).collect()
     }
 
-    /// True if the limiter reads the request's context.
+    /// Returns true if the limiter reads the request's context.
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.settings.exempt.has_networks()
@@ -161,7 +161,7 @@ impl RateLimiter {
             || self.key_resolvers().any(KeyResolver::needs_context)
     }
 
-    /// True if denied requests are forwarded to another route.
+    /// Returns true if denied requests are forwarded to another route.
     #[must_use]
     pub fn forwards(&self) -> bool {
         matches!(self.settings.on_limit, OnLimit::Forward(_))

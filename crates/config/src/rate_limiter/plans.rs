@@ -52,7 +52,7 @@ pub(super) fn plans(
     (sets.len() == names.len()).then_some(Some(Plans { sets, resolver, default }))
 }
 
-/// The rules of one plan.
+/// Returns the rules of one plan.
 fn set(
     name: &str,
     plan: &Given<PlanArgs>,

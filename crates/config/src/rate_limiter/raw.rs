@@ -73,7 +73,7 @@ pub(crate) fn context<'c>(
     }
 }
 
-/// Status of refusals, or `default` if absent. Reports invalid ones.
+/// Returns the status of refusals, or `default` if absent. Reports invalid ones.
 fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
     let Some(text) = text else { return default };
     match parse_status(&text.value) {

@@ -21,7 +21,7 @@ pub(super) const COMMON: [&str; 4] = ["algorithm", "requested-tokens", "cost", "
 /// A rule, or the reason why there is none; the outer `None` if the reason is reported.
 type Read<T> = Option<Result<T, RuleError>>;
 
-/// The rule that `args`, found at `at`, describe. Reports errors.
+/// Returns the rule that `args`, found at `at`, describe. Reports errors.
 pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Rule> {
     let algorithm = algorithm(args, diagnostics)?;
     if !report_foreign_fields(args, algorithm, diagnostics) {
@@ -258,7 +258,7 @@ impl Reader<'_> {
     }
 }
 
-/// The length under `field`. Returns `None` if it is of the wrong type.
+/// Returns the length under `field`. Returns `None` if it is of the wrong type.
 #[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
 fn length(field: &str, given: &Given<PositiveTime>, diagnostics: &mut Diagnostics) -> Option<Option<Duration>> {
     let Some(length) = given.checked().ok()? else { return Some(None) };

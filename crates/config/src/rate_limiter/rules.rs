@@ -33,7 +33,7 @@ pub(super) fn check_shapes(tree: &Node, diagnostics: &mut Diagnostics) -> bool {
     stray.is_none()
 }
 
-/// The limiter's own rules. Reports errors.
+/// Returns the limiter's own rules. Reports errors.
 pub(super) fn rules(
     args: &LimiterArgs,
     at: Span,
@@ -79,7 +79,7 @@ pub(super) fn report_fields_beside_limits(rule: &RuleArgs, diagnostics: &mut Dia
     None
 }
 
-/// The first field of a rule that the file has.
+/// Returns the first field of a rule that the file has.
 fn own_field(rule: &RuleArgs) -> Option<(String, Span)> {
     rule.places().into_iter().find_map(|(field, span)| Some((field, span?)))
 }

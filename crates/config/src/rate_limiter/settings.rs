@@ -88,7 +88,7 @@ fn note_missing_handler(at: Span, diagnostics: &mut Diagnostics) {
         .help("`on-limit: forward:/path` reroutes them, `status-code` sets another status");
 }
 
-/// The status of refusals, or `default` if absent. Reports one that is not an error status.
+/// Returns the status of refusals, or `default` if absent. Reports one that is not an error status.
 pub(crate) fn status(given: &Given<Status>, default: StatusCode, diagnostics: &mut Diagnostics) -> Option<StatusCode> {
     let Some(status) = given.checked().ok()? else { return Some(default) };
     refusal(status.value.0, status.span, diagnostics);

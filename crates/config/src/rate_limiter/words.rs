@@ -108,7 +108,7 @@ impl CalendarWord {
         CALENDAR.iter().find(|(word, _)| *word == text).map(|(_, unit)| Self(*unit))
     }
 
-    /// The name.
+    /// Returns the name.
     pub(crate) fn word(self) -> &'static str {
         CALENDAR.iter().find(|(_, unit)| *unit == self.0).map_or("", |(word, _)| word)
     }

@@ -85,7 +85,7 @@ fn read_all(sections: &RouteSections<'_>, context: &RouteContext<'_>, diagnostic
     routes
 }
 
-/// Name of a route that may be unreadable.
+/// Returns the name of a route that may be unreadable.
 fn name(node: &Node, position: usize) -> String {
     let id = match &node.kind {
         NodeKind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),

@@ -140,7 +140,7 @@ fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagn
     }
 }
 
-/// The policies of `globalcors.cors-configurations`.
+/// Returns the policies of `globalcors.cors-configurations`.
 fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
     let NodeKind::Map(entries) = &node.kind else {
         diagnostics

@@ -5,7 +5,7 @@ use crate::routes::model::Route;
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
-/// True if the filter `name` changes the path, so that a forward may lead elsewhere.
+/// Returns true if the filter `name` changes the path, so that a forward may lead elsewhere.
 pub(crate) fn changes_path(name: &str) -> bool {
     let names = ["StripPrefix", "PrefixPath", "SetPath", "RewritePath", "SetRequestUri", "RequestHeaderToRequestUri"];
     names.contains(&name)
@@ -20,7 +20,7 @@ pub(crate) fn report_lost(forwards: &[(Span, String)], routes: &[Route], diagnos
     }
 }
 
-/// True if the patterns of the route can match `path`.
+/// Returns true if the patterns of the route can match `path`.
 fn may_take(route: &Route, path: &str) -> bool {
     let takes = |predicate: &Predicate| {
         predicate.path_patterns().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(path, true)))

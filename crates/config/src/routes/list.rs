@@ -18,7 +18,7 @@ pub(super) const PREDICATE: Syntax =
 /// Syntax of filters.
 const FILTER: Syntax = Syntax { noun: "filter", example: "StripPrefix=1", takes_bare_names: true, is_known };
 
-/// True for the name of any predicate or filter of Tollgate or Spring.
+/// Returns true for the name of any predicate or filter of Tollgate or Spring.
 fn is_known(name: &str) -> bool {
     predicates::names().any(|known| known == name)
         || filters::filters().any(|entry| entry.name == name)
@@ -35,7 +35,7 @@ pub(super) struct ListedFilter {
 /// Position in a list of filters; `None` for a filter that is left out.
 pub(super) type FilterSlot = Option<ListedFilter>;
 
-/// The filters of a list, in its order.
+/// Returns the filters of a list, in its order.
 pub(super) fn filter_list(
     list: &[NodeRef],
     nodes: &Nodes<'_>,

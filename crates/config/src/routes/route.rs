@@ -87,7 +87,7 @@ impl RouteReader<'_> {
         (read, raw.enabled.unwrap_or(true))
     }
 
-    /// The conditions under `predicates`. Reports a route without any.
+    /// Returns the conditions under `predicates`. Reports a route without any.
     fn conditions(&self, raw: &RawRoute, diagnostics: &mut Diagnostics) -> Vec<Condition> {
         let list = raw.predicates.as_deref().unwrap_or_default();
         if list.is_empty() {
@@ -205,7 +205,7 @@ impl RouteReader<'_> {
         crate::routes::target::check(uri, self.context.upstreams, diagnostics)
     }
 
-    /// Id of a route without one. Warns if limits or counts depend on it.
+    /// Returns the id of a route without one. Warns if limits or counts depend on it.
     fn derived_id(&self, filters: &[ListedFilter], diagnostics: &mut Diagnostics) -> String {
         let derived = format!("route-{}", self.position);
         let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));

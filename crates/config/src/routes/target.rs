@@ -9,7 +9,7 @@ use crate::routes::model::Target;
 use crate::sections::upstreams::Named;
 use crate::sections::upstreams::endpoints::Scheme;
 
-/// The target that `uri` names. Reports errors.
+/// Returns the target that `uri` names. Reports errors.
 pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
     let text = uri.value.trim();
     let at = uri.span;

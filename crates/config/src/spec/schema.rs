@@ -72,7 +72,7 @@ fn default_of(description: &str) -> Option<Value> {
     is_literal.then(|| serde_json::from_str(word).unwrap_or_else(|_| json!(word)))
 }
 
-/// Schema of the map of `arguments`.
+/// Returns the schema of the map of `arguments`.
 pub(crate) fn argument_map(arguments: &[Argument], generator: &mut SchemaGenerator) -> Value {
     let properties: Map<String, Value> = arguments
         .iter()
@@ -157,7 +157,8 @@ pub(crate) struct Named {
     pub(crate) has_shortcut: bool,
 }
 
-/// Schema of one entry of a list of `noun`s: a shortcut, or a map with a name and the arguments of that name.
+/// Returns the schema of one entry of a list of `noun`s: a shortcut, or a map with a name and the arguments of that
+/// name.
 pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
     let shortcuts: Vec<&str> = entries.iter().filter(|entry| entry.has_shortcut).map(|entry| entry.name).collect();
     let shortcut = json!({

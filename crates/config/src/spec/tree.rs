@@ -29,7 +29,7 @@ impl Spec {
         value
     }
 
-    /// The arguments as one map, positional ones by the order of `positions`.
+    /// Returns the arguments as one map, positional ones by the order of `positions`.
     pub(crate) fn tree(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> Node {
         let mut root = Node { span: self.span, kind: NodeKind::Map(Vec::new()) };
         if let NodeKind::Map(entries) = &self.node.kind {

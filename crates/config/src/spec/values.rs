@@ -44,7 +44,7 @@ pub(crate) fn header_name(text: &str, at: Span, diagnostics: &mut Diagnostics) -
         .ok()
 }
 
-/// The bytes of `size`, or `default` if absent. Reports 0.
+/// Returns the bytes of `size`, or `default` if absent. Reports 0.
 pub(crate) fn above_zero(size: Option<&Spanned<Size>>, default: u64, diagnostics: &mut Diagnostics) -> u64 {
     let Some(size) = size else { return default };
     if size.value.0 == 0 {

@@ -59,13 +59,13 @@ impl Leases {
         self.reply(step, now_us)
     }
 
-    /// True if no lease is stored, not even an ended one.
+    /// Returns true if no lease is stored, not even an ended one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends_us.is_empty()
     }
 
-    /// True if the lease of `owner` has not ended. At its end the slot is free.
+    /// Returns true if the lease of `owner` has not ended. At its end the slot is free.
     fn holds(&self, owner: Owner, now_us: u64) -> bool {
         self.ends_us.get(&owner).is_some_and(|end_us| *end_us > now_us)
     }

@@ -106,7 +106,7 @@ fn write_hash(part: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// True if a token bucket's name contains the key id as it is.
+/// Returns true if a token bucket's name contains the key id as it is.
 fn is_plain(id: &[u8]) -> bool {
     if id.len() > MAX_PLAIN || id.first() == Some(&b'#') {
         return false;

@@ -91,7 +91,7 @@ impl Flow {
         if self.bound == bound { *self } else { Self { bound, ..*self }.interned() }
     }
 
-    /// True if both flows count in the same units and ticks, and at the same rate.
+    /// Returns true if both flows count in the same units and ticks, and at the same rate.
     pub(crate) fn counts_like(&self, other: &Self) -> bool {
         (self.per_tick, self.units, self.tick_us) == (other.per_tick, other.units, other.tick_us)
     }

@@ -125,7 +125,7 @@ impl Rule {
         }
     }
 
-    /// True if decisions depend on the time of day.
+    /// Returns true if decisions depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
         match self {

@@ -155,7 +155,7 @@ impl Breakers {
 // === impl BreakerState ===
 
 impl BreakerState {
-    /// Label in metrics and logs.
+    /// Returns the label in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

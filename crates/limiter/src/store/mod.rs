@@ -90,7 +90,7 @@ impl Check<'_> {
     }
 }
 
-/// True if one step may decide both lists: none is empty, and no key is in both.
+/// Returns true if one step may decide both lists: none is empty, and no key is in both.
 fn can_stage(enforced: &[Check<'_>], observed: &[Check<'_>]) -> bool {
     let is_enforced = |check: &Check<'_>| enforced.iter().any(|other| other.key == check.key);
     !enforced.is_empty()

@@ -16,7 +16,7 @@ fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisSt
     crate::support::store(client, on_store_failure).coalesce(false).denial_cache(false)
 }
 
-/// Number of script calls by clients.
+/// Returns the number of script calls by clients.
 fn script_calls(redis: &mut redis::Connection) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));

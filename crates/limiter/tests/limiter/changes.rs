@@ -79,7 +79,7 @@ impl Stores {
 /// Rule with the numbers of a bucket.
 type RuleOf = fn(TokenBucket) -> Rule;
 
-/// Rules of both bucket algorithms, in a list and alone.
+/// Returns the rules of both bucket algorithms, in a list and alone.
 fn kinds() -> [(RuleOf, &'static str); 3] {
     [(Rule::TokenBucket, "token"), (Rule::Gcra, "gcra"), (Rule::Gcra, "list#gcra")]
 }

@@ -49,7 +49,8 @@ impl Limiter {
     }
 }
 
-/// Part of a verdict that coalescing preserves. The reset time is not: that of a batch is the last request's.
+/// Returns the part of a verdict that coalescing preserves. The reset time is not: that of a batch is the last
+/// request's.
 fn preserved(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
     let standings = verdict.per_rule.iter().map(|answer| (answer.outcome, answer.remaining)).collect();
     (verdict.outcome, standings, verdict.remaining)

@@ -18,7 +18,7 @@ use crate::support::{RedisServer, store};
 
 const DAY: u64 = 86_400_000_000;
 
-/// Rules of each algorithm that admit `limit` and then nothing for almost a day.
+/// Returns the rules of each algorithm that admit `limit` and then nothing for almost a day.
 fn daily(limit: u64) -> [Rule; 7] {
     let day = Duration::from_micros(DAY);
     let bucket = TokenBucket::new(1, day, limit).unwrap();

@@ -29,7 +29,7 @@ impl Monitor {
         line.trim_end().to_owned()
     }
 
-    /// Names of the commands that clients sent until now, without those of scripts.
+    /// Returns the names of the commands that clients sent until now, without those of scripts.
     pub(crate) fn sent(&mut self, redis: &mut redis::Connection) -> Vec<String> {
         redis::cmd("ECHO").arg("that is all").exec(redis).unwrap();
         let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.contains("\"that is all\"")));
@@ -38,7 +38,7 @@ impl Monitor {
     }
 }
 
-/// Number of calls of a command by clients and scripts, as the server counts them.
+/// Returns the number of calls of a command by clients and scripts, as the server counts them.
 fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));

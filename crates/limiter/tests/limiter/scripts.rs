@@ -44,7 +44,7 @@ impl Shown {
         lines.take_while(|line| line.starts_with(' ')).fold(first.to_owned(), |all, line| all + line)
     }
 
-    /// Number of returned values: those that the header lists in braces, or one.
+    /// Returns the number of returned values: those that the header lists in braces, or one.
     fn returns(&self) -> usize {
         let section = self.section("Returns");
         let Some((_, list)) = section.split_once('{') else { return 1 };

@@ -10,7 +10,7 @@ use tollgate_limiter::verdict::{Outcome, Source};
 
 use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
-/// Number of calls of a command.
+/// Returns the number of calls of a command.
 fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));

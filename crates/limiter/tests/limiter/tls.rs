@@ -32,7 +32,7 @@ async fn decides(settings: &RedisSettings) {
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1_000)).await.source, Source::Redis);
 }
 
-/// Error of a connection that fails; it must count as a TLS failure.
+/// Returns the error of a connection that fails; it must count as a TLS failure.
 async fn refused(settings: &RedisSettings) -> String {
     let client = RedisClient::start(settings).unwrap();
     client.wait_attempted(Duration::from_secs(10)).await;

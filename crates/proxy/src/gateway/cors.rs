@@ -47,8 +47,8 @@ impl PolicySource for PolicyTable {
     }
 }
 
-/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol
-/// at the outermost proxy.
+/// Returns true if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the
+/// protocol at the outermost proxy.
 pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
     reported_tls(headers).filter(|_| trusted).unwrap_or(connection.tls)
 }

@@ -28,7 +28,7 @@ pub trait DryContext {
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
     /// Returns the ledger of a counter that counts under `scope`.
     fn ledger(&self, counter: &RequestCounter, scope: &Arc<str>) -> Arc<Ledger>;
-    /// True if counters hash key ids.
+    /// Returns true if counters hash key ids.
     fn hashes_ids(&self) -> bool;
     /// Returns the plans in the Redis hash `hash`; `None` gives every key the default plan.
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;

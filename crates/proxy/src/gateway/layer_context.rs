@@ -30,15 +30,15 @@ pub trait LayerContext {
     fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker>;
     /// Returns the service that routes a request again, by its current path.
     fn rerouting(&self) -> SharedService;
-    /// True if traces are on.
+    /// Returns true if traces are on.
     fn is_traced(&self) -> bool {
         false
     }
-    /// True if the keys of verdicts are counted (see [`top_keys`](crate::telemetry::top_keys)). Default: true.
+    /// Returns true if the keys of verdicts are counted (see [`top_keys`](crate::telemetry::top_keys)). Default: true.
     fn counts_keys(&self) -> bool {
         true
     }
-    /// True if the access log contains reason codes.
+    /// Returns true if the access log contains reason codes.
     fn logs_reasons(&self) -> bool;
     /// Metrics of the process, and the index of the worker that writes them.
     fn metrics(&self) -> (&Metrics, usize);

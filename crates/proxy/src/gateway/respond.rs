@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// True if the connection closes after the response, because the start of the next request is in doubt.
+    /// Returns true if the connection closes after the response, because the start of the next request is in doubt.
     fn closes(&self) -> bool {
         matches!(
             self,

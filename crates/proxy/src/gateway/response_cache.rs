@@ -118,7 +118,7 @@ impl Identity {
         Self { steps }
     }
 
-    /// True if the limiters would refuse `request` at most for its rate.
+    /// Returns true if the limiters would refuse `request` at most for its rate.
     fn passes<B>(&self, request: &Request<B>) -> bool {
         if !self.steps.iter().any(|step| matches!(step, Step::Edit(_))) {
             return self.steps.iter().all(|step| step.passes(request));

@@ -108,7 +108,7 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
     Ok(summary)
 }
 
-/// True if the field name contains an underscore.
+/// Returns true if the field name contains an underscore.
 ///
 /// Many backends read `x_user` as `x-user`. With such a field a client could get around a proxy that removes or sets
 /// the hyphenated name.

@@ -153,7 +153,7 @@ impl Position<'_> {
         }
     }
 
-    /// True if a filter in front of this one acts on responses.
+    /// Returns true if a filter in front of this one acts on responses.
     fn is_behind_response_filter(&self) -> bool {
         self.filters[..self.index].iter().any(|filter| filter.properties().acts_on_responses)
     }

@@ -13,8 +13,8 @@ pub trait BusyCount: Debug + Send + Sync {
     /// Removes one part; the connection is idle at zero.
     fn release(&self);
 
-    /// True if the client has closed its sending side. Otherwise the current task, which waits for a request body, is
-    /// woken when the client does so.
+    /// Returns true if the client has closed its sending side. Otherwise the current task, which waits for a request
+    /// body, is woken when the client does so.
     fn poll_client_end(&self, cx: &Context<'_>) -> bool;
 }
 

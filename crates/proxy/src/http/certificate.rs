@@ -47,7 +47,7 @@ impl CertificateNames {
         self.0.first().map(String::as_str)
     }
 
-    /// True if `name` is one of the names. Upper and lower case differ.
+    /// Returns true if `name` is one of the names. Upper and lower case differ.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|known| known == name)

@@ -31,7 +31,7 @@ impl Deadline {
         self.at = None;
     }
 
-    /// True if a deadline is set.
+    /// Returns true if a deadline is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.at.is_some()

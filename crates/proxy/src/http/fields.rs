@@ -3,7 +3,7 @@
 use http::Version;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 
-/// True if the field name contains an underscore.
+/// Returns true if the field name contains an underscore.
 ///
 /// Many backends read `x_user` as `x-user`. With such a field a client could get around a proxy that removes or sets
 /// the hyphenated name.
@@ -12,7 +12,7 @@ pub fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().as_bytes().contains(&b'_')
 }
 
-/// True if a comma-separated list contains `token`, ignoring case and parameters.
+/// Returns true if a comma-separated list contains `token`, ignoring case and parameters.
 #[must_use]
 pub fn has_token(list: &HeaderValue, token: &[u8]) -> bool {
     list.as_bytes().split(|byte| *byte == b',').any(|item| {

@@ -66,7 +66,7 @@ impl InterimResponses {
         InterimSender { queue: self.clone(), request: queue.request }
     }
 
-    /// True if responses wait.
+    /// Returns true if responses wait.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         self.0.has_waiting.load(Relaxed)

@@ -111,7 +111,7 @@ impl ReadAhead {
         }
     }
 
-    /// True while the reads are stopped. The current task, which is the connection's, is woken when they go on.
+    /// Returns true while the reads are stopped. The current task, which is the connection's, is woken when they go on.
     #[must_use]
     pub fn is_held(&self, cx: &Context<'_>) -> bool {
         let is_held = self.0.is_held.load(Relaxed);
@@ -121,15 +121,15 @@ impl ReadAhead {
         is_held
     }
 
-    /// True while the reads are stopped and the connection has nothing to write either. Before a read hyper allocates a
-    /// buffer if the latest part is still in use, so it is not even polled then.
+    /// Returns true while the reads are stopped and the connection has nothing to write either. Before a read hyper
+    /// allocates a buffer if the latest part is still in use, so it is not even polled then.
     #[must_use]
     pub fn is_idle(&self, cx: &Context<'_>) -> bool {
         self.0.only_reads.load(Relaxed) && self.is_held(cx)
     }
 
-    /// True if the parts of the response must be kept until the next one has been read: only then does hyper replace its
-    /// buffer.
+    /// Returns true if the parts of the response must be kept until the next one has been read: only then does hyper
+    /// replace its buffer.
     #[must_use]
     pub fn is_shrinking(&self) -> bool {
         self.0.is_shrinking.load(Relaxed)

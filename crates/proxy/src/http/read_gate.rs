@@ -93,7 +93,7 @@ impl ReadGate {
 }
 
 impl ReadGateState {
-    /// True from a poll that found nothing to read until the socket wakes the task.
+    /// Returns true from a poll that found nothing to read until the socket wakes the task.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.is_closed.load(SeqCst)

@@ -23,7 +23,7 @@ impl RequestId {
         Self { name: name.clone(), value: received.cloned().unwrap_or_else(random) }
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn value(&self) -> &HeaderValue {
         &self.value

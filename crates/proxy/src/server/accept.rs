@@ -129,7 +129,7 @@ fn accept_queued(listener: TcpListener, gate: &Gate, start: &impl Fn(TcpStream, 
     }
 }
 
-/// True if the error is about the accepted connection and not about accepting.
+/// Returns true if the error is about the accepted connection and not about accepting.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -90,20 +90,20 @@ impl Activity {
         self.is_tunnel.store(1, Relaxed);
     }
 
-    /// True while the client does not take the bytes that were sent to it.
+    /// Returns true while the client does not take the bytes that were sent to it.
     fn is_write_blocked(&self) -> bool {
         self.write_blocked.load(Relaxed) != 0
     }
 
-    /// True if no more of the response should be requested: the client does not take the bytes that were sent to it, or
-    /// hyper has at least `most` bytes to write.
+    /// Returns true if no more of the response should be requested: the client does not take the bytes that were sent
+    /// to it, or hyper has at least `most` bytes to write.
     pub(super) fn holds_response(&self, most: usize) -> bool {
         let holds = self.is_write_blocked() || self.unwritten.load(Relaxed) >= most;
         self.is_held.store(u8::from(holds), Relaxed);
         holds
     }
 
-    /// True if a held response can go on.
+    /// Returns true if a held response can go on.
     pub(super) fn may_go_on(&self) -> bool {
         self.is_held.load(Relaxed) != 0 && self.unwritten.load(Relaxed) == 0 && !self.is_write_blocked()
     }
@@ -146,7 +146,7 @@ impl Activity {
         self.write_blocked.store(1, Relaxed);
     }
 
-    /// True for HTTP/1.
+    /// Returns true for HTTP/1.
     pub(super) fn is_http1(&self) -> bool {
         self.http1
     }
@@ -161,7 +161,7 @@ impl Activity {
         self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
     }
 
-    /// True if the connection has been idle for long enough to release its buffers.
+    /// Returns true if the connection has been idle for long enough to release its buffers.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.phase.load(Relaxed) == PARKED

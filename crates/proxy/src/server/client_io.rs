@@ -66,9 +66,9 @@ impl ClientIo {
         self.stream
     }
 
-    /// True while the end of the client's sending side is not reported: a response is due. A request body that the end
-    /// cuts fails by [`Activity::client_ended`]. `h2` reports requests only
-    /// when it has read all bytes, so the end is reported in a later turn of the task.
+    /// Returns true while the end of the client's sending side is not reported: a response is due. A request body that
+    /// the end cuts fails by [`Activity::client_ended`]. `h2` reports requests only when it has read all bytes, so the
+    /// end is reported in a later turn of the task.
     fn hides_end(&mut self, cx: &Context<'_>) -> bool {
         let is_first = !std::mem::replace(&mut self.has_ended, true);
         if is_first && !self.activity.is_http1() {

@@ -153,7 +153,7 @@ impl OpenConnection {
         }
     }
 
-    /// True if the connection is to be closed because the gateway is full. Checks idle connections only.
+    /// Returns true if the connection is to be closed because the gateway is full. Checks idle connections only.
     #[must_use]
     pub fn is_evicted(&self) -> bool {
         self.idle_since.get().is_some()

@@ -8,7 +8,7 @@ use http::Response;
 pub(super) struct InterimHeads(Bytes);
 
 impl InterimHeads {
-    /// True if all bytes have been written.
+    /// Returns true if all bytes have been written.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -39,7 +39,7 @@ impl ConcurrencyMetrics {
         Self { route: Arc::clone(route), rule: rule.into(), verdicts, leases: Arc::default() }
     }
 
-    /// True for the series of the limiter `rule` of `route`.
+    /// Returns true for the series of the limiter `rule` of `route`.
     pub(super) fn is_of(&self, route: &str, rule: &str) -> bool {
         &*self.route == route && &*self.rule == rule
     }

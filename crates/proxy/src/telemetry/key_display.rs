@@ -23,7 +23,7 @@ pub fn configure(hashing: Option<&KeyHashing>) {
     }));
 }
 
-/// True if [`shown`] hashes key ids.
+/// Returns true if [`shown`] hashes key ids.
 #[must_use]
 pub fn is_hashed() -> bool {
     HASHING.load().is_some()

@@ -141,7 +141,7 @@ impl LatencyHistogram {
         self.buckets[bucket] += 1;
     }
 
-    /// Number of requests.
+    /// Returns the number of requests.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

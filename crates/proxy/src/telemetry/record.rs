@@ -67,7 +67,7 @@ impl Record {
         })
     }
 
-    /// Time at which the request head was read.
+    /// Returns the time at which the request head was read.
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
@@ -97,13 +97,13 @@ impl Record {
         self.log = Some((log, line));
     }
 
-    /// True if a line will be written.
+    /// Returns true if a line will be written.
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Fields that only JSON lines have; `None` if no such line will be written.
+    /// Returns the fields that only JSON lines have; `None` if no such line will be written.
     pub fn details(&mut self) -> Option<&mut Details> {
         self.log.as_mut()?.1.details.as_mut()
     }
@@ -153,7 +153,7 @@ impl Record {
         }
     }
 
-    /// True if the response has a body for the client.
+    /// Returns true if the response has a body for the client.
     fn sends_body(&self) -> bool {
         self.method != Method::HEAD && self.status != 204 && self.status != 304
     }

@@ -40,7 +40,7 @@ impl LimiterMetrics {
         Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default(), zeros: AtomicU8::new(HIDDEN) }
     }
 
-    /// True for the series of the limiter `rule` of `route`.
+    /// Returns true for the series of the limiter `rule` of `route`.
     pub(super) fn is_of(&self, route: &str, rule: &str) -> bool {
         &*self.route == route && &*self.rule == rule
     }

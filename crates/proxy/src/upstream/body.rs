@@ -75,8 +75,8 @@ pub(super) fn response_body(
 }
 
 impl UpstreamBody {
-    /// True if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends then, but
-    /// such a reset is a normal end only after a complete response (RFC 9113 §8.1).
+    /// Returns true if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends
+    /// then, but such a reset is a normal end only after a complete response (RFC 9113 §8.1).
     fn is_cut(&self) -> bool {
         self.lease.as_ref().is_some_and(ConnectionLease::is_http2) && !self.incoming.is_end_stream()
     }

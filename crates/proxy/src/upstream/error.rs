@@ -106,7 +106,7 @@ impl ForwardError {
     }
 }
 
-/// True if the upstream sent an invalid response, rather than none: h2 reset the stream for it.
+/// Returns true if the upstream sent an invalid response, rather than none: h2 reset the stream for it.
 pub(super) fn is_invalid_stream(error: &h2::Error) -> bool {
     error.is_reset() && error.is_library()
 }

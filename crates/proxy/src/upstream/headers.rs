@@ -90,8 +90,8 @@ impl HeaderPolicy {
     }
 }
 
-/// True if a response over HTTP/1.1 has no transfer coding, or exactly one: `chunked`. Others would have to be decoded
-/// (RFC 9112 §6.1).
+/// Returns true if a response over HTTP/1.1 has no transfer coding, or exactly one: `chunked`. Others would have to be
+/// decoded (RFC 9112 §6.1).
 pub(super) fn has_known_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match codings.next() {
@@ -100,7 +100,7 @@ pub(super) fn has_known_coding(headers: &HeaderMap) -> bool {
     }
 }
 
-/// True for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
+/// Returns true for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
 fn is_forwarded(name: &HeaderName) -> bool {
     name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }

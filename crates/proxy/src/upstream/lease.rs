@@ -46,7 +46,7 @@ impl ConnectionLease {
         self.connection.read_ahead()
     }
 
-    /// True for a stream of an HTTP/2 connection.
+    /// Returns true for a stream of an HTTP/2 connection.
     #[must_use]
     pub fn is_http2(&self) -> bool {
         self.connection.is_http2()

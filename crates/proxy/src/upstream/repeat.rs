@@ -27,8 +27,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// True if the request may be sent again. A request that the upstream may have processed is repeated once, if it
-    /// `is_idempotent` (RFC 9110 §9.2.2).
+    /// Returns true if the request may be sent again. A request that the upstream may have processed is repeated once,
+    /// if it `is_idempotent` (RFC 9110 §9.2.2).
     pub(super) fn allow(&mut self, progress: Progress, is_idempotent: bool) -> bool {
         let (count, max) = match progress {
             Progress::Unprocessed => (&mut self.unprocessed, MAX_UNPROCESSED),

@@ -34,7 +34,7 @@ impl RequestExtras {
         (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))
     }
 
-    /// True if the request asks to switch protocols.
+    /// Returns true if the request asks to switch protocols.
     pub(super) fn upgrades(&self) -> bool {
         self.upgrade.is_some()
     }

@@ -94,19 +94,19 @@ impl Entry {
         self.headers.iter().filter_map(|(name, value)| Some((name.clone(), self.value(*value)?)))
     }
 
-    /// Id of the route that the gateway chose.
+    /// Returns the id of the route that the gateway chose.
     #[must_use]
     pub fn route(&self) -> Option<&[u8]> {
         self.route.map(|span| self.bytes(span))
     }
 
-    /// Reason of a response that the gateway made; empty without one.
+    /// Returns the reason of a response that the gateway made; empty without one.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
         self.reason.map(|span| self.bytes(span)).unwrap_or_default()
     }
 
-    /// Key that the gateway counted under `rule`.
+    /// Returns the key that the gateway counted under `rule`.
     #[must_use]
     pub fn key_of(&self, rule: &str) -> Option<HeaderValue> {
         let (_, key) = self.keys.iter().find(|(name, _)| self.bytes(*name) == rule.as_bytes())?;

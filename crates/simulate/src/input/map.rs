@@ -176,18 +176,18 @@ impl Map {
         found.map(|(position, (_, slot))| (position, slot))
     }
 
-    /// True for the fields of our own log.
+    /// Returns true for the fields of our own log.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.is_own
     }
 
-    /// Parts of a request that the log has.
+    /// Returns the parts of a request that the log has.
     pub fn fields(&self) -> impl Iterator<Item = &Slot> {
         self.fields.iter().map(|(_, slot)| slot)
     }
 
-    /// True if the log has `slot`.
+    /// Returns true if the log has `slot`.
     #[must_use]
     pub fn has(&self, slot: &Slot) -> bool {
         self.fields.iter().any(|(_, known)| known == slot)

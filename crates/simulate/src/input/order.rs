@@ -95,7 +95,7 @@ impl Ordered {
         if self.is_other_next() { self.others.pop() } else { self.sorted.pop_front() }
     }
 
-    /// True if the next entry is not in the sorted run.
+    /// Returns true if the next entry is not in the sorted run.
     fn is_other_next(&self) -> bool {
         let Some(other) = self.others.peek() else { return false };
         self.sorted.front().is_none_or(|first| other.key < first.key)

@@ -10,7 +10,7 @@ pub(super) fn find_end(bytes: &[u8]) -> Option<usize> {
     bytes[start..].iter().position(|byte| *byte == b'\n').map(|position| start + position)
 }
 
-/// True if a line has no escapes, and no control characters, which JSON forbids in texts.
+/// Returns true if a line has no escapes, and no control characters, which JSON forbids in texts.
 pub(super) fn is_plain(line: &[u8]) -> bool {
     // Blocks of one size, of which the compiler takes 16 bytes at a time: the least byte, and the least difference from a
     // backslash.

@@ -129,7 +129,7 @@ impl Inputs {
         Ok(Self { sources, map, stats: InputStats::default(), read_bytes, total_bytes })
     }
 
-    /// True if every log is in JSON.
+    /// Returns true if every log is in JSON.
     #[must_use]
     pub fn is_json(&self) -> bool {
         self.sources.iter().all(|source| source.is_json != Some(false))

@@ -73,7 +73,7 @@ impl Fault {
         Self::Replace(b"*1000000000\r\n:1\r\n".into())
     }
 
-    /// True if connections stay open under the fault.
+    /// Returns true if connections stay open under the fault.
     pub(super) fn is_refusal(&self) -> bool {
         *self == Self::Refuse
     }

@@ -45,7 +45,7 @@ pub(super) fn find(lines: &[&str], at: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// True if a line of the same block names a secret: `name: X-Token` beside `value: secret`.
+/// Returns true if a line of the same block names a secret: `name: X-Token` beside `value: secret`.
 pub(super) fn has_secret_sibling(lines: &[&str], at: usize) -> bool {
     let Some(indent) = indent(lines[at]) else { return false };
     let in_block = |line: &&&str| self::indent(line).is_none_or(|other| other >= indent);
@@ -162,7 +162,7 @@ fn trimmed(line: &str, range: Range<usize>) -> Range<usize> {
     range.start + (end.len() - start.len())..range.start + end.len()
 }
 
-/// True for the mark of a text on the following lines.
+/// Returns true for the mark of a text on the following lines.
 fn is_block_mark(text: &str) -> bool {
     matches!(text, ">" | ">-" | ">+" | "|" | "|-" | "|+")
 }

@@ -100,7 +100,7 @@ fn find_values(line: &str, has_secret_sibling: bool, found: &mut Vec<Range<usize
     }
 }
 
-/// True if a value of the line is a name of a secret. A mistyped `name` names one, too.
+/// Returns true if a value of the line is a name of a secret. A mistyped `name` names one, too.
 fn names_secret(line: &str) -> bool {
     entries(line).any(|(key, value)| key != "key-resolver" && is_secret_name(&line[value]))
 }
@@ -239,13 +239,13 @@ fn is_secret_key(key: &str) -> bool {
     SECRET_KEYS.iter().any(|secret| letters.to_ascii_lowercase().ends_with(secret))
 }
 
-/// True for the name of a header, cookie or parameter whose value may be a secret.
+/// Returns true for the name of a header, cookie or parameter whose value may be a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-/// True for a placeholder without a default: `${NAME}`.
+/// Returns true for a placeholder without a default: `${NAME}`.
 fn is_variable(value: &str) -> bool {
     value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| !name.contains([':', '{', '}']))
 }

@@ -46,7 +46,7 @@ pub(super) fn tables() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// True if Spring Cloud Gateway has a filter called `name`.
+/// Returns true if Spring Cloud Gateway has a filter called `name`.
 pub(super) fn has_filter(name: &str) -> bool {
     tables::FILTERS.iter().any(|entry| entry.name == name)
 }

@@ -34,7 +34,7 @@ const METADATA_KEYS: [&str; 7] = [
     "maxAge",
 ];
 
-/// The policy of a route: its own `cors`, or `metadata.cors`.
+/// Returns the policy of a route: its own `cors`, or `metadata.cors`.
 pub(crate) fn of_route(
     own: Option<&Spanned<RawCors>>,
     metadata: Option<&Node>,
@@ -86,7 +86,7 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
     Some(raw)
 }
 
-/// The policy that `raw` describes. Reports errors.
+/// Returns the policy that `raw` describes. Reports errors.
 pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<Policy>> {
     let texts = |list: &Option<Vec<Spanned<String>>>| -> Vec<String> {
         list.iter().flatten().map(|text| text.value.trim().to_owned()).filter(|text| !text.is_empty()).collect()

@@ -48,7 +48,7 @@ pub(crate) fn check(
     }
 }
 
-/// The value of the `Via` field that is added, if any.
+/// Returns the value of the `Via` field that is added, if any.
 fn via(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<HeaderValue> {
     let name = match raw.map(|via| via.value.as_str()) {
         Some("false" | "off" | "no" | "") => return None,
@@ -108,7 +108,7 @@ fn headers(
     headers
 }
 
-/// True if predicates use the client address that a trusted proxy reports.
+/// Returns true if predicates use the client address that a trusted proxy reports.
 fn trusts_client_address(
     sections: &ForwardingSections<'_>,
     trusted: &TrustedProxies,

@@ -38,7 +38,7 @@ pub enum TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// True if the peer is trusted. IPv4-mapped addresses count as IPv4.
+    /// Returns true if the peer is trusted. IPv4-mapped addresses count as IPv4.
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         match self {

@@ -80,7 +80,7 @@ pub(crate) fn management(
     }
 }
 
-/// Port of the listener; the default for -1, which disables it.
+/// Returns the port of the listener; the default for -1, which disables it.
 fn listening_port(given: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) -> u16 {
     let Some(port) = given.filter(|port| port.value != -1) else { return DEFAULT_PORT };
     u16::try_from(port.value).unwrap_or_else(|_| {

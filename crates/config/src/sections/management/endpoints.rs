@@ -43,7 +43,7 @@ const KNOWN_ENDPOINTS: [&str; 34] = [
     "threaddump",
 ];
 
-/// The endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
+/// Returns the endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
 pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
     let web = &raw.endpoints.web;
     let base = join(raw.server.base_path.as_deref().unwrap_or(""), web.base_path.as_deref().unwrap_or("/actuator"));

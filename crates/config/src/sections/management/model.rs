@@ -85,7 +85,7 @@ pub struct TrafficEndpoints {
 }
 
 impl TrafficEndpoints {
-    /// True if requests for `path` are answered here rather than by a route.
+    /// Returns true if requests for `path` are answered here rather than by a route.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let base = self.actuator.base.as_str();

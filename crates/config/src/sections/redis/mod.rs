@@ -130,7 +130,7 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     })
 }
 
-/// Time of one decision; `None` if it is zero, which is reported.
+/// Returns the time of one decision; `None` if it is zero, which is reported.
 fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Duration> {
     let Some(time) = redis.timeout else { return Some(DEFAULT_TIMEOUT) };
     if time.value.0.is_zero() {

@@ -56,13 +56,13 @@ pub(super) enum FoundServers {
 }
 
 impl FoundServers {
-    /// True if the URL decides everything, as in Spring.
+    /// Returns true if the URL decides everything, as in Spring.
     pub(super) fn url_decides(&self, diagnostics: &Diagnostics) -> bool {
         diagnostics.is_spring && matches!(self, Self::Url(url) if url.is_written)
     }
 }
 
-/// The servers that `raw` names. Reports errors; `None` if they cannot be used.
+/// Returns the servers that `raw` names. Reports errors; `None` if they cannot be used.
 pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<FoundServers> {
     let redis = &raw.value;
     several(redis, diagnostics)?;

@@ -15,7 +15,7 @@ fn load(text: &str) -> Loaded {
     parse("test.yaml", text, &|_| None).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The settings of `redis: ...` in our own form, which must load without a word.
+/// Returns the settings of `redis: ...` in our own form, which must load without a word.
 fn own(redis: &str) -> RedisSettings {
     let loaded = load(&format!("redis: {redis}\n{ROUTES}"));
     assert!(loaded.notes.is_empty(), "{}", loaded.notes);

@@ -178,7 +178,7 @@ fn tls(bundle: Bundle) -> Tls {
     }
 }
 
-/// The servers with their TLS settings. Reports contradictions.
+/// Returns the servers with their TLS settings. Reports contradictions.
 pub(super) fn combine(
     found: FoundServers,
     settings: TlsSettings,

@@ -78,7 +78,7 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     Some(found)
 }
 
-/// The transport that the scheme of `text` names, and the text behind the scheme.
+/// Returns the transport that the scheme of `text` names, and the text behind the scheme.
 fn transport<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(Transport, &'t str)> {
     let Some((scheme, rest)) = text.split_once("://") else {
         let lacks = if text.is_empty() { "is empty" } else { "has no scheme" };
@@ -125,7 +125,7 @@ fn parts<'t>(rest: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<P
     Some(Parts { authority, path, query })
 }
 
-/// The database number of the path, if it has one. The outer `None` is an error.
+/// Returns the database number of the path, if it has one. The outer `None` is an error.
 #[expect(clippy::option_option, reason = "the outer one tells an error from an absent number")]
 fn database(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
     let number = path.trim_matches('/');
@@ -141,7 +141,7 @@ fn database(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Optio
     Some(Some(database))
 }
 
-/// The server at `host`, an IPv6 address with or without brackets, and `port`.
+/// Returns the server at `host`, an IPv6 address with or without brackets, and `port`.
 pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
     let brackets = host.contains(':') && !host.starts_with('[');
     let host_port = if brackets { format!("[{host}]:{port}") } else { format!("{host}:{port}") };

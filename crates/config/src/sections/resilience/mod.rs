@@ -96,7 +96,7 @@ impl Resilience {
         }
     }
 
-    /// Settings of the breaker `name`.
+    /// Returns the settings of the breaker `name`.
     pub(crate) fn breaker(&self, name: &str) -> &Checked {
         self.breakers.get(name).unwrap_or(&self.default_breaker)
     }

@@ -9,13 +9,13 @@ use tollgate_filters::fault::{Fault, FaultSet};
 
 use crate::{CircuitBreaker, Filter, Report, Severity, parse};
 
-/// The filters of the first route, and the diagnostics.
+/// Returns the filters of the first route, and the diagnostics.
 fn filters(text: &str) -> (Vec<Filter>, Report) {
     let mut loaded = parse("test.yaml", text, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
     (loaded.config.routes.remove(0).filters, loaded.notes)
 }
 
-/// The breaker `name` under `settings`, which are YAML below `resilience4j`.
+/// Returns the breaker `name` under `settings`, which are YAML below `resilience4j`.
 fn breaker(settings: &str, name: &str) -> CircuitBreaker {
     let text = format!(
         "resilience4j: {settings}\nroutes: [{{id: route, uri: 'http://a', predicates: [Path=/**], filters: [{{name: \

@@ -199,7 +199,7 @@ pub(crate) fn check(
     }
 }
 
-/// The port in an environment variable, if it is set. Reports an invalid one.
+/// Returns the port in an environment variable, if it is set. Reports an invalid one.
 pub(crate) fn port_from(
     variable: &str,
     env: &dyn Fn(&str) -> Option<String>,

@@ -185,7 +185,7 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
 }
 
 impl Scheme {
-    /// The scheme as in URIs: `http` or `https`.
+    /// Returns the scheme as in URIs: `http` or `https`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -127,7 +127,7 @@ fn statuses(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Sta
 }
 
 impl Statuses {
-    /// True if `status` is in one of the ranges.
+    /// Returns true if `status` is in one of the ranges.
     #[must_use]
     pub fn contain(&self, status: StatusCode) -> bool {
         self.0.iter().any(|range| range.contains(&status.as_u16()))

@@ -8,7 +8,7 @@ use crate::sections::upstreams::endpoints::Scheme;
 use crate::sections::upstreams::{Named, Upstream};
 use crate::yaml::Span;
 
-/// The upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
+/// Returns the upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
 pub(crate) fn check(
     uri: &Spanned<String>,
     named: &Named,
@@ -70,8 +70,8 @@ fn missing(name: &str) -> Missing {
     }
 }
 
-/// The upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry, every name
-/// may exist.
+/// Returns the upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry,
+/// every name may exist.
 fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
     let Some(upstream) = named.get(name) else {
         if named.has_registry() {

@@ -151,7 +151,7 @@ impl Windows {
         self.length_us.get()
     }
 
-    /// True if a token counts.
+    /// Returns true if a token counts.
     fn count(&self) -> bool {
         self.previous > 0 || self.current > 0
     }

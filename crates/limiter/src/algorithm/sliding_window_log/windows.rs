@@ -41,7 +41,7 @@ impl UsedWindow {
         self.use_and_limit % LIMITS
     }
 
-    /// True if several requests may share an entry.
+    /// Returns true if several requests may share an entry.
     fn is_coarse(self) -> bool {
         self.limit() > MAX_KNOWN_LIMIT
     }
@@ -50,8 +50,8 @@ impl UsedWindow {
         now_us.saturating_sub(self.used_at_ms().saturating_mul(1_000))
     }
 
-    /// True until no request has used the window for three times its length. Denials within that time renew it, and a
-    /// gateway may remember a denial for the length of the window.
+    /// Returns true until no request has used the window for three times its length. Denials within that time renew it,
+    /// and a gateway may remember a denial for the length of the window.
     fn is_live(self, now_us: u64) -> bool {
         self.length_us > 0 && self.age_us(now_us) < self.length_us * 3
     }
@@ -88,7 +88,7 @@ impl UsedWindows {
         Some(self.live(now_us).map(|window| window.length_us).max().unwrap_or(0))
     }
 
-    /// True if the window of this length is live.
+    /// Returns true if the window of this length is live.
     pub(super) fn is_live(&self, window_us: u64, now_us: u64) -> bool {
         self.own(window_us, now_us).is_some()
     }
@@ -97,7 +97,7 @@ impl UsedWindows {
         self.live(now_us).find(|window| window.length_us == window_us.min(UsedWindow::MAX_LENGTH_US))
     }
 
-    /// True if a denial must note the window, so that it stays live.
+    /// Returns true if a denial must note the window, so that it stays live.
     pub(super) fn is_due(&self, window_us: u64, now_us: u64) -> bool {
         let age_us = self.own(window_us, now_us).map(|own| own.age_us(now_us));
         age_us.is_none_or(|age_us| age_us.saturating_mul(2) >= window_us.saturating_mul(3))
@@ -127,8 +127,8 @@ impl UsedWindows {
         noted
     }
 
-    /// True if no live window needs an entry of that time which `newer` later tokens follow. A limit of as many tokens
-    /// is used up without it. An entry within the window `own_us` of the present rule is kept in any case.
+    /// Returns true if no live window needs an entry of that time which `newer` later tokens follow. A limit of as many
+    /// tokens is used up without it. An entry within the window `own_us` of the present rule is kept in any case.
     pub(super) fn may_drop(&self, at_us: u64, newer: u64, own_us: u64, now_us: u64) -> bool {
         let own_us = own_us.min(UsedWindow::MAX_LENGTH_US);
         self.live(now_us).all(|window| {
@@ -142,7 +142,7 @@ impl UsedWindows {
         self.live(now_us).map(UsedWindow::grain_us).min().unwrap_or(own_us).min(own_us)
     }
 
-    /// True if several windows are in use, and one of them shares entries.
+    /// Returns true if several windows are in use, and one of them shares entries.
     pub(super) fn may_merge(&self, now_us: u64) -> bool {
         self.live(now_us).count() > 1 && self.live(now_us).any(UsedWindow::is_coarse)
     }

@@ -6,20 +6,20 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Name of a token bucket.
+/// Returns the name of a token bucket.
 fn name(scope: &str, id: &[u8]) -> String {
     let mut out = Vec::new();
     write(BucketKey { scope, id }, false, &mut out);
     String::from_utf8(out).unwrap()
 }
 
-/// Part of the name between the braces.
+/// Returns the part of the name between the braces.
 fn tag(scope: &str, id: &[u8]) -> String {
     let name = name(scope, id);
     name.strip_prefix("request_rate_limiter.{").unwrap().strip_suffix("}.").unwrap().to_owned()
 }
 
-/// Name of a bucket of any other algorithm.
+/// Returns the name of a bucket of any other algorithm.
 fn encoded(scope: &str, id: &[u8]) -> String {
     let mut out = Vec::new();
     write_scope(scope, &mut out);

@@ -131,7 +131,7 @@ impl MemoryStore {
         self.shares.lock().len()
     }
 
-    /// True if no key is stored.
+    /// Returns true if no key is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

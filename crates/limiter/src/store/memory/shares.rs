@@ -78,12 +78,12 @@ impl Shares {
         Self { max_keys, ..Self::default() }
     }
 
-    /// Number of entries, including expired ones that are not dropped yet.
+    /// Returns the number of entries, including expired ones that are not dropped yet.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Number of decisions on shared buckets.
+    /// Returns the number of decisions on shared buckets.
     pub(super) fn overflowed(&self) -> u64 {
         self.overflowed
     }
@@ -154,7 +154,7 @@ impl Shares {
         self.limiters.iter_mut().filter_map(report).collect()
     }
 
-    /// Number of entries that each limiter can have whatever the others do.
+    /// Returns the number of entries that each limiter can have whatever the others do.
     fn share(&self) -> usize {
         (self.max_keys / 2).checked_div(self.numbers.len()).unwrap_or(0)
     }

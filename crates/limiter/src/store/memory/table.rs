@@ -119,7 +119,7 @@ impl<S: State> Table<S> {
         self.owners[index] = owner;
     }
 
-    /// True if one more key would exceed a load of 0.8.
+    /// Returns true if one more key would exceed a load of 0.8.
     pub(super) fn must_grow(&self) -> bool {
         (self.used + 1) * 5 > self.slots.len() * 4
     }

@@ -108,7 +108,7 @@ impl StoreError {
         Self::Other,
     ];
 
-    /// Label in metrics and logs.
+    /// Returns the label in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -131,7 +131,7 @@ impl StoreError {
         }
     }
 
-    /// Index in [`ALL`](Self::ALL).
+    /// Returns the index in [`ALL`](Self::ALL).
     pub(crate) fn index(self) -> usize {
         self as usize
     }
@@ -187,16 +187,16 @@ pub(crate) fn describe(error: &RedisError) -> String {
     }
 }
 
-/// True if a connection failed because of TLS: only the TLS layer reports invalid data. Invalid replies of Redis are
-/// [`ErrorKind::Parse`].
+/// Returns true if a connection failed because of TLS: only the TLS layer reports invalid data. Invalid replies of
+/// Redis are [`ErrorKind::Parse`].
 fn is_tls_error(error: &RedisError) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let source = source.and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// True if the server does not know a command that loads or runs scripts: ``unknown command `EVALSHA`, with args ...``,
-/// in any kind of quotes.
+/// Returns true if the server does not know a command that loads or runs scripts: ``unknown command `EVALSHA`, with
+/// args ...``, in any kind of quotes.
 fn is_unknown_script_command(detail: &str) -> bool {
     let name = detail.strip_prefix("unknown command ").map(|rest| rest.trim_start_matches(['\'', '`', '"']));
     name.is_some_and(|name| {

@@ -28,7 +28,7 @@ impl HashSlot {
         Self(CRC16.checksum(tag.unwrap_or(key)) % Self::COUNT)
     }
 
-    /// Number of the slot, from 0 to 16,383.
+    /// Returns the number of the slot, from 0 to 16,383.
     pub(crate) fn number(self) -> u16 {
         self.0
     }

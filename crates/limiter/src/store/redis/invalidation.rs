@@ -46,7 +46,7 @@ impl Invalidations {
         Generations { all: self.all.load(Ordering::Acquire), stripes: keys.map(stripe).collect() }
     }
 
-    /// True if no key was invalidated since `generations` were read.
+    /// Returns true if no key was invalidated since `generations` were read.
     pub(crate) fn is_current(&self, generations: &Generations) -> bool {
         let unchanged = |&(at, then): &(u16, u32)| self.stripes[usize::from(at)].load(Ordering::Acquire) == then;
         self.all.load(Ordering::Acquire) == generations.all && generations.stripes.iter().all(unchanged)

@@ -82,7 +82,7 @@ impl Operation {
         Self::Overrides,
     ];
 
-    /// Label in metrics.
+    /// Returns the label in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl Operation {
         !matches!(self, Self::Plan | Self::Info)
     }
 
-    /// True if requests depend on the call. Failures of other calls do not count as failed decisions.
+    /// Returns true if requests depend on the call. Failures of other calls do not count as failed decisions.
     pub(crate) fn serves_requests(self) -> bool {
         !matches!(self, Self::Heartbeat | Self::Info | Self::Overrides)
     }
@@ -124,7 +124,7 @@ impl Latencies {
         self.sum_us.fetch_add(us, Relaxed);
     }
 
-    /// Number of calls in each bucket (not cumulative).
+    /// Returns the number of calls in each bucket (not cumulative).
     #[must_use]
     pub fn buckets(&self) -> [u64; Self::BOUNDS_US.len() + 1] {
         std::array::from_fn(|at| self.buckets[at].load(Relaxed))

@@ -69,7 +69,7 @@ fn one_key(burst: u64) -> Rule {
     Rule::Gcra(hourly(burst))
 }
 
-/// Number of a node's clients, without the one that counts them.
+/// Returns the number of a node's clients, without the one that counts them.
 fn clients(node: &RedisServer) -> usize {
     node.query::<String>(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap().lines().count()
 }

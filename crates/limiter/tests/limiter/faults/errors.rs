@@ -10,7 +10,7 @@ use tollgate_test_support::{ERRORS, Fault};
 use super::{Fixture, Load, MAX_RECOVERY, decide};
 use crate::support::{RedisServer, eventually};
 
-/// Reason that an error is counted under, if it has one of its own.
+/// Returns the reason that an error is counted under, if it has one of its own.
 fn kind(error: &str) -> Option<StoreError> {
     match error.split(' ').next().unwrap() {
         "LOADING" => Some(StoreError::Loading),

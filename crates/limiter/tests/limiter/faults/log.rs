@@ -36,7 +36,7 @@ impl Log {
         Self { entries }
     }
 
-    /// Number of requests between two moments, and of those decided without Redis.
+    /// Returns the number of requests between two moments, and of those decided without Redis.
     pub(super) fn during(&self, begin: Instant, end: Instant) -> (usize, usize) {
         let during = || self.entries.iter().filter(|entry| entry.sent >= begin && entry.sent <= end);
         (during().count(), during().filter(|entry| entry.is_without_redis()).count())

@@ -33,12 +33,12 @@ pub(crate) trait Model: Send {
     /// Returns the remaining tokens.
     fn left(&self, rule: &Rule, now: u64) -> u64;
 
-    /// True if a request of `cost` fits.
+    /// Returns true if a request of `cost` fits.
     fn fits(&self, rule: &Rule, now: u64, cost: u64) -> bool {
         cost <= self.left(rule, now)
     }
 
-    /// True if a request that does not fit can never fit.
+    /// Returns true if a request that does not fit can never fit.
     fn never(&self, rule: &Rule, cost: u64) -> bool {
         cost > rule.capacity()
     }

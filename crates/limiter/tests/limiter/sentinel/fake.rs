@@ -89,7 +89,7 @@ fn command(reader: &mut impl BufRead) -> Option<Vec<String>> {
         .collect()
 }
 
-/// The number in a line such as `*3`.
+/// Returns the number in a line such as `*3`.
 fn number(reader: &mut impl BufRead) -> Option<usize> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;

@@ -27,7 +27,7 @@ async fn connected(settings: &RedisSettings) -> Arc<RedisClient> {
     client
 }
 
-/// Number of scripts that a server has run.
+/// Returns the number of scripts that a server has run.
 fn script_calls(server: &RedisServer) -> u64 {
     let info: String = server.query(&["INFO", "commandstats"]).unwrap();
     let calls =

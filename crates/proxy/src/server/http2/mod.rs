@@ -171,7 +171,7 @@ impl<H: Handler> Future for Http2Server<H> {
     }
 }
 
-/// True if a head exceeds the limits. Its size is counted as in RFC 9113 §6.5.2.
+/// Returns true if a head exceeds the limits. Its size is counted as in RFC 9113 §6.5.2.
 fn exceeds(method: &Method, path: &str, headers: &HeaderMap, limits: HeadLimits) -> bool {
     const OVERHEAD: usize = 32;
     let first = method.as_str().len() + path.len() + 2 * OVERHEAD;

@@ -58,7 +58,7 @@ impl Outstanding {
         self.bytes.get()
     }
 
-    /// True if the client has read nothing for the timeout, although bytes are waiting.
+    /// Returns true if the client has read nothing for the timeout, although bytes are waiting.
     pub(super) fn is_stalled(&self) -> bool {
         self.is_stalled.get()
     }

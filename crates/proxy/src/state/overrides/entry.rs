@@ -95,7 +95,7 @@ impl Override {
         Some(Self { target: Target::of_field(&shared.target)?, effect, names, until })
     }
 
-    /// True if `other` differs in more than the rounding of its end.
+    /// Returns true if `other` differs in more than the rounding of its end.
     pub(super) fn differs(&self, other: &Self) -> bool {
         let apart = self.until.max(other.until) - self.until.min(other.until);
         (&self.target, &self.effect, &self.names) != (&other.target, &other.effect, &other.names)

@@ -112,7 +112,8 @@ impl Overrides {
         named_id(id, self.known.lock().hashes_ids).into()
     }
 
-    /// True if another plan has an equal rule with the same buckets: an override of every key would concern both.
+    /// Returns true if another plan has an equal rule with the same buckets: an override of every key would concern
+    /// both.
     #[must_use]
     pub fn is_ambiguous(&self, target: &Target, rule: &Rule) -> bool {
         let is_other =

@@ -103,7 +103,7 @@ impl Override {
         }
     }
 
-    /// True if it applies to one of `rules`.
+    /// Returns true if it applies to one of `rules`.
     pub(super) fn applies_to(&self, rules: &[ConfiguredRule]) -> bool {
         rules.iter().any(|rule| self.effective_rule(rule).is_some())
     }

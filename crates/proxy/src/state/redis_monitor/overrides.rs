@@ -27,7 +27,7 @@ pub(super) async fn follow(stores: Arc<SharedStores>, config: watch::Receiver<Ar
     }
 }
 
-/// True if overrides of a limiter can be in Redis.
+/// Returns true if overrides of a limiter can be in Redis.
 fn uses_redis(config: &Config) -> bool {
     config.redis.is_some() && config.routes.iter().flat_map(Route::rate_limiters).next().is_some()
 }

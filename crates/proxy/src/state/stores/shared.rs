@@ -85,7 +85,7 @@ impl SharedStores {
         &self.ledger
     }
 
-    /// Status of each worker's Redis client; empty if limits are kept in memory.
+    /// Returns the status of each worker's Redis client; empty if limits are kept in memory.
     #[must_use]
     pub fn redis(&self) -> Vec<RedisStatus> {
         let mut clients = self.clients.lock();
@@ -152,7 +152,7 @@ impl SharedStores {
         &self.overrides
     }
 
-    /// Number of live gateways, if a limiter has `gateways: auto`.
+    /// Returns the number of live gateways, if a limiter has `gateways: auto`.
     #[must_use]
     pub fn gateways(&self) -> &GatewayCount {
         &self.gateways

@@ -120,7 +120,7 @@ impl AccessLog {
         Rc::new_cyclic(|this| Self { writer, format, buffer: RefCell::default(), this: this.clone() })
     }
 
-    /// True if lines have [`Details`].
+    /// Returns true if lines have [`Details`].
     #[must_use]
     pub fn has_details(&self) -> bool {
         self.format == AccessLogFormat::Json

@@ -70,7 +70,7 @@ impl LogWriter {
         self.queue.close(timeout)
     }
 
-    /// Number of lines dropped because the disk or the reader was too slow, was missing, or failed.
+    /// Returns the number of lines dropped because the disk or the reader was too slow, was missing, or failed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.queue.lost()

@@ -131,7 +131,8 @@ impl Queue {
         self.lost.fetch_add(chunk.lines.saturating_sub(written), Relaxed);
     }
 
-    /// True if a write that makes no progress shall stop: the file is to be reopened, or the closing time has passed.
+    /// Returns true if a write that makes no progress shall stop: the file is to be reopened, or the closing time has
+    /// passed.
     pub(super) fn is_interrupted(&self) -> bool {
         let state = self.state.lock();
         state.wants_reopen || state.is_ended || state.is_past_deadline()

@@ -51,7 +51,7 @@ impl<W: Write> Write for Escaped<'_, W> {
     }
 }
 
-/// True for control characters, line separators, and the characters that reverse the direction of text.
+/// Returns true for control characters, line separators, and the characters that reverse the direction of text.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -62,7 +62,7 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
     Ok(LogGuard(()))
 }
 
-/// Number of lines that could not be written.
+/// Returns the number of lines that could not be written.
 #[must_use]
 pub fn lost() -> u64 {
     WRITER.get().map_or(0, LogWriter::lost)

@@ -42,7 +42,7 @@ impl<S: Subscriber> Layer<S> for RepeatLimit {
     }
 }
 
-/// Number of suppressed lines.
+/// Returns the number of suppressed lines.
 #[must_use]
 pub fn suppressed() -> u64 {
     SUPPRESSED.load(Relaxed)

@@ -84,7 +84,7 @@ impl Sketch {
         }
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub(super) fn total(&self) -> u64 {
         self.total
     }

@@ -252,7 +252,7 @@ pub fn current() -> Option<Arc<RequestTrace>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// True if the request that is polled is sampled.
+/// Returns true if the request that is polled is sampled.
 #[inline]
 #[must_use]
 pub fn is_current_sampled() -> bool {

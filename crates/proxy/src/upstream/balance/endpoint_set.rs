@@ -247,7 +247,7 @@ impl Entry {
 }
 
 impl Snapshot {
-    /// True if no endpoint may be selected.
+    /// Returns true if no endpoint may be selected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.healthy.is_empty() && self.ejected.is_empty()

@@ -93,7 +93,7 @@ impl Connection {
         Self { sender, deadline: Deadline::default(), since_secs, permit: None, list: FieldList::new() }
     }
 
-    /// True if it can take a request now.
+    /// Returns true if it can take a request now.
     pub(super) fn is_ready(&self) -> bool {
         match &self.sender {
             Sender::Http1(connection) => connection.sender.is_ready(),
@@ -147,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// True for HTTP/2.
+    /// Returns true for HTTP/2.
     #[must_use]
     pub fn is_http2(&self) -> bool {
         matches!(self.sender, Sender::Http2(..))

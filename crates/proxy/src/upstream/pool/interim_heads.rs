@@ -111,12 +111,12 @@ impl State {
     }
 }
 
-/// True if `bytes` start a final response head: its status has another first digit than 1.
+/// Returns true if `bytes` start a final response head: its status has another first digit than 1.
 fn is_final(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.") && bytes.get(9).is_some_and(|digit| *digit != b'1')
 }
 
-/// True if a head may end in `bytes`.
+/// Returns true if a head may end in `bytes`.
 fn has_empty_line(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|end| end == b"\n\n") || bytes.windows(3).any(|end| end == b"\n\r\n")
 }

@@ -99,7 +99,7 @@ impl Pool {
         self.settings.borrow().max_head_fields
     }
 
-    /// True if it keeps an idle or shared connection.
+    /// Returns true if it keeps an idle or shared connection.
     #[must_use]
     pub fn has_connections(&self) -> bool {
         !self.idle.borrow().is_empty() || !self.http2.is_empty()
@@ -188,7 +188,7 @@ impl Pool {
         self.http2.wait(|| self.http2.open_stream(self.now_secs.get(), self.settings.borrow().max_life_secs)).await
     }
 
-    /// True if a new connection may speak HTTP/2.
+    /// Returns true if a new connection may speak HTTP/2.
     fn may_share(&self, upgrades: bool) -> bool {
         match self.origin.versions() {
             HttpVersions::Http1 => false,

@@ -30,7 +30,7 @@ struct Place<'q> {
 }
 
 impl WaitingRequests {
-    /// True if no request waits.
+    /// Returns true if no request waits.
     pub(super) fn is_empty(&self) -> bool {
         self.0.borrow().waiting.is_empty()
     }

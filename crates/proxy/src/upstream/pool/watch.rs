@@ -59,7 +59,7 @@ impl Watched {
         self.read_error.get().map(String::as_str)
     }
 
-    /// True if the upstream sent GOAWAY: the connection takes no further request.
+    /// Returns true if the upstream sent GOAWAY: the connection takes no further request.
     pub(super) fn is_going_away(&self) -> bool {
         self.is_going_away.load(Relaxed)
     }

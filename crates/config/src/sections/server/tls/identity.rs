@@ -71,7 +71,7 @@ fn certified(
     }
 }
 
-/// The trusted certificates, at least one.
+/// Returns the trusted certificates, at least one.
 pub(super) fn certificates(trusted: &Trusted, diagnostics: &mut Diagnostics) -> Option<Vec<CertificateDer<'static>>> {
     match trusted {
         Trusted::Pem(location) => pem_certificates(location, diagnostics),
@@ -81,14 +81,14 @@ pub(super) fn certificates(trusted: &Trusted, diagnostics: &mut Diagnostics) -> 
     }
 }
 
-/// The certificates at `location`, at least one.
+/// Returns the certificates at `location`, at least one.
 fn pem_certificates(location: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Vec<CertificateDer<'static>>> {
     let path = pem::located(&location.value, location.span, "CERTIFICATE", diagnostics)?;
     let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     read.map_err(|error| invalid(&path, &error, location.span, diagnostics)).ok().filter(|found| !found.is_empty())
 }
 
-/// The key at `location`.
+/// Returns the key at `location`.
 fn private_key(location: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<PrivateKeyDer<'static>> {
     let path = pem::located(&location.value, location.span, "PRIVATE KEY", diagnostics)?;
     PrivateKeyDer::from_pem_file(&path).map_err(|error| invalid(&path, &error, location.span, diagnostics)).ok()

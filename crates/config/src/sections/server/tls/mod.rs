@@ -279,7 +279,7 @@ fn versions(
     }
 }
 
-/// Text of a node; `None` if it is no text.
+/// Returns the text of a node; `None` if it is no text.
 fn scalar(node: &Node) -> Option<Spanned<String>> {
     node.scalar().map(|text| Spanned { value: text.to_owned(), span: node.span })
 }

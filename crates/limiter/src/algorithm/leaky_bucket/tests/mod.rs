@@ -27,7 +27,7 @@ impl StoredQueue {
         verdict
     }
 
-    /// The wait in ms, if admitted.
+    /// Returns the wait in ms, if admitted.
     fn wait(&mut self, rule: &LeakyBucket, at_ms: u64) -> Option<u64> {
         let verdict = self.decide(rule, at_ms, 1);
         (verdict.outcome == Outcome::Allowed).then_some(verdict.delay.as_micros() as u64 / MS)

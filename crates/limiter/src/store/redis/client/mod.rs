@@ -100,7 +100,7 @@ impl RedisClient {
         let _ = tokio::time::timeout(at_most, attempted).await;
     }
 
-    /// Status of the servers, and counters.
+    /// Returns the status of the servers, and counters.
     #[must_use]
     pub fn status(&self) -> RedisStatus {
         RedisStatus::of(&self.inner)
@@ -125,7 +125,8 @@ impl RedisClient {
         &self.inner.topology
     }
 
-    /// State that the stores of this client share; the first call creates it. All calls must name the same type.
+    /// Returns the state that the stores of this client share; the first call creates it. All calls must name the same
+    /// type.
     pub(crate) fn store_state<T: Send + Sync + 'static>(&self, create: impl Fn() -> T) -> Arc<T> {
         let state = self.store_state.get_or_init(|| Arc::new(create()));
         Arc::clone(state).downcast().unwrap_or_else(|_| Arc::new(create()))

@@ -87,7 +87,7 @@ impl Request {
         self.deadline
     }
 
-    /// True if the request is for that node.
+    /// Returns true if the request is for that node.
     pub(crate) fn is_for(&self, node: &Arc<Node>) -> bool {
         Arc::ptr_eq(&self.node, node)
     }

@@ -39,19 +39,19 @@ impl RedisStatus {
         }
     }
 
-    /// True if at least one connection to each server is live.
+    /// Returns true if at least one connection to each server is live.
     #[must_use]
     pub fn connected(&self) -> bool {
         !self.nodes.is_empty() && self.nodes.iter().all(|node| node.live_connections > 0)
     }
 
-    /// True if a connection to any server is live. A cluster then decides some keys.
+    /// Returns true if a connection to any server is live. A cluster then decides some keys.
     #[must_use]
     pub fn reaches_any(&self) -> bool {
         self.nodes.iter().any(|node| node.live_connections > 0)
     }
 
-    /// Number of live connections to all servers.
+    /// Returns the number of live connections to all servers.
     #[must_use]
     pub fn live_connections(&self) -> usize {
         self.nodes.iter().map(|node| node.live_connections).sum()

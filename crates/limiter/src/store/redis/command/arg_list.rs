@@ -32,7 +32,7 @@ impl ArgList {
         self.ends.len()
     }
 
-    /// Bytes of all arguments.
+    /// Returns the bytes of all arguments.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }

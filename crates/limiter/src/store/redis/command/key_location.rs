@@ -59,7 +59,7 @@ pub(super) fn write_name(key: BucketKey<'_>, hash_id: bool, words: &[&str], inde
     out.extend_from_slice(word.as_bytes());
 }
 
-/// Name of a bucket that has one Redis key: `gcra.{orders.10.0.0.1}`.
+/// Returns the name of a bucket that has one Redis key: `gcra.{orders.10.0.0.1}`.
 pub(crate) fn short_name(key: BucketKey<'_>, algorithm: Algorithm, hash_id: bool) -> Vec<u8> {
     let mut name = Vec::with_capacity(96);
     let word = algorithm.spec().key_words.first().copied().unwrap_or_default();

@@ -15,7 +15,7 @@ pub(crate) struct CallOptions {
 }
 
 impl CallOptions {
-    /// Time of decisions as far as this process knows: the configured clock's, or that of `otherwise`.
+    /// Returns the time of decisions as far as this process knows: the configured clock's, or that of `otherwise`.
     pub(crate) fn now_us(&self, otherwise: &impl Clock) -> u64 {
         self.clock.as_ref().map_or_else(|| otherwise.now_us(), |clock| clock.now_us())
     }

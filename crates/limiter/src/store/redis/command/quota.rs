@@ -47,7 +47,7 @@ pub(crate) fn quota_calls(
     (script, calls)
 }
 
-/// Name of a quota's Redis key.
+/// Returns the name of a quota's Redis key.
 pub(crate) fn quota_key_name(key: BucketKey<'_>, options: &CallOptions) -> Vec<u8> {
     keys_of(key, options).into_keys().get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }

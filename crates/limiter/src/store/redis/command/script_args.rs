@@ -82,12 +82,12 @@ impl ScriptArgs {
         self.number(batch.waiting);
     }
 
-    /// Number of arguments so far.
+    /// Returns the number of arguments so far.
     pub(super) fn arg_count(&self) -> usize {
         self.args.len()
     }
 
-    /// Number of keys so far.
+    /// Returns the number of keys so far.
     pub(super) fn key_count(&self) -> usize {
         self.keys.len()
     }
@@ -101,7 +101,7 @@ impl ScriptArgs {
         self.keys.iter().chain(self.args.iter())
     }
 
-    /// Bytes of all keys and arguments.
+    /// Returns the bytes of all keys and arguments.
     pub(super) fn bytes(&self) -> usize {
         self.keys.bytes() + self.args.bytes()
     }

@@ -74,8 +74,8 @@ pub(crate) fn decide_batch(checks: &[Check<'_>], batch: BatchSize, options: &Cal
     list(checks.iter().map(ListedCheck::of), ListMode::Batch, Some(batch), options)
 }
 
-/// True if one call can decide several such requests. Requests that take nothing or more than the capacity cannot be
-/// combined, and neither can those of algorithms that give each its own turn.
+/// Returns true if one call can decide several such requests. Requests that take nothing or more than the capacity
+/// cannot be combined, and neither can those of algorithms that give each its own turn.
 pub(crate) fn can_coalesce(checks: &[Check<'_>]) -> bool {
     checks
         .iter()

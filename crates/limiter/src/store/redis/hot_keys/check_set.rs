@@ -45,12 +45,12 @@ impl CheckSet {
         self.checks.iter().map(|check| check.cost).collect()
     }
 
-    /// Number of rules.
+    /// Returns the number of rules.
     pub(super) fn len(&self) -> usize {
         self.checks.len()
     }
 
-    /// Number of requests, up to `most`, with a total cost that a script can count.
+    /// Returns the number of requests, up to `most`, with a total cost that a script can count.
     pub(super) fn max_batch(&self, most: usize) -> usize {
         let highest = self.checks.iter().map(|check| check.cost).max().unwrap_or(1);
         most.min(usize::try_from(MAX_SAFE_INTEGER / highest.max(1)).unwrap_or(most)).max(1)
@@ -62,7 +62,7 @@ impl CheckSet {
         command::decide_batch(&checks, batch, &self.options)
     }
 
-    /// Number of further requests that the rules allow.
+    /// Returns the number of further requests that the rules allow.
     pub(super) fn room(&self, answers: &[RuleVerdict]) -> u64 {
         let room = |(check, answer): (&OwnedCheck, &RuleVerdict)| answer.remaining / check.cost.max(1);
         self.checks.iter().zip(answers).map(room).min().unwrap_or(0)

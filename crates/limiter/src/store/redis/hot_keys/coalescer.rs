@@ -123,7 +123,7 @@ impl Coalescer {
 }
 
 impl Follower {
-    /// True if the deadline has passed.
+    /// Returns true if the deadline has passed.
     pub(super) fn is_late(&self) -> bool {
         self.request.deadline() <= Instant::now()
     }

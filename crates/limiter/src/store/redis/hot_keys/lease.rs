@@ -55,12 +55,12 @@ impl Lease {
         Self { spare, since_us: sent_us, until_us: sent_us.saturating_add(duration_us), limits }
     }
 
-    /// Time at which the lease ends.
+    /// Returns the time at which the lease ends.
     pub(super) fn until_us(&self) -> u64 {
         self.until_us
     }
 
-    /// Number of requests that may be used, or returned, at `now_us`.
+    /// Returns the number of requests that may be used, or returned, at `now_us`.
     fn available(&self, now_us: u64) -> u64 {
         self.limits.iter().map(|limit| limit.available(now_us)).fold(self.spare, u64::min)
     }

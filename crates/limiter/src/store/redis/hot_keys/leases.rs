@@ -106,7 +106,7 @@ impl Leases {
         }
     }
 
-    /// Number of spare requests to take with the next call.
+    /// Returns the number of spare requests to take with the next call.
     pub(super) fn spare_requests(&self, fingerprint: u128, terms: LeaseTerms) -> u64 {
         let entries = self.entries.lock();
         entries.get(&fingerprint).map_or(0, |entry| entry.rate.spare_requests(entry.room, terms.gateways))

@@ -28,18 +28,18 @@ impl RequestRate {
         self.current += 1;
     }
 
-    /// True if requests are frequent enough for a lease.
+    /// Returns true if requests are frequent enough for a lease.
     pub(super) fn is_hot(&self) -> bool {
         self.previous.max(self.current) > HOT
     }
 
-    /// True if there was a request in the last two periods.
+    /// Returns true if there was a request in the last two periods.
     pub(super) fn is_recent(&self, now_us: u64, period_us: u64) -> bool {
         now_us.saturating_sub(self.since_us) < period_us.saturating_mul(2)
     }
 
-    /// Number of spare requests to take, if Redis has room for `room` of them and `gateways` gateways share them. At most
-    /// as many as a period needs, and none if little is left.
+    /// Returns the number of spare requests to take, if Redis has room for `room` of them and `gateways` gateways share
+    /// them. At most as many as a period needs, and none if little is left.
     pub(super) fn spare_requests(&self, room: u64, gateways: u64) -> u64 {
         if self.is_hot() {
             self.previous.max(self.current).min(room / SHARE / gateways.max(1)).min(MAX_SPARE)

@@ -86,7 +86,8 @@ impl LockedStore {
         self
     }
 
-    /// True if the algorithm of `rule` can be decided under a lock. `on_store_failure` decides under other rules.
+    /// Returns true if the algorithm of `rule` can be decided under a lock. `on_store_failure` decides under other
+    /// rules.
     #[must_use]
     pub fn supports(rule: &Rule) -> bool {
         rule.algorithm().spec().lockable

@@ -80,14 +80,15 @@ impl ServerInfo {
         }
     }
 
-    /// True if the server may evict unexpired keys, and with them their counts.
+    /// Returns true if the server may evict unexpired keys, and with them their counts.
     #[must_use]
     pub fn may_evict(&self) -> bool {
         self.maxmemory.is_some_and(|bytes| bytes > 0)
             && self.maxmemory_policy.as_ref().is_some_and(|policy| policy != "noeviction")
     }
 
-    /// Share of the processor time since `before` that was spent in scripts. `None`: the server used none, or restarted.
+    /// Returns the share of the processor time since `before` that was spent in scripts. `None`: the server used none,
+    /// or restarted.
     #[must_use]
     pub fn script_share(&self, before: &Self) -> Option<f64> {
         let cpu = self.cpu?.checked_sub(before.cpu?)?;

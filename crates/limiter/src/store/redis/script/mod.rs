@@ -62,7 +62,7 @@ impl Script {
         SINGLE.iter().map(|script| &**script)
     }
 
-    /// True if all keys are strings, and an empty string counts as a missing key.
+    /// Returns true if all keys are strings, and an empty string counts as a missing key.
     pub(crate) fn keeps_strings(&self) -> bool {
         self.keeps_strings
     }

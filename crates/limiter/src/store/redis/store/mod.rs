@@ -111,7 +111,7 @@ impl RedisStore {
         self
     }
 
-    /// True if requests under `rule` can be leased.
+    /// Returns true if requests under `rule` can be leased.
     #[must_use]
     pub fn supports_lease(rule: &Rule) -> bool {
         rule.algorithm().spec().leasable

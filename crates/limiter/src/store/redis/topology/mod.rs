@@ -80,7 +80,7 @@ impl Topology {
         }
     }
 
-    /// The server, if there is only one.
+    /// Returns the server, if there is only one.
     pub(crate) fn single(&self) -> Option<&Arc<Node>> {
         match self {
             Self::One(node) => Some(node),
@@ -92,7 +92,7 @@ impl Topology {
         matches!(self, Self::Cluster(_))
     }
 
-    /// True if `node` belongs to a cluster and the first attempt to connect to it is in progress.
+    /// Returns true if `node` belongs to a cluster and the first attempt to connect to it is in progress.
     pub(crate) fn is_connecting(&self, node: &Node) -> bool {
         self.is_cluster() && !node.was_attempted()
     }
@@ -112,13 +112,13 @@ impl Topology {
         }
     }
 
-    /// True if a connection to each server is live.
+    /// Returns true if a connection to each server is live.
     pub(crate) fn is_connected(&self) -> bool {
         let nodes = self.nodes();
         !nodes.is_empty() && nodes.iter().all(|node| node.live_connections() > 0)
     }
 
-    /// True if the first attempt to connect to each server has ended.
+    /// Returns true if the first attempt to connect to each server has ended.
     pub(crate) fn was_attempted(&self) -> bool {
         match self {
             Self::One(node) => node.was_attempted(),

@@ -32,7 +32,7 @@ struct Http2Connection {
 }
 
 impl Http2Connections {
-    /// True if no connection is kept.
+    /// Returns true if no connection is kept.
     pub(super) fn is_empty(&self) -> bool {
         self.all.borrow().is_empty()
     }

@@ -42,7 +42,7 @@ impl Streams {
         Rc::new(Self { sender, open: Cell::new(0), watched, waiting, idle_since: Cell::new(0) })
     }
 
-    /// True if no stream is open.
+    /// Returns true if no stream is open.
     pub(super) fn is_idle(&self) -> bool {
         self.open.get() == 0
     }
@@ -52,12 +52,12 @@ impl Streams {
         self.watched.take_read()
     }
 
-    /// True if the connection takes further requests: it is open, and the upstream sent no GOAWAY.
+    /// Returns true if the connection takes further requests: it is open, and the upstream sent no GOAWAY.
     pub(super) fn is_usable(&self) -> bool {
         !self.watched.is_going_away()
     }
 
-    /// True if a further stream stays within the server's current `SETTINGS_MAX_CONCURRENT_STREAMS`.
+    /// Returns true if a further stream stays within the server's current `SETTINGS_MAX_CONCURRENT_STREAMS`.
     pub(super) fn has_room(&self) -> bool {
         self.open.get() < self.sender.current_max_send_streams()
     }
@@ -76,7 +76,7 @@ impl OpenStream {
         self.streams.watched.retire();
     }
 
-    /// True if its connection takes further requests.
+    /// Returns true if its connection takes further requests.
     pub(in crate::upstream) fn is_usable(&self) -> bool {
         self.streams.is_usable()
     }

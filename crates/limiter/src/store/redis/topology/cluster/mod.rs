@@ -101,7 +101,7 @@ impl Cluster {
         self.map.load().nodes().to_vec()
     }
 
-    /// Status of each node; before the first map, status of the refresh.
+    /// Returns the status of each node; before the first map, status of the refresh.
     pub(crate) fn status(&self) -> Vec<NodeStatus> {
         let nodes = self.nodes();
         if !nodes.is_empty() {
@@ -113,7 +113,7 @@ impl Cluster {
         vec![NodeStatus { name, primary: None, live_connections: 0, breaker, last_error }]
     }
 
-    /// True if the first attempt to connect to every node has ended.
+    /// Returns true if the first attempt to connect to every node has ended.
     pub(crate) fn was_attempted(&self) -> bool {
         let nodes = self.nodes();
         match nodes.is_empty() {
@@ -156,7 +156,7 @@ impl Cluster {
         Some(node)
     }
 
-    /// True if every node of the map is connected and its breaker closed.
+    /// Returns true if every node of the map is connected and its breaker closed.
     fn is_healthy(&self) -> bool {
         let map = self.map.load();
         let healthy = |node: &Arc<Node>| node.live_connections() > 0 && node.breaker.state() == BreakerState::Closed;

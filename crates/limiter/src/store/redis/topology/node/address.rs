@@ -83,7 +83,7 @@ impl AddressWatch {
         }
     }
 
-    /// True if the address must be that of a primary.
+    /// Returns true if the address must be that of a primary.
     pub(crate) fn requires_primary(&self) -> bool {
         matches!(self, Self::Published(_))
     }
@@ -99,7 +99,7 @@ impl AddressWatch {
         }
     }
 
-    /// True if the address differs from the last [`connection_info`](Self::connection_info).
+    /// Returns true if the address differs from the last [`connection_info`](Self::connection_info).
     pub(crate) fn has_changed(&self) -> bool {
         matches!(self, Self::Published(address) if address.has_changed().unwrap_or(true))
     }

@@ -61,12 +61,12 @@ impl Node {
         }
     }
 
-    /// True if the first attempt to connect has succeeded or failed.
+    /// Returns true if the first attempt to connect has succeeded or failed.
     pub(crate) fn was_attempted(&self) -> bool {
         self.attempted.load(Ordering::Relaxed)
     }
 
-    /// True if the server runs no scripts, as far as known.
+    /// Returns true if the server runs no scripts, as far as known.
     pub(crate) fn lacks_scripts(&self) -> bool {
         self.no_scripts.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Index of a slot with a live connection, chosen in turn, and the connection.
+    /// Returns the index of a slot with a live connection, chosen in turn, and the connection.
     pub(crate) fn live_connection(&self) -> Option<(usize, LiveConnection)> {
         let slots = self.slots.len();
         let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };

@@ -66,7 +66,7 @@ impl SentinelMonitor {
         })
     }
 
-    /// Address that the monitor publishes.
+    /// Returns the address that the monitor publishes.
     pub(crate) fn address(&self) -> Arc<PublishedAddress> {
         Arc::clone(&self.address)
     }
