@@ -2,8 +2,7 @@
 
 use crate::diagnostics::{Missing, Section};
 use crate::source::placeholder::{MAX_DEPTH, Value, closing_brace};
-use crate::spring::offers::words;
-use crate::yaml::key::canonical;
+use crate::yaml::key::{canonical, words};
 
 /// Returns the properties that the placeholders of `text`, a value of the key `key`, need. Empty if that would not be
 /// enough.

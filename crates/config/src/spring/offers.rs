@@ -1,5 +1,7 @@
 //! Proposed stand-ins for parts of an application that are Java, by their names.
 
+use crate::yaml::key::words;
+
 /// An offer for a missing part: the value of its key, and a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -46,24 +48,6 @@ pub(crate) fn filter(name: &str) -> Offer {
         "or `{use: NAME, args: {…}}` with a filter of the gateway"
     };
     Offer { value: "skip".to_owned(), comment }
-}
-
-/// Splits a name at capitals and signs: `remoteAddrKeyResolver` is `remote`, `addr`, `key`, `resolver`.
-pub(crate) fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_small = false;
-    for letter in name.chars() {
-        if !letter.is_alphanumeric() || letter.is_uppercase() && was_small {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut()
-            && letter.is_alphanumeric()
-        {
-            word.extend(letter.to_lowercase());
-        }
-        was_small = letter.is_lowercase() || letter.is_ascii_digit();
-    }
-    words
 }
 
 #[cfg(test)]
