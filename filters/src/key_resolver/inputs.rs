@@ -1,6 +1,5 @@
 //! Parts of a request that a key resolver reads.
 
-#[cfg(feature = "jwt")]
 use std::time::SystemTime;
 
 use http::header::COOKIE;
@@ -145,5 +144,20 @@ impl KeyResolver {
             Kind::Composite(parts) => parts.iter().for_each(|part| part.visit_inputs(visit)),
             Kind::OrShared(resolver) => resolver.visit_inputs(visit),
         }
+    }
+}
+
+/// Without tokens.
+#[cfg(not(feature = "jwt"))]
+impl KeyResolver {
+    /// Returns `None`: it reads no token.
+    pub fn token_expiry<B>(&self, _: &Request<B>) -> Option<SystemTime> {
+        None
+    }
+
+    /// Returns false: it reads no token.
+    #[must_use]
+    pub fn reads_token(&self) -> bool {
+        false
     }
 }

@@ -127,7 +127,7 @@ fn words(gateway: &Gateway) {
     assert_eq!(batch["keys"][1]["override"]["capacity"], 7, "{batch}");
     let live = &gateway.admin("/api/explain?url=/template&header=X-Key:%20bob").json();
     let live = &live["route"]["filters"][0]["counted"][0]["live"];
-    assert_eq!(live["rule"], "fixed-window, 7 per 3600s", "{live}");
+    assert_eq!(live["rule"], "fixed-window, 7 per 1h", "{live}");
     assert_eq!((remove(gateway, "template"), remove(gateway, "template/bob")), (200, 200));
 }
 

@@ -81,7 +81,7 @@ fn the_override_command_sets_lists_and_removes() {
     assert_eq!(code, Some(0), "{err}");
     let line = out.lines().nth(1).unwrap();
     assert!(
-        line.contains("al ice") && line.contains("period=30m burst-capacity=9") && line.contains("3600 s"),
+        line.contains("al ice") && line.contains("period=30m burst-capacity=9") && line.contains("60 min"),
         "{out}"
     );
     assert_eq!(admitted(&gateway, "/orders", "al ice", 20), 9);
