@@ -1,6 +1,6 @@
 //! Upstream faults, and the Java exceptions that Spring Cloud Gateway throws for them.
 //!
-//! A gateway that answers for a failed upstream puts the [`Fault`] into the response's extensions, beside
+//! A gateway that responds for a failed upstream puts the [`Fault`] into the response's extensions, beside
 //! [`LocalReply`](crate::context::LocalReply). `Retry`'s `exceptions`, a breaker's `recordExceptions` and the headers of
 //! `FallbackHeaders` name Java classes. This module maps each fault to its class.
 //!

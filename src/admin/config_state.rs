@@ -61,7 +61,7 @@ pub(super) fn summary(state: &AdminState) -> Value {
     })
 }
 
-/// Reads the configuration again and applies it. The answer lists the problems of the file.
+/// Reads the configuration again and applies it. The response lists the problems of the file.
 pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
     match state.reload().await {
         Some(Ok(needs_restart)) => {

@@ -24,7 +24,7 @@ use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::failure::Failure;
 use tollgate_proxy::http::service::SharedService;
 
-/// Returns the service that answers requests for these endpoints.
+/// Returns the service that serves requests for these endpoints.
 #[must_use]
 pub fn service(state: Arc<AdminState>) -> SharedService {
     SharedService::new(service_fn(move |request: Request<Body>| {

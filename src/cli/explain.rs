@@ -55,7 +55,7 @@ impl Arguments {
     }
 }
 
-/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors or the gateway does not answer; 2
+/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors or the gateway does not respond; 2
 /// if the file cannot be read or the request is invalid.
 pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitCode {
     command_line.profiles.clone_from(&arguments.profiles.profiles);

@@ -74,7 +74,7 @@ pub(super) struct Selection {
     plan: Option<String>,
 }
 
-/// Prints the budget afterwards. The exit code is 0, or 1 if the gateway does not answer or refuses.
+/// Prints the budget afterwards. The exit code is 0, or 1 if the gateway does not respond or refuses.
 pub(super) fn run(command: &Command) -> ExitCode {
     let result = match command {
         Command::Override(it) => return finish(it.call().map(|list| overrides::render(&list))),
@@ -150,7 +150,7 @@ fn mode(limit: &Value) -> String {
     }
 }
 
-/// Returns the answer as a table.
+/// Returns the response as a table.
 fn render(answer: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let mut rows = vec![

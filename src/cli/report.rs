@@ -39,9 +39,9 @@ pub(super) fn string(value: &Value) -> String {
 pub(super) fn duration(ms: &Value) -> String {
     let secs = ms.as_u64().unwrap_or_default().div_ceil(1000);
     let (count, unit, rest, smaller) = match secs {
-        ..120 => return format!("{secs} s"),
-        ..7200 => (secs / 60, "min", secs % 60, "s"),
-        ..172_800 => (secs / 3600, "h", secs % 3600 / 60, "min"),
+        0..120 => return format!("{secs} s"),
+        120..7200 => (secs / 60, "min", secs % 60, "s"),
+        7200..172_800 => (secs / 3600, "h", secs % 3600 / 60, "min"),
         _ => (secs / 86_400, "d", secs % 86_400 / 3600, "h"),
     };
     if rest == 0 { format!("{count} {unit}") } else { format!("{count} {unit} {rest} {smaller}") }

@@ -52,7 +52,7 @@ enum Verdict {
     Asked,
 }
 
-/// Prints the most frequent keys. The exit code is 0, or 1 if the gateway does not answer.
+/// Prints the most frequent keys. The exit code is 0, or 1 if the gateway does not respond.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let client = AdminClient::new(&arguments.target);
     let clears = arguments.watch && io::stdout().is_terminal();
@@ -89,7 +89,7 @@ fn page(client: &AdminClient, arguments: &Arguments) -> Result<String, CallError
 /// Meaning of the column `ERROR`.
 const ERROR: &str = "ERROR: the number by which COUNT may be too high.";
 
-/// Returns the answer as a table.
+/// Returns the response as a table.
 fn render(top: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "COUNT", "ERROR", "SHARE"].map(str::to_owned).to_vec()];
@@ -110,7 +110,7 @@ fn render(top: &Value) -> String {
         }
     }
     let (verdict, seconds) = (text(&top["verdict"]), &top["seconds"]);
-    let part = if top["complete"] == false { ", without workers that did not answer" } else { "" };
+    let part = if top["complete"] == false { ", without workers that did not respond" } else { "" };
     match rows.len() {
         1 => format!("no {verdict} requests in the last {seconds} s{part}\n"),
         _ => format!(

@@ -38,7 +38,7 @@ pub fn describe(rule: &Rule) -> String {
 fn exact(duration: Duration) -> String {
     let secs = duration.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
-    match units.iter().find(|(unit, _)| secs % unit == 0 && secs > 0) {
+    match units.iter().find(|(unit, _)| secs.is_multiple_of(*unit) && secs > 0) {
         Some((unit, name)) if duration.subsec_nanos() == 0 => format!("{}{name}", secs / unit),
         _ => format!("{duration:?}"),
     }

@@ -19,7 +19,7 @@ pub enum LookupError {
     /// The resolver failed.
     #[error("lookup failed")]
     Failed(#[from] NetError),
-    /// The answer has no records of the requested type.
+    /// The response has no records of the requested type.
     #[error("the name has no such records")]
     NoRecords,
 }

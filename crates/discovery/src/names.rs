@@ -60,7 +60,7 @@ impl NamesSubscription {
         self.names.changed.notified().await;
     }
 
-    /// Returns all names; `None` before a registry has answered.
+    /// Returns all names; `None` before a registry has responded.
     #[must_use]
     pub fn all(&self) -> Option<BTreeSet<String>> {
         let lists = self.names.lists.borrow();

@@ -56,7 +56,7 @@ impl Registries {
     }
 
     /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes after
-    /// the first useful answer.
+    /// the first useful response.
     pub fn follow(&self, name: &str, follower: Box<dyn Follower>) -> (Subscriptions, oneshot::Receiver<()>) {
         let (service, first) = Service::new(self.statuses(), follower);
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, Sink::new(&service, at));

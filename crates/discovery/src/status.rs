@@ -80,7 +80,7 @@ impl RegistryStatus {
         state.confirmed = Some(Instant::now());
         if state.error.take().is_some() && state.logged.take().is_some() {
             drop(state);
-            tracing::info!(registry = self.kind, server = %self.server, "registry answers again");
+            tracing::info!(registry = self.kind, server = %self.server, "registry responds again");
         }
     }
 

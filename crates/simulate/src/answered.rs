@@ -49,7 +49,7 @@ impl Answered {
         }
     }
 
-    /// Returns true if an endpoint of the gateway itself answers requests for `path`.
+    /// Returns true if an endpoint of the gateway itself serves requests for `path`.
     pub(super) fn is_own_endpoint(&self, path: &str) -> bool {
         self.own_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
     }

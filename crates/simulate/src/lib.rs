@@ -1,7 +1,7 @@
 //! Replay of access logs through routes and limiters: `tollgate simulate`.
 //!
 //! [`input`] reads log lines and orders them by time. [`replay::Replay`] passes each one through the real routes, key
-//! resolvers and rules, in front of an upstream that only answers, on a clock that the log sets. [`report`] holds what
+//! resolvers and rules, in front of an upstream that responds at once, on a clock that the log sets. [`report`] holds what
 //! the rules would have done. Memory grows with the keys in the log, not with its lines.
 
 mod answered;

@@ -25,7 +25,7 @@
 //! A rule that paces (`leaky-bucket`) delays an allowed request until its slot, on tokio's timer. A client that
 //! disconnects before gives its slot back.
 //!
-//! A store that decides immediately costs no boxed future and no clone of the inner service. A store that answers later
+//! A store that decides immediately costs no boxed future and no clone of the inner service. A store that responds later
 //! costs one box and one clone of the inner service per request. Place the limiter after filters that edit its keys, and
 //! before anything costly. A `Retry` outside of it takes tokens for each attempt.
 //!

@@ -60,7 +60,7 @@ fn a_registry_that_is_away_keeps_the_last_list_and_may_come_back_with_other_data
     consul.lose_data();
     consul.register("orders", "b", b.address, Value::Null);
     becomes(&gateway, "/orders/x", &[("b", 2)]);
-    gateway.logged("registry answers again");
+    gateway.logged("registry responds again");
     assert!(age() < 30.0);
     // The index of an equal history would look like no change.
     consul.lose_data();

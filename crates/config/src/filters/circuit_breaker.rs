@@ -34,7 +34,7 @@ struct CircuitBreakerArgs {
     fallback_uri: Given<String>,
     /// Statuses that count as failures. Default: none.
     status_codes: Given<Vec<Given<Status>>>,
-    /// Answers requests to an unreachable upstream with an empty 200. Default false.
+    /// Serves requests to an unreachable upstream with an empty 200. Default false.
     resume_without_error: Given<bool>,
     /// Bytes of a body that are held in memory for the fallback. Default 64KB.
     max_body_size: Given<BufferSize>,

@@ -98,7 +98,7 @@ impl Registry for ConsulRegistry {
     }
 }
 
-/// Publishes the answer to a query whenever it changes.
+/// Publishes the response to a query whenever it changes.
 async fn follow<T>(
     query: Query,
     name: String,

@@ -26,7 +26,7 @@ use crate::status::RegistryStatus;
 use crate::task::{Watch, retry_after};
 use crate::users::Users;
 
-/// Longest time without an answer after which changes suffice: a server keeps them for three minutes.
+/// Longest time without a response after which changes suffice: a server keeps them for three minutes.
 const DELTA_WINDOW: Duration = Duration::from_secs(120);
 
 /// Eureka.
@@ -41,9 +41,9 @@ pub(super) struct EurekaRegistry {
 struct Shared {
     settings: tollgate_config::Eureka,
     clients: Vec<HttpClient>,
-    /// Server that answered last.
+    /// Server that responded last.
     current: Cell<usize>,
-    /// Time of the last answer; `None`: the whole registry is fetched.
+    /// Time of the last response; `None`: the whole registry is fetched.
     fetched: Cell<Option<Instant>>,
     table: RefCell<Table>,
     users: Users,
@@ -114,7 +114,7 @@ async fn fetch_repeatedly(shared: Rc<Shared>) {
 }
 
 impl Shared {
-    /// Fetches from the current server, or from the next one that answers. Returns false if none does.
+    /// Fetches from the current server, or from the next one that responds. Returns false if none does.
     async fn fetch_from_any(&self) -> bool {
         for _ in 0..self.clients.len() {
             let client = &self.clients[self.current.get()];

@@ -1,4 +1,4 @@
-//! Registration in Eureka: a lease at the server that answers.
+//! Registration in Eureka: a lease at the server that responds.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ use tollgate_config::Eureka;
 #[derive(Debug)]
 pub(super) struct EurekaRegistrar {
     clients: Vec<HttpClient>,
-    /// Server that answered last.
+    /// Server that responded last.
     current: Cell<usize>,
 }
 
@@ -72,7 +72,7 @@ impl EurekaRegistrar {
         if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
     }
 
-    /// Sends a request to the server that answered last, or to the next one.
+    /// Sends a request to the server that responded last, or to the next one.
     async fn send(&self, method: Method, target: &str, body: Bytes) -> Result<Reply, ClientError> {
         let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         let mut last = None;

@@ -97,7 +97,7 @@ impl Registrations {
             }
         };
         if timeout(LEAVE_TIMEOUT, all).await.is_err() {
-            tracing::warn!(timeout = ?LEAVE_TIMEOUT, "a registry did not answer: the registration ends with its lease");
+            tracing::warn!(timeout = ?LEAVE_TIMEOUT, "a registry did not respond: the registration ends with its lease");
         }
     }
 }

@@ -12,11 +12,11 @@ use tollgate_config::Nacos;
 const UNKNOWN: i64 = 20_404;
 
 #[derive(Debug)]
-pub(super) struct NacosRegistrar(NacosClient);
+pub(super) struct NacosRegistrar(Box<NacosClient>);
 
 impl NacosRegistrar {
     pub(super) fn new(settings: &Nacos) -> Self {
-        Self(NacosClient::new(settings))
+        Self(Box::new(NacosClient::new(settings)))
     }
 
     pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {

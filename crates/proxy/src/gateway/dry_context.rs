@@ -81,7 +81,7 @@ impl<C: DryContext> LayerContext for C {
     }
 }
 
-/// Returns an upstream that answers 200 without a body.
+/// Returns an upstream that responds with 200 and no body.
 #[must_use]
 pub fn empty_upstream() -> SharedService {
     SharedService::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))

@@ -53,7 +53,7 @@ pub struct Generation {
 pub(super) struct OwnEndpoints {
     /// Their paths.
     pub(super) endpoints: TrafficEndpoints,
-    /// Answers requests for them.
+    /// Serves requests for them.
     pub(super) service: SharedService,
 }
 

@@ -74,7 +74,7 @@ impl WorkerState {
         Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing, own_service }
     }
 
-    /// Answers requests for `management` endpoints on the port for traffic by `service`.
+    /// Serves requests for `management` endpoints on the port for traffic by `service`.
     #[must_use]
     pub fn own_endpoints(self, service: SharedService) -> Self {
         Self { own_service: Some(service), ..self }

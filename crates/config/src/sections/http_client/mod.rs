@@ -174,7 +174,7 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
         );
     }
     if let Some(on) = raw.compression.filter(|on| on.value) {
-        let why = "the client's `Accept-Encoding` reaches the upstream, and its answer the client as it is";
+        let why = "the client's `Accept-Encoding` reaches the upstream, and its response the client as it is";
         no_effect(on.span, "httpclient.compression", why, diagnostics);
     }
     if let Some(length) = raw.websocket.max_frame_payload_length {

@@ -27,7 +27,7 @@ pub struct RuleTop {
     pub keys: Vec<KeyCount>,
 }
 
-/// Merges the answers of workers, `limit` keys for each rule.
+/// Merges the responses of workers, `limit` keys for each rule.
 ///
 /// A key that a sketch does not list may have as many events as that sketch's lowest listed count. The sum adds that to
 /// the count and to its error, so the count stays an upper bound (Agarwal et al., "Mergeable Summaries", PODS 2012).

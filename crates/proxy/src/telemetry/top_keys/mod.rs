@@ -1,7 +1,7 @@
 //! Keys that limiters deny, observe and allow most often, for each rule.
 //!
 //! Each worker counts in sketches of its own, without a lock: they belong to the worker's thread. A reader sends a
-//! [`Query`] to each worker and merges the answers ([`Readers::read`]). A sketch covers one minute; the answer covers
+//! [`Query`] to each worker and merges the responses ([`Readers::read`]). A sketch covers one minute; the response covers
 //! the current one and the one before, so one to two minutes, or the time since the start if that is shorter.
 
 mod merge;
@@ -67,7 +67,7 @@ pub struct Query {
     pub limit: usize,
 }
 
-/// Answer of one worker: one sketch each.
+/// Response of one worker: one sketch each.
 #[derive(Debug)]
 struct SketchTop {
     name: RuleName,
@@ -77,7 +77,7 @@ struct SketchTop {
     others: u64,
 }
 
-/// Answer of one worker.
+/// Response of one worker.
 #[derive(Debug)]
 struct WorkerTop {
     covered: Duration,
@@ -91,7 +91,7 @@ pub struct RuleHandle(usize);
 /// Queries for one worker.
 pub type Queries = mpsc::Receiver<Request>;
 
-/// A query and the channel for its answer.
+/// A query and the channel for its response.
 #[derive(Debug)]
 pub struct Request {
     query: Query,
@@ -141,7 +141,7 @@ pub fn tick() {
     KEYS.with_borrow_mut(|keys| keys.tick(Instant::now()));
 }
 
-/// Answers the queries for the worker of this thread, until the readers are dropped.
+/// Serves the queries for the worker of this thread, until the readers are dropped.
 pub async fn answer(mut queries: Queries) {
     while let Some(Request { query, reply }) = queries.recv().await {
         let _ = reply.send(KEYS.with_borrow(|keys| keys.read(&query, Instant::now())));
@@ -156,7 +156,7 @@ impl Readers {
         queries
     }
 
-    /// Asks every worker and merges the answers. Workers that do not answer within a second are left out.
+    /// Asks every worker and merges the responses. Workers that do not respond within a second are left out.
     pub async fn read(&self, query: &Query) -> Top {
         let mut replies = Vec::with_capacity(self.0.len());
         for sender in &self.0 {

@@ -128,7 +128,7 @@ impl UpstreamManager {
         }
     }
 
-    /// Returns the names of the services in the registries: the last known ones until a registry has answered.
+    /// Returns the names of the services in the registries: the last known ones until a registry has responded.
     pub fn services(&mut self) -> &BTreeSet<String> {
         if let Some(names) = self.names.as_ref().and_then(NamesSubscription::all) {
             self.services = names;

@@ -39,7 +39,7 @@ pub struct Upstream {
 pub struct Source {
     /// The registry.
     pub registry: Arc<RegistryStatus>,
-    /// Time of its last answer about this service.
+    /// Time of its last response about this service.
     pub confirmed: Instant,
     /// Instances that it listed.
     pub instances: Arc<[Instance]>,

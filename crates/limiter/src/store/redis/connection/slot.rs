@@ -70,7 +70,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Records a call that the connection `id` did not answer in time. Returns true after too many in a row. Calls over
+    /// Records a call that timed out on the connection `id`. Returns true after too many in a row. Calls over
     /// an earlier connection do not count against the present one.
     pub(crate) fn record_timeout(&self, id: u64) -> bool {
         let is_present = self.live.lock().as_ref().is_some_and(|live| live.id == id);
