@@ -2,7 +2,7 @@
 //!
 //! `TOLLGATE_MUTATIONS=1000000 cargo test --test fuzzing` runs longer, and `TOLLGATE_FUZZ_SECONDS=60` changes inputs for a
 //! minute per target. `TOLLGATE_SEED` selects other changes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, unreachable_pub, missing_docs)]
 
 #[cfg(feature = "jwt")]
 #[path = "targets/jwt.rs"]
