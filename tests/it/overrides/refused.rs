@@ -89,10 +89,10 @@ fn the_override_command_sets_lists_and_removes() {
     assert_eq!(run(&["overrides"]).1.lines().count(), 3);
     let (_, out, _) = run(&["get", "orders", "al ice"]);
     assert!(
-        out.contains("OVERRIDE") && out.contains("replenish-rate=1 period=30m burst-capacity=9, ends in 3"),
+        out.contains("OVERRIDE") && out.contains("replenish-rate=1 period=30m burst-capacity=9, ends in "),
         "{out}"
     );
-    assert!(run(&["get", "orders", "bob"]).1.contains("block, ends in 3"));
+    assert!(run(&["get", "orders", "bob"]).1.contains("block, ends in "));
     assert_eq!(run(&["override", "orders", "bob", "--remove"]).0, Some(0));
     let (code, _, err) = run(&["override", "orders", "bob", "--remove"]);
     assert!(code == Some(1) && err == "tollgate: there is no such override (status 404)\n", "{err}");
