@@ -38,17 +38,22 @@ impl Hostile {
 /// Sends a `GET` and a `POST` to each upstream, and calls `check` with the responses. `None` is a connection that closed
 /// before a response.
 fn each(http2: &str, cases: &[Hostile], check: impl Fn(&str, Option<Response>)) {
+    each_within(1000, http2, cases, check);
+}
+
+/// Does the same with a response timeout of `timeout_ms`.
+fn each_within(timeout_ms: u32, http2: &str, cases: &[Hostile], check: impl Fn(&str, Option<Response>)) {
     let healthy = Upstream::ok("healthy");
     let mut routes = format!("routes:\n- {{id: healthy, uri: '{}', predicates: [Path=/healthy]}}\n", healthy.uri());
     for (n, case) in cases.iter().enumerate() {
         writeln!(
             routes,
-            "- {{id: r{n}, uri: '{}', http2: {http2}, predicates: [Path=/{n}], metadata: {{response-timeout: 1000}}}}",
+            "- {{id: r{n}, uri: '{}', http2: {http2}, predicates: [Path=/{n}], metadata: {{response-timeout: {timeout_ms}}}}}",
             case.upstream.uri()
         )
         .unwrap();
     }
-    let gateway = Gateway::start(&format!("httpclient: {{read-timeout: 1s}}\n{routes}"));
+    let gateway = Gateway::start(&format!("httpclient: {{read-timeout: {timeout_ms}ms}}\n{routes}"));
     assert_eq!(gateway.get("/healthy").status, 200);
     let before = memory(gateway.pid());
     for (n, case) in cases.iter().enumerate() {
