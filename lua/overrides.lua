@@ -24,20 +24,21 @@ local YEAR = 31536000000
 
 if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 local op, target, text = ARGV[1], ARGV[2], ARGV[3]
-local lasts, most = tonumber(ARGV[4] or ''), tonumber(ARGV[5] or '')
+local duration, maximum = tonumber(ARGV[4] or ''), tonumber(ARGV[5] or '')
 if op ~= 'read' and op ~= 'set' and op ~= 'remove' then
   return redis.error_reply('ERR operation must be read, set or remove')
 end
+-- Of a read, the second argument is a version.
 if not target or #target > 8192 or op ~= 'read' and (target == '' or target == 'v') then
   return redis.error_reply('ERR target must be a text of 1 to 8192 bytes')
 end
 if op == 'set' then
   if not text or #text > 4096 then return redis.error_reply('ERR override must be a text of at most 4096 bytes') end
-  if not lasts or lasts < 1 or lasts > YEAR or find(ARGV[4], '%D') then
+  if not duration or duration < 1 or duration > YEAR or find(ARGV[4], '%D') then
     return redis.error_reply('ERR time must be a whole number from 1 to 31536000000')
   end
-  if not most or most < 1 or most > 100000 or find(ARGV[5], '%D') then
-    return redis.error_reply('ERR most must be a whole number from 1 to 100000')
+  if not maximum or maximum < 1 or maximum > 100000 or find(ARGV[5], '%D') then
+    return redis.error_reply('ERR maximum must be a whole number from 1 to 100000')
   end
 end
 
@@ -63,27 +64,27 @@ local all, last, count, known = call('HGETALL', KEYS[1]), 0, 0, false
 local ended = {}
 for i = 1, #all, 2 do
   if all[i] ~= 'v' then
-    local till = tonumber(match(all[i + 1], '^(%d+):') or '0')
-    if till <= now then
+    local ends = tonumber(match(all[i + 1], '^(%d+):') or '0')
+    if ends <= now then
       ended[#ended + 1] = all[i]
     elseif all[i] == target then
       known = true
     else
       count = count + 1
-      if till > last then last = till end
+      if ends > last then last = ends end
     end
   end
 end
-if op == 'set' and count >= most or op == 'remove' and not known then return {0, version} end
+if op == 'set' and count >= maximum or op == 'remove' and not known then return {0, version} end
 
--- The time of the server in us, so that a version does not return after the data was lost.
+-- At least the server's time in us: after a loss of data, no old version recurs.
 local changed = math.max(time[1] * 1000000 + time[2], (tonumber(version) or 0) + 1)
 local next_version = format('%d', changed)
 for i = 1, #ended do call('HDEL', KEYS[1], ended[i]) end
 if op == 'set' then
-  local till = now + lasts
-  if till > last then last = till end
-  call('HSET', KEYS[1], target, format('%d:', till) .. text)
+  local ends = now + duration
+  if ends > last then last = ends end
+  call('HSET', KEYS[1], target, format('%d:', ends) .. text)
 else
   call('HDEL', KEYS[1], target)
 end

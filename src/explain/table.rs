@@ -1,12 +1,12 @@
 //! Tables for terminals.
 
-/// Returns `text` without control characters, which a terminal would execute: key ids are the clients' to choose.
+/// Returns `text` without control characters, which a terminal would execute: clients choose key ids.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
-/// Returns `rows` as a table with aligned columns. Columns named in `right` are aligned to the right.
+/// Returns `rows` as a table with aligned columns. Columns with an index in `right` are aligned to the right.
 #[must_use]
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -90,7 +90,7 @@ fn most_at_once(limit: usize) -> usize {
     let upstream = Upstream::start(move |_| {
         let now = seen.0.fetch_add(1, SeqCst) + 1;
         seen.1.fetch_max(now, SeqCst);
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(10));
         seen.0.fetch_sub(1, SeqCst);
         response(200, &[], b"done")
     });

@@ -3,7 +3,10 @@
 //! The grammar is that of `java.util.Properties`: comments with `#` and `!`, separators `=`, `:` and blanks, escapes, and
 //! lines that a backslash continues. Spring Boot adds documents between lines `#---` or `!---`, and lists: `key[]=a,b`.
 
-use crate::yaml::key::same_name;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Place, Places};
 
 /// One property, with the 1-based position of its key and its value.
@@ -45,7 +48,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
             at += 1;
             continue;
         }
-        let logical = Logical::read(&lines, at);
+        let logical = LogicalLine::read(&lines, at);
         at += logical.lines;
         if let Some(document) = documents.last_mut() {
             property(&logical, document)?;
@@ -60,14 +63,18 @@ pub(crate) fn nodes(text: &str, file: usize, places: &mut Places) -> Result<Vec<
     let nodes = documents.into_iter().enumerate().map(|(document, properties)| {
         let span = places.push(Place { file, document, path: Vec::new() });
         let mut entries: Vec<(String, Node)> = Vec::with_capacity(properties.len());
+        let mut positions: HashMap<String, usize> = HashMap::new();
         for (number, property) in properties.into_iter().enumerate() {
             let path = vec![u32::try_from(number).unwrap_or(u32::MAX)];
             let span = places.push(Place { file, document, path });
             let node = Node { span, kind: NodeKind::Scalar(property.value) };
             // The last one counts, as in Java.
-            match entries.iter_mut().find(|(key, _)| same_name(key, &property.key)) {
-                Some((_, earlier)) => *earlier = node,
-                None => entries.push((property.key, node)),
+            match positions.entry(canonical(&property.key)) {
+                Entry::Occupied(position) => entries[*position.get()].1 = node,
+                Entry::Vacant(position) => {
+                    position.insert(entries.len());
+                    entries.push((property.key, node));
+                }
             }
         }
         Node { span, kind: NodeKind::Map(entries) }
@@ -89,15 +96,15 @@ fn is_separator(lines: &[&str], at: usize) -> bool {
     !is_comment(at.checked_sub(1).and_then(|before| lines.get(before))) && !is_comment(lines.get(at + 1))
 }
 
-/// A line with those that continue it: its characters, each with its position.
-struct Logical {
+/// Line with those that continue it: its characters, each with its position.
+struct LogicalLine {
     chars: Vec<(char, (usize, usize))>,
     /// Number of lines of the file.
     lines: usize,
     end: (usize, usize),
 }
 
-impl Logical {
+impl LogicalLine {
     fn read(lines: &[&str], first: usize) -> Self {
         let mut logical = Self { chars: Vec::new(), lines: 0, end: (first + 1, 1) };
         for (index, line) in lines.iter().enumerate().skip(first) {
@@ -105,12 +112,12 @@ impl Logical {
             let content = line.trim_start_matches(BLANKS);
             let indent = line.chars().count() - content.chars().count();
             let backslashes = content.chars().rev().take_while(|c| *c == '\\').count();
-            let goes_on = backslashes % 2 == 1;
-            let length = content.chars().count() - usize::from(goes_on);
+            let is_continued = backslashes % 2 == 1;
+            let length = content.chars().count() - usize::from(is_continued);
             let placed = content.chars().take(length).enumerate();
             logical.chars.extend(placed.map(|(column, c)| (c, (index + 1, indent + column + 1))));
             logical.end = (index + 1, indent + length + 1);
-            if !goes_on {
+            if !is_continued {
                 break;
             }
         }
@@ -123,7 +130,7 @@ impl Logical {
 }
 
 /// Adds the property of a line; several ones for `key[]=a,b`.
-fn property(line: &Logical, into: &mut Vec<Property>) -> Result<(), BadEscape> {
+fn property(line: &LogicalLine, into: &mut Vec<Property>) -> Result<(), BadEscape> {
     let mut index = 0;
     let key = text(line, &mut index, &|c| BLANKS.contains(&c) || c == '=' || c == ':')?;
     skip(line, &mut index, &BLANKS);
@@ -151,14 +158,14 @@ fn property(line: &Logical, into: &mut Vec<Property>) -> Result<(), BadEscape> {
     Ok(())
 }
 
-fn skip(line: &Logical, index: &mut usize, signs: &[char]) {
+fn skip(line: &LogicalLine, index: &mut usize, signs: &[char]) {
     while line.chars.get(*index).is_some_and(|(c, _)| signs.contains(c)) {
         *index += 1;
     }
 }
 
 /// Reads a key or value from `index` on, up to a character that `ends` it, with its escapes resolved.
-fn text(line: &Logical, index: &mut usize, ends: &dyn Fn(char) -> bool) -> Result<String, BadEscape> {
+fn text(line: &LogicalLine, index: &mut usize, ends: &dyn Fn(char) -> bool) -> Result<String, BadEscape> {
     // Java's texts are UTF-16: an escape may be half of a character.
     let mut units: Vec<u16> = Vec::new();
     while let Some((c, at)) = line.chars.get(*index).copied().filter(|(c, _)| !ends(*c)) {

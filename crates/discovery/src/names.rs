@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// Most names of one registry.
+/// Largest number of names of one registry; further ones are dropped with a warning.
 const MAX_NAMES: usize = 10_000;
 
 /// Names of the services that registries know.
@@ -45,10 +45,15 @@ impl NamesSink {
 
     /// Publishes all names that the registry knows.
     pub(super) fn publish(&self, names: impl IntoIterator<Item = String>) {
-        let names = names.into_iter().take(MAX_NAMES).collect();
+        let mut names = names.into_iter();
+        let kept = names.by_ref().take(MAX_NAMES).collect();
+        let is_cut = names.next().is_some();
         let mut lists = self.names.lists.borrow_mut();
-        if lists[self.registry].as_ref() != Some(&names) {
-            lists[self.registry] = Some(names);
+        if lists[self.registry].as_ref() != Some(&kept) {
+            if is_cut {
+                tracing::warn!(kept = MAX_NAMES, "a registry has too many services: the others get no routes");
+            }
+            lists[self.registry] = Some(kept);
             self.names.changed.notify_one();
         }
     }
@@ -64,9 +69,9 @@ impl NamesSubscription {
     #[must_use]
     pub fn all(&self) -> Option<BTreeSet<String>> {
         let lists = self.names.lists.borrow();
-        let mut answers = lists.iter().flatten().peekable();
-        answers.peek()?;
-        Some(answers.flatten().cloned().collect())
+        let mut known = lists.iter().flatten().peekable();
+        known.peek()?;
+        Some(known.flatten().cloned().collect())
     }
 }
 

@@ -30,11 +30,11 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
 struct CircuitBreakerArgs {
     /// Name of the breaker, for its settings under `resilience4j`. Default: the route's id.
     name: Given<String>,
-    /// Fallback `forward:/path`, which is routed anew. Default: 503 or 504.
+    /// Fallback `forward:/path`, which is routed anew. Default: none; the response is 503 or 504.
     fallback_uri: Given<String>,
     /// Statuses that count as failures. Default: none.
     status_codes: Given<Vec<Given<Status>>>,
-    /// Serves requests to an unreachable upstream with an empty 200. Default false.
+    /// Sends an empty 200 if the upstream is unreachable. Default false.
     resume_without_error: Given<bool>,
     /// Bytes of a body that are held in memory for the fallback. Default 64KB.
     max_body_size: Given<BufferSize>,

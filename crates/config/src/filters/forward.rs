@@ -11,32 +11,29 @@ use tollgate_routing::normalize;
 
 /// Returns the path of a route's target `forward:/path`. Reports errors.
 pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
-    let (path, query) = parse(text, at, diagnostics)?;
+    let (path, query) = path_and_query(text, at, diagnostics)?;
     if query.is_some() {
         diagnostics.warn(at, "the query of `uri` is ignored: requests keep their own, as in Spring").help("remove it");
     }
-    literal(path, at, diagnostics).map(Into::into)
+    normalized(path, at, diagnostics).map(Into::into)
 }
 
 /// Returns the fallback of a circuit breaker. Reports errors.
 pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Forward> {
     if !text.starts_with("forward:") {
         diagnostics
-            .error(at, format!("a fallback must be a path of the gateway, found `{text}`"))
+            .error(at, format!("fallback must be `forward:/path`, found `{text}`"))
             .help("write `fallbackUri: forward:/path`, and add a route from that path to the server");
         return None;
     }
-    let (path, query) = parse(text, at, diagnostics)?;
-    let known = match path.contains('{') {
-        true => None,
-        false => Some(literal(path, at, diagnostics)?.into()),
-    };
+    let (path, query) = path_and_query(text, at, diagnostics)?;
+    let known = if path.contains('{') { None } else { Some(normalized(path, at, diagnostics)?.into()) };
     let path = Edit::set_path(path).map_err(|error| diagnostics.error(at, reasons(&error))).ok()?;
     Some(Forward { path, query: query.map(Into::into), known })
 }
 
-/// Splits path and query.
-fn parse<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(&'t str, Option<&'t str>)> {
+/// Splits a target into path and query. Reports errors.
+fn path_and_query<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(&'t str, Option<&'t str>)> {
     let rest = text.strip_prefix("forward:").unwrap_or(text);
     // `forward:///path` has an empty authority.
     let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(rest);
@@ -47,7 +44,8 @@ fn parse<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(
     Some(rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query))))
 }
 
-fn literal(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+/// Returns the normal form of a path. Reports errors.
+fn normalized(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
     let parsed = path.parse::<http::uri::PathAndQuery>().ok();
     match parsed.as_ref().map(|path| normalize(path.path())) {
         Some(Ok(path)) => Some(path.into_owned()),
