@@ -46,8 +46,13 @@ pub(super) enum CallError {
     Connection { address: String, source: io::Error, hint: &'static str },
     #[error("{address} does not respond as an admin port does")]
     Response { address: String },
-    #[error("{detail} (status {status})")]
+    #[error("{}", refusal(*.status, .detail))]
     Refused { status: u16, detail: String },
+}
+
+/// Returns the message of a refusal. The excerpt of a file ends without the status.
+fn refusal(status: u16, detail: &str) -> String {
+    if detail.contains('\n') { detail.trim_end().to_owned() } else { format!("{detail} (status {status})") }
 }
 
 /// Returns `given`, or the local address that the gateway uses.

@@ -89,6 +89,7 @@ fn a_reload_answers_with_the_problems_of_the_file() {
     assert_eq!(gateway.admin("/api/config").json()["hash"], before["hash"], "the running configuration stays");
     let (code, _, err) = run(&["reload", &gateway.admin.to_string()]);
     assert!(code == Some(1) && err.contains("tollgate.yaml:2:") && err.contains("error:"), "{err}");
+    assert!(!err.contains("(status"), "an excerpt ends the message: {err}");
     assert_eq!(gateway.metric("tollgate_failed_reloads_total", &[]), 2.0);
 
     let new = format!("server: {{address: 127.0.0.1, workers: 2, port: 0}}\naccess-log: {{output: off}}\n{CONFIG}");

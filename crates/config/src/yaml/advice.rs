@@ -7,7 +7,8 @@ pub(super) fn advice(message: &str) -> Option<String> {
         ("did not find expected ',' or '}'", "within `{…}` quote what holds `{`, `[` or `,`"),
         (
             "mapping values are not allowed",
-            "quote a value that holds `: `, mend the indentation, or give the line above a space behind its colon: `name: value`",
+            "quote a value that holds `: ` or ends with `:`, mend the indentation, or give the line above a space behind its \
+             colon: `name: value`",
         ),
         (
             "could not find expected ':'",
