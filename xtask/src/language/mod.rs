@@ -1,13 +1,15 @@
 //! Plain technical English, counted.
 //!
-//! Three figures over comments, string literals, documents, and the comments of YAML, Lua and other files:
+//! Four figures over comments, string literals, documents, and the comments of YAML, Lua and other files:
 //!
 //! - pronouns for unnamed persons: none, in identifiers neither;
 //! - doc comments that open with a question word (`What`, `Whether`, `How` …): less than 1 %;
+//! - comments on functions that do not begin with a verb: less than 10 %;
 //! - sentences of more than [`MAX_WORDS`] words: less than 2 %.
 //!
 //! Text in backquotes and fenced code does not count.
 
+mod functions;
 mod markdown;
 mod rust;
 mod text;
@@ -26,6 +28,9 @@ const MAX_WORDS: usize = 35;
 const MAX_LONG: f64 = 2.0;
 /// Share of doc comments that may open with a question word, in percent.
 const MAX_OPENINGS: f64 = 1.0;
+
+/// Share of comments on functions that may begin with another word than a verb, in percent.
+const MAX_WITHOUT_VERB: f64 = 10.0;
 
 static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b((?:no|some|any|every)body|who(?:ever|mever|m))\b"));
 static OPENING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(What|Whatever|Who(?:m|se|ever)?|Whether|Where|How)\b"));
@@ -51,6 +56,8 @@ struct Counts {
     persons: usize,
     docs: usize,
     openings: usize,
+    functions: usize,
+    without_verb: usize,
     sentences: usize,
     long: usize,
 }
@@ -74,6 +81,7 @@ pub(crate) fn check(root: &Path, paths: &[String]) -> Result<String, String> {
         }
         if name.ends_with(".rs") {
             judge_names(&name, &text, &mut counts, &mut report);
+            judge_functions(&name, &text, &mut counts, &mut report);
         }
     }
     summarize(&counts, report)
@@ -123,6 +131,22 @@ fn judge_names(name: &str, text: &str, counts: &mut Counts, report: &mut String)
     }
 }
 
+/// Judges the comments on the functions of a Rust file.
+fn judge_functions(name: &str, text: &str, counts: &mut Counts, report: &mut String) {
+    for doc in functions::docs(text) {
+        counts.functions += 1;
+        if !doc.begins_with_verb() {
+            counts.without_verb += 1;
+            let _ = writeln!(
+                report,
+                "{name}:{}: a function's comment begins without a verb: {}",
+                doc.line,
+                start(doc.text)
+            );
+        }
+    }
+}
+
 /// Returns the first characters of a text.
 fn start(text: &str) -> String {
     text.trim().chars().take(70).collect()
@@ -132,13 +156,15 @@ fn start(text: &str) -> String {
 fn summarize(counts: &Counts, mut report: String) -> Result<String, String> {
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     let (openings, long) = (percent(counts.openings, counts.docs), percent(counts.long, counts.sentences));
+    let without_verb = percent(counts.without_verb, counts.functions);
     let _ = writeln!(
         report,
         "language: {} words for unnamed persons (limit 0); {openings:.2} % of {} doc comments open with a question word \
-         (limit {MAX_OPENINGS} %); {long:.2} % of {} sentences have more than {MAX_WORDS} words (limit {MAX_LONG} %)",
-        counts.persons, counts.docs, counts.sentences,
+         (limit {MAX_OPENINGS} %); {without_verb:.2} % of {} comments on functions begin without a verb \
+         (limit {MAX_WITHOUT_VERB} %); {long:.2} % of {} sentences have more than {MAX_WORDS} words (limit {MAX_LONG} %)",
+        counts.persons, counts.docs, counts.functions, counts.sentences,
     );
-    let passes = counts.persons == 0 && openings < MAX_OPENINGS && long < MAX_LONG;
+    let passes = counts.persons == 0 && openings < MAX_OPENINGS && without_verb < MAX_WITHOUT_VERB && long < MAX_LONG;
     if passes { Ok(report) } else { Err(report) }
 }
 
