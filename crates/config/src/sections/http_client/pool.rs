@@ -21,7 +21,7 @@ pub(crate) struct RawPool {
     kind: Option<Spanned<RawPoolType>>,
     /// Upper bound of connections of a `fixed` pool to one target, divided evenly among the workers. Default: twice the cores, at least 16, as in Spring.
     max_connections: Option<Spanned<NonZeroUsize>>,
-    /// Time for which a request waits for a connection of a `fixed` pool before it gets 503. Default 45s, as in Spring.
+    /// Time for which a request waits for a connection of a `fixed` pool, or for a stream of one, before it gets 503. Default 45s, as in Spring.
     acquire_timeout: Option<Spanned<Time>>,
     /// Time after which an idle connection is closed. Default 60s, less than the 75s common with upstreams.
     max_idle_time: Option<Spanned<Time>>,
