@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::schema::schema;
 use crate::restart;
-use crate::schema::schema;
 
 /// One key and those below it.
 #[derive(Debug)]
