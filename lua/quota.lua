@@ -2,12 +2,17 @@
 Decides one request under a prepaid quota, or grants to it.
 
 Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a quota; a new one begins with the next
-period, if the rule has periods. A quota with usage keeps its end when the rule changes, unless its period would end
-earlier under the new rule. A denied request consumes nothing.
+period, if the rule has periods. A denied request consumes nothing.
+
+While rules with other periods use the key, up to 4 calendars have counts of their own, and each request is counted in all
+whose period has not ended. The first period of a new calendar begins with the tokens of the open period that has most. A
+grant applies to the period of its rule.
 
 KEYS[1]  "<tokens consumed minus granted> <end of the period> <first use in the period>", unix times in us; 0 as the end
-         = no period; missing = a new quota. Earlier versions stored no first use, and no end without a period: the
-         period then counts as long as the current one
+         = no period; missing = a new quota. Periods end at full seconds; the us of the end identify the calendar. With
+         several calendars, the period that has most comes first, and each other one adds 49 digits: 1 for a negative
+         number, tokens, end, first use. Earlier versions take those for a late first use. They stored no calendar, at
+         first no first use, and no end without a period
 ARGV[1]  allowance: tokens of a new quota, integer
 ARGV[2]  action: `take`; `grant` = add ARGV[4] tokens without a bound, never denied; `set` = leave ARGV[4] tokens
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -15,18 +20,19 @@ ARGV[4]  cost: tokens of the request, integer; 0 only reads. For `take`, a signe
          +n consumes up to n more tokens, -n returns n. For `grant`, -n removes n tokens
 ARGV[5]-[8]  starts of four consecutive periods, unix time in us; the second is the current one by the caller's clock.
          All empty = no period
-ARGV[9]  for -n: time of the request, unix time in us; tokens from before the first use in the period are not returned
+ARGV[9]  calendar of the periods, integer up to 999999: equal for equal periods. Empty = that of earlier versions
+ARGV[10] for -n: time of the request, unix time in us; tokens from before the first use in a period are not returned
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
 Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set
-Expiry   1 s after the end of the period, never without one
+Expiry   1 s after the end of the last period, never without one
 Errors   an invalid argument fails before anything is read; so does a time before the first or after the third period,
          since the clocks differ by more than a period. A stored value in another format counts as missing
 
 redis-cli --eval lua/quota.lua 'quota.{demo.me}' , 20 take '' 1 '' '' '' ''
 --]]
 
-local byte, format, find, call = string.byte, string.format, string.find, redis.call
+local byte, format, find, sub, call = string.byte, string.format, string.find, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
 local allowance, cost = tonumber(ARGV[1]), tonumber(ARGV[4])
 
@@ -46,8 +52,13 @@ if ARGV[5] ~= '' or ARGV[6] ~= '' or ARGV[7] ~= '' or ARGV[8] ~= '' then
     local start = tonumber(ARGV[at])
     if not start or start > MOST or find(ARGV[at], '%D') or at > 5 and start <= tonumber(ARGV[at - 1]) then
       return redis.error_reply('ERR periods must be four unix times in us, one behind the other, or empty')
+    elseif start % MILLION ~= 0 then
+      return redis.error_reply('ERR periods must begin at full seconds')
     end
   end
+end
+if ARGV[9] and (#ARGV[9] > 6 or find(ARGV[9], '%D')) then
+  return redis.error_reply('ERR calendar must be a whole number up to 999999, or empty')
 end
 
 -- [time]
@@ -65,7 +76,9 @@ else
 end
 -- [/time]
 
-local used, began, ends, length, known, anchor = 0, now, math.huge, math.huge, false, false
+local used, began, ends, length, anchor, huge = 0, now, math.huge, math.huge, false, math.huge
+-- 1 is the calendar without periods.
+local calendar = 1
 if ARGV[5] ~= '' then
   local first, second, third, last = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
   if now < first or now >= last then
@@ -78,37 +91,70 @@ if ARGV[5] ~= '' then
   else
     ends, length = last, last - third
   end
+  calendar = tonumber(ARGV[9]) or 0
 end
+
+local correction, at = ARGV[2] == 'take' and byte(ARGV[4]) < 48, tonumber(ARGV[10]) or now
+-- The period of the rule's calendar as it was found, the open period with most tokens, and those of other calendars:
+-- tokens, end, first use, calendar.
+local found, most, others = false, false, {}
 local stored = call('GET', KEYS[1])
 if stored then
   local _, _, taken, over, start = find(stored, '^(-?%d+) ?(%d*) ?(%d*)$')
-  over = tonumber(over) or 0
-  if over == 0 then over = math.huge end
-  if taken and over > now then
-    used, known = tonumber(taken), true
-    if used ~= 0 then
-      if over > ends then anchor = true else ends = over end
+  local rest = ''
+  if taken then start, rest = sub(start, 1, 16), sub(start, 17) end
+  while taken do
+    local id, until_us = 1, tonumber(over) or 0
+    if until_us == 0 then
+      until_us = huge
+    else
+      id = until_us % MILLION
+      until_us = until_us - id
     end
-    began = tonumber(start) or length < math.huge and ends - length or 0
-    if began > now then began = now end
+    local since = tonumber(start) or until_us == ends and length < huge and ends - length or 0
+    -- A period without a calendar is that of this rule if it ends with it, or if the clock was set back.
+    if id == 0 and (until_us == ends or since > now) then id = calendar end
+    if since > now then since = now end
+    local period = {tonumber(taken), until_us, since, id}
+    if id == calendar and not found then found = period else others[#others + 1] = period end
+    if until_us > now and (not most or period[1] > most[1] or period[1] == most[1] and since < most[3]) then
+      most = period
+    end
+    taken = false
+    if #rest >= 49 then
+      taken = (byte(rest) == 49 and '-' or '') .. sub(rest, 2, 17)
+      over, start, rest = sub(rest, 18, 33), sub(rest, 34, 49), sub(rest, 50)
+    end
+  end
+end
+-- True if tokens were counted in the current period; true if its calendar is new to a key with other open periods.
+local known, new = false, false
+if not most then
+  found, others = false, {}
+elseif not found then
+  used, began, known, new = most[1], most[3], true, true
+  anchor = used ~= 0 and not correction
+elseif found[2] > now then
+  used, began, known = found[1], found[3], true
+  if used ~= 0 then
+    if found[2] > ends then anchor = true else ends = found[2] end
   end
 end
 
 local left = allowance - used
 if left < 0 then left = 0 elseif left > MOST then left = MOST end
-local allowed, retry_after, takes = 0, 0, cost
+-- Tokens for the period of the rule, and for those of other calendars.
+local allowed, retry_after, takes, shared = 0, 0, cost, 0
 if ARGV[2] ~= 'take' then
   allowed, takes = 1, ARGV[2] == 'set' and allowance - cost - used or -cost
-elseif byte(ARGV[4]) < 48 then
+elseif correction then
   allowed = 1
-  if takes > left then
-    takes = left
-  elseif takes < 0 and not (known and (tonumber(ARGV[9]) or now) >= began) then
-    takes = 0
-  end
+  if takes > left then takes = left end
+  shared = takes
+  if takes < 0 and not (known and at >= began) then takes = 0 end
 elseif cost <= left then
-  allowed = 1
-elseif cost > allowance or ends == math.huge then
+  allowed, shared = 1, cost
+elseif cost > allowance or ends == huge then
   retry_after = -1
 else
   retry_after = ends - now
@@ -117,16 +163,43 @@ if allowed == 1 then
   used = ARGV[2] == 'set' and allowance - cost or used + takes
   if used > MOST then used = MOST elseif used < -MOST then used = -MOST end
 end
+for _, other in ipairs(others) do
+  if shared ~= 0 and other[2] > now and (shared > 0 or at >= other[3]) then
+    other[1], anchor = math.max(-MOST, math.min(MOST, other[1] + shared)), true
+  end
+end
 left = allowance - used
 if left < 0 then left = 0 elseif left > MOST then left = MOST end
-local reset = used ~= 0 and ends < math.huge and ends - now or 0
+local reset = used ~= 0 and ends < huge and ends - now or 0
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  if ends < math.huge then
-    call('SET', KEYS[1], format('%d %d %d', used, ends, began), 'PX', format('%d', (ends - now) / 1000 + 1000))
+  table.sort(others, function(a, b)
+    if a[2] ~= b[2] then return a[2] > b[2] end
+    return a[4] > b[4]
+  end)
+  -- A correction adds no calendar: its rule may be an earlier one.
+  local all = {}
+  if not (correction and new) then all[1] = {used, ends, began, calendar} end
+  for n = 1, math.min(#others, 4 - #all) do all[#all + 1] = others[n] end
+  local first, last = 1, 0
+  for n, period in ipairs(all) do
+    if period[2] > now and (all[first][2] <= now or period[1] > all[first][1]) then first = n end
+    if period[2] > last then last = period[2] end
+    period[2] = period[2] < huge and period[2] + period[4] or 0
+  end
+  local text = format('%d %d %d', all[first][1], all[first][2], all[first][3])
+  if #all > 1 then text = format('%d %d %016d', all[first][1], all[first][2], all[first][3]) end
+  for n, period in ipairs(all) do
+    if n ~= first then
+      local sign = period[1] < 0 and 1 or 0
+      text = text .. format('%d%016d%016d%016d', sign, math.abs(period[1]), period[2], period[3])
+    end
+  end
+  if last < huge then
+    call('SET', KEYS[1], text, 'PX', format('%d', (last - now) / 1000 + 1000))
   else
-    call('SET', KEYS[1], format('%d 0 %d', used, began))
+    call('SET', KEYS[1], text)
   end
 end
 if ARGV[2] ~= 'take' then

@@ -1,6 +1,8 @@
 //! A specification of `RequestRateLimiter` to a checked limiter.
 
-use tollgate_limiter::rule::{Quota, Rule};
+use std::collections::{BTreeMap, HashSet};
+
+use tollgate_limiter::rule::{Calendar, Quota, Rule};
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
@@ -148,20 +150,19 @@ fn is_default(args: &LimiterArgs) -> bool {
     args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
 }
 
-/// Warns of quotas that plans count on one key with different periods: the shorter period ends the longer one.
+/// Warns of quotas that plans count on one key with more periods than count side by side.
 fn warn_of_periods(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
     let route = "route".into();
     let all = Naming { route: &route, number: 1, limiter }.all();
-    let mut periods: Vec<(&str, &Quota)> = Vec::new();
+    let mut periods: BTreeMap<&str, HashSet<Option<&Calendar>>> = BTreeMap::new();
     for named in &all {
         let Rule::Quota(quota) = &named.limit.rule else { continue };
-        if periods.iter().any(|(scope, other)| *scope == &*named.scope && other.reset() != quota.reset()) {
-            diagnostics
-                .warn(at, "quotas with different `reset` count on one key: a request under the shorter period ends the longer one, and its tokens return")
-                .help("give the quota of each plan its own `bucket`, or the same `reset`");
-            return;
-        }
-        periods.push((&named.scope, quota));
+        periods.entry(&*named.scope).or_default().insert(quota.reset());
+    }
+    if periods.values().any(|calendars| calendars.len() > Quota::MAX_CALENDARS) {
+        diagnostics
+            .warn(at, "more than four different `reset` count on one key: four are kept, so that the others may deny too early")
+            .help("give the quotas of some plans a `bucket` of their own");
     }
 }
 

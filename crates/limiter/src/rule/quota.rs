@@ -1,7 +1,9 @@
 //! The rule of a prepaid quota.
 
+use std::num::NonZeroU32;
+
 use super::numbers::{Changes, Number};
-use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
+use super::{Calendar, CalendarUnit, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
 ///
@@ -11,9 +13,13 @@ use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 pub struct Quota {
     allowance: u64,
     reset: Option<Calendar>,
+    calendar_id: NonZeroU32,
 }
 
 impl Quota {
+    /// Most calendars whose periods count side by side on one key. A further one replaces the period that ends first.
+    pub const MAX_CALENDARS: usize = 4;
+
     /// Creates a quota without a period.
     ///
     /// # Errors
@@ -22,7 +28,7 @@ impl Quota {
         if allowance > MAX_SAFE_INTEGER {
             return Err(RuleError::TooLarge { field: "allowance", max: MAX_SAFE_INTEGER });
         }
-        Ok(Self { allowance, reset: None })
+        Ok(Self { allowance, reset: None, calendar_id: NonZeroU32::MIN })
     }
 
     /// Creates a quota that starts anew in each unit of the calendar. Usage and grants of the previous period expire.
@@ -30,7 +36,7 @@ impl Quota {
     /// # Errors
     /// The errors of [`new`](Self::new).
     pub fn resetting(allowance: u64, reset: Calendar) -> Result<Self, RuleError> {
-        Ok(Self { reset: Some(reset), ..Self::new(allowance)? })
+        Ok(Self { calendar_id: calendar_id(&reset), reset: Some(reset), ..Self::new(allowance)? })
     }
 
     /// Returns the tokens of a new quota.
@@ -53,11 +59,61 @@ impl Quota {
         self.reset.as_ref().map(|calendar| calendar.around(wall_us))
     }
 
+    /// Returns the number that identifies the calendar of the periods in stored states: 1 without a period, otherwise from
+    /// 100,000 to 599,999.
+    #[must_use]
+    pub fn calendar_id(&self) -> NonZeroU32 {
+        self.calendar_id
+    }
+
     pub(super) fn number(&self, name: &str) -> Option<Number> {
         (name == "allowance").then_some(Number::Count(self.allowance))
     }
 
     pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
-        Ok(Self { reset: self.reset.clone(), ..Self::new(changes.count("allowance", self.allowance))? })
+        let Self { allowance, .. } = Self::new(changes.count("allowance", self.allowance))?;
+        Ok(Self { allowance, ..self.clone() })
+    }
+}
+
+/// Returns the number of a calendar: 100,000 for each unit, and a hash of the zone's name (FNV-1a). Redis keeps it, so it
+/// must not change.
+fn calendar_id(calendar: &Calendar) -> NonZeroU32 {
+    let unit = match calendar.unit() {
+        CalendarUnit::Hour => 1,
+        CalendarUnit::Day => 2,
+        CalendarUnit::Week => 3,
+        CalendarUnit::Month => 4,
+        CalendarUnit::Year => 5,
+    };
+    let zone = calendar.time_zone().bytes();
+    let hash = zone.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    NonZeroU32::new(unit * 100_000 + hash % 100_000).unwrap_or(NonZeroU32::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn id(unit: CalendarUnit, zone: &str) -> u32 {
+        calendar_id(&Calendar::new(unit, zone).unwrap()).get()
+    }
+
+    #[test]
+    fn ids_of_calendars_stay_the_same() {
+        let ids = [(CalendarUnit::Hour, "UTC"), (CalendarUnit::Day, "Europe/Berlin"), (CalendarUnit::Year, "UTC")];
+        assert_eq!(ids.map(|(unit, zone)| id(unit, zone)), [156_573, 201_652, 556_573]);
+    }
+
+    #[test]
+    fn zones_have_ids_of_their_own() {
+        let zones: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+        let ids: HashSet<u32> = zones.iter().map(|zone| id(CalendarUnit::Week, zone)).collect();
+        assert!(zones.len() > 400 && ids.len() + 5 > zones.len(), "{} of {}", ids.len(), zones.len());
+        assert!(ids.iter().all(|id| (300_000..400_000).contains(id)));
     }
 }

@@ -28,6 +28,7 @@ mod monitor;
 mod outages;
 mod permissions;
 mod quota;
+mod quota_calendars;
 mod round_trips;
 mod script;
 mod scripts;

