@@ -16,7 +16,8 @@ use crate::admin::limits::BucketStore;
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveLimit, LiveRoute};
+use crate::admin::upstreams::shown_time;
+use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveFailure, LiveLimit, LiveRoute};
 use crate::explain::{Circumstances, DryRunRequest, RequestError, describe, dry_run};
 use tollgate_config::{Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
@@ -117,10 +118,14 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
 fn live(route: &Route, state: &AdminState) -> LiveRoute {
     let name = if let Target::Balanced { upstream, .. } = &route.uri { &*upstream.name } else { "" };
     let upstream = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == *name);
-    let endpoints = upstream.iter().flat_map(|upstream| upstream.states()).map(|(endpoint, state)| LiveEndpoint {
-        endpoint: endpoint.to_string(),
-        state: state.as_str().to_owned(),
-        in_flight: u64::from(endpoint.in_flight()),
+    let endpoints = upstream.iter().flat_map(|upstream| upstream.statuses()).map(|status| LiveEndpoint {
+        endpoint: status.endpoint.to_string(),
+        state: status.state.as_str().to_owned(),
+        in_flight: u64::from(status.endpoint.in_flight()),
+        consecutive_failures: status.consecutive_failures,
+        last_failure: status
+            .last_failure
+            .map(|failure| LiveFailure { at: shown_time(failure.at), error: failure.error }),
     });
     let names: Vec<&str> = route
         .filters

@@ -68,6 +68,12 @@ async fn respond(
         Ok(caller) => caller,
         Err(error) => return refusal(&error).map(Either::Left),
     };
+    if let Found::Endpoint(endpoint, _) = &found
+        && let Some(name) = unknown_parameter(endpoint, request.uri().query())
+    {
+        let detail = format!("unknown query parameter `{name}`; this endpoint has none");
+        return problem(StatusCode::BAD_REQUEST, &detail).map(Either::Left);
+    }
     let response = match found {
         Found::Endpoint(Endpoint { operation: Operation::Events, .. }, _) => {
             return events::respond(request.headers(), state, deadline);
@@ -87,6 +93,12 @@ async fn respond(
         }
     };
     response.map(Either::Left)
+}
+
+/// Returns the name of the first parameter of a query that the endpoint refuses.
+fn unknown_parameter(endpoint: &Endpoint, query: Option<&str>) -> Option<String> {
+    let query = query.filter(|_| endpoint.refuses_parameters())?;
+    query::parameters(query).next().map(|(name, _)| name)
 }
 
 /// Does the work of an endpoint; `values` are those of its path's variables.

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use humantime::format_duration;
 use hyper::body::Incoming;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,11 +18,35 @@ use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use tollgate_proxy::upstream::balance::{DrainError, Upstream};
+use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, KnownState, Upstream};
 
 /// Returns every upstream with its endpoints.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &describe_all(state))
+}
+
+/// Returns the JSON Schema of the list.
+pub(super) fn schema() -> Value {
+    let failure = json!({
+        "type": "object",
+        "description": "Latest attempt without a response",
+        "required": ["at", "error"],
+        "properties": {"at": {"type": "string", "format": "date-time"}, "error": json!({"type": "string"})},
+    });
+    let endpoint = json!({
+        "type": "object",
+        "required": ["endpoint", "state", "in-flight", "consecutive-failures"],
+        "properties": {
+            "endpoint": json!({"type": "string"}),
+            "state": {"enum": KnownState::ALL.map(KnownState::as_str)},
+            "in-flight": {"type": "integer", "minimum": 0},
+            "consecutive-failures": {"type": "integer", "minimum": 0, "description": "Attempts since the latest response"},
+            "last-failure": failure,
+        },
+    });
+    let properties = json!({"name": json!({"type": "string"}), "endpoints": {"type": "array", "items": endpoint}});
+    let upstream = json!({"type": "object", "required": ["name", "endpoints"], "properties": properties});
+    json!({"type": "array", "items": upstream})
 }
 
 /// Describes every upstream with its endpoints.
@@ -81,11 +107,24 @@ fn change(
     }
 }
 
+/// Formats a time as RFC 3339 in UTC, with milliseconds.
+pub(super) fn shown_time(time: SystemTime) -> String {
+    Timestamp::try_from(time).map(|time| format!("{time:.3}")).unwrap_or_default()
+}
+
 fn describe(upstream: &Arc<Upstream>) -> Value {
-    let endpoints = upstream.states().into_iter().map(|(endpoint, state)| {
+    let endpoints = upstream.statuses().into_iter().map(|status| {
+        let EndpointStatus { endpoint, state, consecutive_failures, last_failure } = status;
         let drained_for = upstream.drained_for(&endpoint);
-        let mut described =
-            json!({"endpoint": endpoint.to_string(), "state": state.as_str(), "in-flight": endpoint.in_flight()});
+        let mut described = json!({
+            "endpoint": endpoint.to_string(),
+            "state": state.as_str(),
+            "in-flight": endpoint.in_flight(),
+            "consecutive-failures": consecutive_failures,
+        });
+        if let Some(failure) = last_failure {
+            described["last-failure"] = json!({"at": shown_time(failure.at), "error": failure.error});
+        }
         if let Some(time) = drained_for {
             described["drained-for-ms"] = json!(whole_millis(time));
         }

@@ -31,6 +31,17 @@ fn whole_seconds(time: &str) -> String {
     time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// Describes an endpoint, with its failures since the latest response.
+fn endpoint(endpoint: &Value) -> String {
+    let state = format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"]));
+    let (failures, last) = (endpoint["consecutive-failures"].as_u64().unwrap_or_default(), &endpoint["last-failure"]);
+    if failures == 0 {
+        return state;
+    }
+    let at = whole_seconds(&string(&last["at"]));
+    format!("{state}, {failures} failed in a row, last at {at}: {}", string(&last["error"]))
+}
+
 fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) -> String {
     let file = config["file"].as_str().map_or_else(|| "built in".to_owned(), printable);
     let routes = match config["routes"].as_u64() {
@@ -52,9 +63,13 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     ];
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();
-        let states =
-            endpoints.map(|endpoint| format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"])));
-        rows.push(vec![format!("upstream {}", string(&upstream["name"])), states.collect::<Vec<_>>().join(", ")]);
+        let mut name = format!("upstream {}", string(&upstream["name"]));
+        let states: Vec<String> = endpoints.map(endpoint).collect();
+        // A failure is a sentence: its endpoint has a line of its own.
+        let lines = if states.iter().any(|state| state.contains(": ")) { states } else { vec![states.join(", ")] };
+        for line in lines {
+            rows.push(vec![std::mem::take(&mut name), line]);
+        }
     }
     for breaker in breakers.as_array().into_iter().flatten() {
         rows.push(vec![format!("breaker {}", string(&breaker["name"])), string(&breaker["state"])]);

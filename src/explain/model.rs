@@ -186,10 +186,25 @@ pub struct LiveRoute {
 pub struct LiveEndpoint {
     /// Address.
     pub endpoint: String,
-    /// `up`, `down` or `ejected`.
+    /// `unknown`, `up`, `failing`, `down`, `ejected` or `drained`.
     pub state: String,
     /// Requests in flight.
     pub in_flight: u64,
+    /// Failed attempts since the latest response.
+    #[serde(default)]
+    pub consecutive_failures: u32,
+    /// Latest failed attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LiveFailure>,
+}
+
+/// Failed attempt at an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveFailure {
+    /// Time, RFC 3339 in UTC.
+    pub at: String,
+    /// Description.
+    pub error: String,
 }
 
 /// Circuit breaker.

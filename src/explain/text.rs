@@ -140,7 +140,12 @@ impl Display for LiveRoute {
             writeln!(f, "circuit breaker {}: {}", breaker.name, breaker.state)?;
         }
         for endpoint in &self.endpoints {
-            writeln!(f, "endpoint {}: {}, {} in flight", endpoint.endpoint, endpoint.state, endpoint.in_flight)?;
+            write!(f, "endpoint {}: {}, {} in flight", endpoint.endpoint, endpoint.state, endpoint.in_flight)?;
+            if let Some(failure) = endpoint.last_failure.as_ref().filter(|_| endpoint.consecutive_failures > 0) {
+                let failures = endpoint.consecutive_failures;
+                write!(f, ", {failures} failed in a row, last at {}: {}", failure.at, failure.error.escape_debug())?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

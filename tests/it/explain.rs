@@ -168,7 +168,11 @@ routes:
     }
     assert_eq!(gateway.connect().request("GET", "/shop", &[], b"").status, 502);
     let text = explained_live(&gateway, &["GET", "/shop"]);
-    assert!(text.contains("circuit breaker shop: ") && text.contains("127.0.0.1:1: up, 0 in flight"), "{text}");
+    assert!(
+        text.contains("circuit breaker shop: ")
+            && text.contains("127.0.0.1:1: failing, 0 in flight, 1 failed in a row, last at 2"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -95,7 +95,11 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
     let names: Vec<&str> = rules.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
     assert_eq!((status, names), (200, vec!["plain", "burst", "hourly", "sliding", "sold"]));
     assert_eq!(rules[2]["limit"], "fixed-window, 4 per 1h", "a rate has its period");
+    let of = |route: &str| admin.call("GET", &format!("/api/limits?route={route}"), "").1;
+    assert_eq!((of("listed"), of("free"), of("")), (json!(rules.as_array().unwrap()[1..4]), json!([]), rules.clone()));
     for (method, path, body, status, expected) in [
+        ("GET", "/api/limits?route=nowhere", "", 404, "unknown route `nowhere`"),
+        ("GET", "/api/limits?routes=plain", "", 400, "unknown query parameter `routes`; use route"),
         ("GET", "/api/limits/nowhere/x", "", 404, "unknown route `nowhere`"),
         ("GET", "/api/limits/free/x", "", 404, "has no rules"),
         ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),

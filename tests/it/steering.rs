@@ -184,7 +184,22 @@ fn a_wrong_change_is_a_problem_and_changes_nothing() {
         assert_eq!(change(&gateway, method, path, body).0, 404, "{method} {path}");
     }
     assert_eq!(change(&gateway, "PUT", "/api/breakers/", open).0, 405);
-    assert_eq!((state(&gateway, &upstream).as_str(), gateway.get("/x").status), ("up", 200));
+    assert_eq!(state(&gateway, &upstream), "unknown", "nothing has asked it");
+    eventually("one of the requests reaches it", || {
+        assert_eq!(gateway.get("/x").status, 200);
+        state(&gateway, &upstream) == "up"
+    });
+    for path in [
+        "/api/upstreams?name=shop",
+        "/api/breakers?x",
+        "/api/config?a=b",
+        "/api/overrides?route=shop",
+        "/api/routes?id=a",
+    ] {
+        let problem = gateway.admin(path);
+        assert_eq!((problem.status, problem.header("content-type")), (400, Some("application/problem+json")), "{path}");
+    }
+    assert_eq!((gateway.admin("/metrics?x=1").status, gateway.admin("/actuator/health?x=1").status), (200, 200));
     assert_eq!(gateway.admin("/api/breakers").json()[0]["state"], "closed");
     assert!(!gateway.log().contains("drained for"));
 }

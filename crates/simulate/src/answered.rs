@@ -54,6 +54,11 @@ impl Answered {
         self.own_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
     }
 
+    /// Returns true if there are CORS policies.
+    pub(super) fn has_policies(&self) -> bool {
+        !self.policies.is_empty()
+    }
+
     /// Returns the limit of the simulation that follows from CORS policies; `None` without one.
     pub(super) fn note(&self) -> Option<&'static str> {
         if self.policies.is_empty() || self.has_origin && self.has_requested_method {

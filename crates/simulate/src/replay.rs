@@ -11,7 +11,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::answered::{Answered, Way};
 use crate::context::LogContext;
-use crate::input::{Entry, LogTime, LoggedVerdict};
+use crate::input::{Entry, LogTime, LoggedVerdict, Slot};
 use crate::knowledge::Known;
 use crate::logged_request::{add_logged_keys, head};
 use crate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
@@ -82,6 +82,19 @@ impl Replay {
             reproduced: Reproduced::default(),
             waiting: BinaryHeap::new(),
             spare_facts: None,
+        }
+    }
+
+    /// Returns true if requests need this field of the log. Other fields are not read from its lines.
+    pub(super) fn reads(&self, slot: &Slot) -> bool {
+        let any = |is_so: fn(&LogRoute) -> bool| self.table.iter().any(|(_, route)| is_so(route));
+        let has_logged_keys = any(|route| !route.logged_keys.is_empty());
+        match slot {
+            Slot::Status => false,
+            Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
+            Slot::Route => has_logged_keys || any(|route| route.is_uncertain),
+            Slot::Reason => self.answered.has_policies() || any(|route| route.checks_size),
+            _ => true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::input::{Entry, Inputs, LogTime, Map, Ordered};
+use crate::input::{Entry, Inputs, LogTime, Map, Ordered, Slot};
 use crate::knowledge::{Known, may_read_header};
 use crate::replay::{Finished, Replay, ReplayTimes};
 use crate::report::{Comparison, Report, time};
@@ -32,7 +32,10 @@ pub fn simulate(
     let known = Known::of(map, inputs.is_json());
     let mut replays: Vec<Replay> =
         configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
-    inputs.skip_headers(|name| configurations.iter().any(|(_, config)| may_read_header(config, name)));
+    inputs.skip_fields(|slot| match slot {
+        Slot::Header(name) => configurations.iter().any(|(_, config)| may_read_header(config, name)),
+        slot => replays.iter().any(|replay| replay.reads(slot)),
+    });
     let mut ordered = Ordered::new(inputs);
     let mut comparison = Comparison::default();
     let mut finished = vec![Finished::new(); replays.len()];

@@ -5,6 +5,7 @@ use tollgate_limiter::rule::{MAX_SAFE_INTEGER, NumberKind, NumberSpec};
 
 use crate::admin::api::Operation;
 use crate::admin::expires_in::ExpiresIn;
+use crate::admin::upstreams;
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(super) struct Description {
 }
 
 const JSON: &str = "application/json";
+pub(super) const UNKNOWN_PARAMETER: &str = "Unknown query parameter";
 const NO_ROUTE: (u16, &str) = (404, "Unknown route, rule or plan");
 const NO_REDIS: (u16, &str) = (503, "Redis is unreachable; nothing was changed");
 const LOCKED: (u16, &str) = (501, "Limits under `atomicity: lock` must be changed in Redis itself");
@@ -54,6 +56,8 @@ impl Operation {
             Self::OpenApi => object("openapi", "This document", &["openapi", "info", "paths"]),
             Self::Rules => {
                 list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity", "limit", "numbers", "mode"])
+                    .with("route", "Id of a route; all without it", text_schema())
+                    .or(&[(400, UNKNOWN_PARAMETER), (404, "Unknown route")])
             }
             Self::ReadLimit => limit("readLimit", "Budget of a key under each rule"),
             Self::ResetLimit => limit("resetLimit", "Resets the budget of a key"),
@@ -151,7 +155,7 @@ impl Operation {
                         ENDING,
                     ])
             }
-            Self::Upstreams => list("listUpstreams", "Upstreams with their endpoints", &["name", "endpoints"]),
+            Self::Upstreams => described("listUpstreams", "Upstreams with their endpoints", (JSON, upstreams::schema())),
             Self::Breakers => list("listBreakers", "Circuit breakers with their states", &["name", "state", "calls"]),
             Self::Drain => object("drainEndpoint", "Drains an endpoint for a while: it gets no new request", &["name", "endpoints"])
                 .sends(json!({"type": "object", "required": ["expires-in"], "properties": {"expires-in": ExpiresIn::schema(), "allow-last": {"type": "boolean"}}, "additionalProperties": false}))

@@ -71,6 +71,12 @@ impl Verb {
 }
 
 impl Endpoint {
+    /// Returns true if a request with any query parameter is refused. Endpoints for probes, scrapes and Spring's clients
+    /// ignore parameters, and those of limits, top keys and explain check theirs.
+    pub(super) fn refuses_parameters(&self) -> bool {
+        self.base == Base::Root && self.path.starts_with("/api/") && !self.operation.reads_parameters()
+    }
+
     /// Returns the path in OpenAPI's form, below the root or below `/actuator`.
     pub(super) fn template(&self) -> String {
         let base = match self.base {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::admin::api::description::UNKNOWN_PARAMETER;
 use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Verb, router};
 use crate::admin::reply::PROBLEM;
 use tollgate_config::Management;
@@ -77,7 +78,9 @@ fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) ->
     let access =
         [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
     let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
-    for (status, meaning) in description.further.into_iter().chain(access) {
+    let refused = endpoint.refuses_parameters() && !description.further.iter().any(|(status, _)| *status == 400);
+    let query = refused.then_some((400, UNKNOWN_PARAMETER));
+    for (status, meaning) in description.further.into_iter().chain(query).chain(access) {
         let is_health = status == 503 && endpoint.access == Access::Open;
         let content = match is_health {
             true => json!({"application/json": {"schema": {"type": "object", "required": ["status"]}}}),

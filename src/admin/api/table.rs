@@ -92,6 +92,26 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     change(Verb::Post, Base::Gateway, "/refresh", Operation::Refresh),
 ];
 
+impl Operation {
+    /// Returns true if the operation reads the query.
+    pub(super) fn reads_parameters(self) -> bool {
+        matches!(
+            self,
+            Self::Rules
+                | Self::ReadLimit
+                | Self::ManyLimits
+                | Self::SetLimit
+                | Self::ResetLimit
+                | Self::Override
+                | Self::OverrideAll
+                | Self::EndOverride
+                | Self::EndOverrideAll
+                | Self::Top
+                | Self::Explain
+        )
+    }
+}
+
 const fn get(base: Base, path: &'static str, access: Access, operation: Operation) -> Endpoint {
     Endpoint { method: Verb::Get, base, path, access, operation }
 }

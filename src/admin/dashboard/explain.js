@@ -2,7 +2,7 @@
 
 import { call, fail } from "./api.js";
 import { duration, el, field, number, row, table, text } from "./dom.js";
-import { badge } from "./overview.js";
+import { badge, endpointKind, failures } from "./overview.js";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 const SKIPPED = [["Route", ""], ["Predicate that does not match", ""], ["Seen", ""]];
@@ -113,7 +113,7 @@ function limit({ live, observed }) {
 function live(state) {
   const endpoints = state?.endpoints ?? [], breakers = state?.breakers ?? [];
   const facts = [
-    ...endpoints.map((found) => [found.endpoint, badge(found.state === "up" ? "good" : "bad", found.state), `${number(found["in-flight"])} in flight`]),
+    ...endpoints.map((found) => [found.endpoint, badge(endpointKind(found.state), found.state), [`${number(found["in-flight"])} in flight`, failures(found)].filter(Boolean).join("; ")]),
     ...breakers.map((found) => [`Circuit breaker ${found.name}`, badge(found.state === "closed" ? "good" : "bad", found.state), ""]),
   ];
   if (!facts.length) return [];

@@ -13,7 +13,7 @@ export function keyPage(state) {
   const title = el("h2", {});
   const cards = el("div", { class: "cards" });
   const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); open(); } },
-    field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns."),
+    field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns, such as a client address or an API key."),
     el("button", { type: "submit", class: "primary" }, "Show"));
   const result = el("section", { hidden: true }, title, refusal, cards);
   const overrides = overrideList(() => state.snapshot?.top.hashed);
@@ -36,7 +36,7 @@ export function keyPage(state) {
 
   function fillRules(wanted) {
     const names = [...new Set(known.filter((rule) => rule.route === routes.value).map((rule) => rule.rule))];
-    rules.replaceChildren(el("option", { value: "" }, "all of the key"), ...names.map((name) => el("option", { value: name }, name)));
+    rules.replaceChildren(el("option", { value: "" }, "all rules"), ...names.map((name) => el("option", { value: name }, name)));
     rules.value = names.includes(wanted) ? wanted : "";
   }
 

@@ -3,7 +3,7 @@
 import { duration, el, heading, keyed, number, rate, row, sparkline, table, text, time } from "./dom.js";
 
 const ROUTES = [["Route", ""], ["Last 2 minutes", "line"], ["Requests/s", "num"], ["Allowed/s", "num"], ["Denied/s", "num"], ["Observed/s", "num"], ["Errors/s", "num"], ["p50", "num"], ["p99", "num"]];
-const ENDPOINTS = [["Upstream", ""], ["Endpoint", ""], ["State", ""], ["In flight", "num"]];
+const ENDPOINTS = [["Upstream", ""], ["Endpoint", ""], ["State", ""], ["In flight", "num"], ["Failures", ""]];
 const BREAKERS = [["Circuit breaker", ""], ["State", ""], ["Failure rate", "num"]];
 
 function tile(label, unit, hint) {
@@ -17,6 +17,17 @@ export function badge(kind, word) {
   return el("span", { class: `badge ${kind}` }, word);
 }
 
+/// Color of an endpoint's state.
+export function endpointKind(state) {
+  return { up: "good", unknown: "", drained: "warn" }[state] ?? "bad";
+}
+
+/// Failed attempts at an endpoint since its latest response.
+export function failures(found) {
+  const count = found["consecutive-failures"], last = found["last-failure"];
+  return count && last ? `${number(count)} in a row, last at ${time(last.at)}: ${last.error}` : "";
+}
+
 function setBadge(node, kind, word) {
   node.className = `badge ${kind}`;
   text(node, word);
@@ -24,8 +35,8 @@ function setBadge(node, kind, word) {
 
 export function overviewPage(state) {
   const requests = tile("Requests", "/s", "all routes");
-  const allowed = tile("Allowed", "/s", "decisions of rules");
-  const denied = tile("Denied", "/s", "decisions of rules");
+  const allowed = tile("Allowed", "/s", "one per request and rule");
+  const denied = tile("Denied", "/s", "one per request and rule");
   const degraded = tile("Degraded", "/s", "decided without Redis");
   const latency = tile("Latency p50", "", "last 10 seconds");
   const errors = tile("Errors", "/s", "status 5xx");
@@ -115,10 +126,11 @@ export function overviewPage(state) {
       upstream.endpoints.map((endpoint) => ({ ...endpoint, upstream: upstream.name })));
     upstreamSection.hidden = rows.length === 0;
     keyed(endpoints.body, rows, (found) => JSON.stringify([found.upstream, found.endpoint]),
-      (found) => row(ENDPOINTS, [found.upstream, el("code", {}, found.endpoint), badge("", ""), ""]),
+      (found) => row(ENDPOINTS, [found.upstream, el("code", {}, found.endpoint), badge("", ""), "", ""]),
       (line, found) => {
-        setBadge(line.children[2].firstChild, found.state === "up" ? "good" : "bad", found.state);
+        setBadge(line.children[2].firstChild, endpointKind(found.state), found.state);
         text(line.children[3], number(found["in-flight"]));
+        text(line.children[4], failures(found));
       });
     breakerSection.hidden = snapshot.breakers.length === 0;
     keyed(breakers.body, snapshot.breakers, (found) => found.name,

@@ -21,6 +21,8 @@ pub(in crate::admin) enum LimitsError {
     SeveralResolvers(String),
     #[error("unknown query parameter `{0}`; use rule or plan")]
     BadQuery(String),
+    #[error("unknown query parameter `{0}`; use route")]
+    BadListQuery(String),
     #[error("the path must be /api/limits/ROUTE/KEY, each percent-encoded")]
     BadPath,
     #[error("the body must be {{\"remaining\": N}} or {{\"grant\": N}}, optionally with \"rule\" and \"plan\": {0}")]
@@ -65,6 +67,7 @@ impl LimitsError {
             | Self::BadBody(_)
             | Self::BadBatch(_)
             | Self::BadQuery(_)
+            | Self::BadListQuery(_)
             | Self::BadOverride(_)
             | Self::SeveralRules(_)
             | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,

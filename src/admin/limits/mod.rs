@@ -21,6 +21,7 @@ pub(super) use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
+use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::describe as in_words;
@@ -72,7 +73,10 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(Sta
     let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().to_owned();
     if path.trim_matches('/').is_empty() {
         let is_read = request.method() == Method::GET;
-        return if is_read { Ok((StatusCode::OK, all_rules(&config))) } else { Err(LimitsError::Method) };
+        if !is_read {
+            return Err(LimitsError::Method);
+        }
+        return all_rules(&config, request.uri().query().unwrap_or_default()).map(|rules| (StatusCode::OK, rules));
     }
     let path = path.trim_start_matches('/');
     let (route, key) = path.split_once('/').map_or((path, None), |(route, key)| (route, Some(key)));
@@ -175,10 +179,22 @@ async fn apply(
     Ok(limits)
 }
 
-/// Lists every rule of every route.
-fn all_rules(config: &Config) -> Value {
+/// Lists every rule of every route, or of the one that `route=ID` names.
+fn all_rules(config: &Config, query: &str) -> Result<Value, LimitsError> {
+    let mut id = None;
+    for (name, value) in parameters(query) {
+        match name.as_str() {
+            "route" => id = Some(value).filter(|id| !id.is_empty()),
+            _ => return Err(LimitsError::BadListQuery(name)),
+        }
+    }
+    let is_listed = |route: &&Route| id.as_ref().is_none_or(|id| *route.id == **id);
+    let mut routes = config.routes.iter().filter(is_listed).peekable();
+    if let (Some(id), None) = (&id, routes.peek()) {
+        return Err(LimitsError::NoRoute(id.clone()));
+    }
     let of_route = |route| rules(route).iter().map(|rule| describe(route, rule)).collect::<Vec<_>>();
-    config.routes.iter().flat_map(of_route).collect()
+    Ok(routes.flat_map(of_route).collect())
 }
 
 fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {

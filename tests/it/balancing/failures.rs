@@ -1,7 +1,45 @@
 //! Endpoints that fail requests.
 
+use std::process::Command;
+
 use super::*;
 use crate::support::free_address;
+use crate::support::gateway::TOLLGATE;
+
+#[test]
+fn an_endpoint_without_health_checks_shows_the_outcomes_of_its_latest_requests() {
+    let place = free_address();
+    let gateway = Gateway::start(&yaml(&[("orders", format!("endpoints: ['http://{place}']"))], ""));
+    let shown = || gateway.admin("/api/upstreams").json()[0]["endpoints"][0].clone();
+    let endpoint = shown();
+    assert_eq!((&endpoint["state"], &endpoint["consecutive-failures"]), (&"unknown".into(), &0.into()), "{endpoint}");
+    assert!(endpoint.get("last-failure").is_none(), "{endpoint}");
+    for _ in 0..2 {
+        assert_eq!(gateway.get("/orders/x").status, 502);
+    }
+    let endpoint = shown();
+    assert_eq!((&endpoint["state"], &endpoint["consecutive-failures"]), (&"failing".into(), &2.into()), "{endpoint}");
+    assert!(endpoint["last-failure"]["error"].as_str().unwrap().contains("refused"), "{endpoint}");
+    assert!(endpoint["last-failure"]["at"].as_str().unwrap().ends_with('Z'), "{endpoint}");
+    let explained = gateway.admin("/api/explain?url=/orders/x").json();
+    let live = &explained["route"]["live"]["endpoints"][0];
+    assert_eq!((&live["state"], &live["last-failure"]), (&endpoint["state"], &endpoint["last-failure"]));
+    let command = |arguments: &[&str]| {
+        let output = Command::new(TOLLGATE).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let port = gateway.admin.to_string();
+    for text in [command(&["status", &port]), command(&["explain", "GET", "/orders/x", "--live", &port])] {
+        assert!(text.contains("failing") && text.contains("2 failed in a row, last at 2"), "{text}");
+    }
+    assert_eq!(gateway.metric("tollgate_upstream_endpoints{", &["state=\"up\""]), 1.0, "it gets requests");
+
+    let _back = named_at(TcpListener::bind(place).unwrap(), "back");
+    eventually("it responds", || gateway.get("/orders/x").status == 200);
+    let recovered = shown();
+    assert_eq!((&recovered["state"], &recovered["consecutive-failures"]), (&"up".into(), &0.into()), "{recovered}");
+    assert!(recovered["last-failure"]["error"].is_string(), "the latest failure stays: {recovered}");
+}
 
 #[test]
 fn a_dead_endpoint_fails_no_request_and_is_used_again_after_recovery() {

@@ -134,7 +134,7 @@ impl Forward {
     }
 
     pub(super) fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
-        pick.report(outcome_of(error));
+        pick.report_failure(outcome_of(error), error);
         self.failed(error, Some(pick.pool.origin()))
     }
 

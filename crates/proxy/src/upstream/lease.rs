@@ -55,7 +55,7 @@ impl ConnectionLease {
     /// Reports that the response failed after its head.
     pub fn report(&self, outcome: Outcome) {
         if let Some(attempt) = &self.attempt {
-            attempt.report(outcome);
+            attempt.report(outcome, None);
         }
     }
 

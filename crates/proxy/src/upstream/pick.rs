@@ -22,8 +22,8 @@ pub struct Pick {
 ///
 /// It is dropped when the response body has ended, when the tunnel has closed, or when no response will come.
 pub trait Attempt: Debug {
-    /// Reports the result as soon as it is known, and again if the response body ends early.
-    fn report(&self, outcome: Outcome);
+    /// Reports the result as soon as it is known, and again if the response body ends early. `error` describes a failure.
+    fn report(&self, outcome: Outcome, error: Option<&ForwardError>);
 
     /// Selects another endpoint for the same request, to which no attempt has gone yet; `None` if there is none.
     fn another(&self) -> Option<Pick>;
@@ -36,7 +36,14 @@ impl Pick {
     /// Reports the result of the request.
     pub fn report(&self, outcome: Outcome) {
         if let Some(attempt) = &self.attempt {
-            attempt.report(outcome);
+            attempt.report(outcome, None);
+        }
+    }
+
+    /// Reports the failure of the request.
+    pub(super) fn report_failure(&self, outcome: Outcome, error: &ForwardError) {
+        if let Some(attempt) = &self.attempt {
+            attempt.report(outcome, Some(error));
         }
     }
 

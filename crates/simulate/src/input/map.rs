@@ -152,9 +152,9 @@ impl Map {
         Self { fields, is_own, buckets: buckets.into() }
     }
 
-    /// Returns the map without the header fields for which `is_read` is false.
-    pub(super) fn without_unread(mut self, is_read: impl Fn(&HeaderName) -> bool) -> Self {
-        self.fields.retain(|(_, slot)| if let Slot::Header(name) = slot { is_read(name) } else { true });
+    /// Returns the map without the fields for which `is_read` is false.
+    pub(super) fn without_unread(mut self, is_read: impl Fn(&Slot) -> bool) -> Self {
+        self.fields.retain(|(_, slot)| is_read(slot));
         Self::new(self.fields, self.is_own)
     }
 

@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
-use http::HeaderName;
 use serde::Serialize;
 use thiserror::Error;
 
 use super::entry::Entry;
 use super::fields::Fields;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::map::Map;
+use super::map::{Map, Slot};
 use super::{combined, json};
 
 /// Number of broken lines that are shown.
@@ -142,8 +141,8 @@ impl Inputs {
         Some(self.read_bytes.get() as f64 / self.total_bytes?.max(1) as f64)
     }
 
-    /// Leaves out header fields for which `is_read` is false: nothing reads them.
-    pub fn skip_headers(&mut self, is_read: impl Fn(&HeaderName) -> bool) {
+    /// Leaves out fields for which `is_read` is false: nothing reads them.
+    pub fn skip_fields(&mut self, is_read: impl Fn(&Slot) -> bool) {
         self.map = std::mem::take(&mut self.map).without_unread(is_read);
     }
 

@@ -131,12 +131,38 @@ impl<'a> Rest<'a> {
         })
     }
 
-    /// Skips a text, a number or a word.
+    /// Skips a text, a number, a word or a list of them.
     fn skip(&mut self) -> Option<()> {
         match self.peek()? {
-            b'"' => self.text().map(|_| ()),
+            b'[' => self.skip_list(),
+            _ => self.skip_scalar(),
+        }
+    }
+
+    /// Skips a list, such as the names of observed rules. A list within it is left to the general parser.
+    fn skip_list(&mut self) -> Option<()> {
+        self.take(b'[')?;
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.skip_scalar()?;
+            if !self.goes_on(b']')? {
+                return Some(());
+            }
+        }
+    }
+
+    /// Skips a text, a number or a word.
+    fn skip_scalar(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => {
+                self.at = find_quote(self.line.as_bytes(), self.at + 1)? + 1;
+                Some(())
+            }
             b'0'..=b'9' => {
-                self.digits()?;
+                self.whole_digits()?;
                 if self.line.as_bytes().get(self.at) == Some(&b'.') {
                     self.at += 1;
                     let start = self.at;
@@ -159,22 +185,24 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// Reads digits without a leading zero.
-    fn digits(&mut self) -> Option<&'a [u8]> {
-        let rest = &self.line.as_bytes()[self.at..];
-        let length = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        let digits = &rest[..length];
+    /// Reads digits without a leading zero. Returns their value, which has overflowed beyond 18 digits, and their number.
+    fn whole_digits(&mut self) -> Option<(u64, usize)> {
+        let rest = self.line.as_bytes().get(self.at..)?;
+        let digit = |byte: &u8| Some(byte.wrapping_sub(b'0')).filter(|digit| *digit < 10);
+        let (mut number, mut length) = (0_u64, 0);
+        while let Some(digit) = rest.get(length).and_then(digit) {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+            length += 1;
+        }
         self.at += length;
-        (length > 0 && (digits[0] != b'0' || length == 1)).then_some(digits)
+        (length > 0 && (rest[0] != b'0' || length == 1)).then_some((number, length))
     }
 
     /// Reads a whole number. A fraction or an exponent is left to the general parser.
     fn whole(&mut self) -> Option<u64> {
-        let digits = self.digits()?;
+        let (number, length) = self.whole_digits()?;
         let is_whole = !matches!(self.line.as_bytes().get(self.at), Some(b'.' | b'e' | b'E'));
-        // No overflow below 19 digits.
-        let number = |digits: &[u8]| digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
-        (is_whole && digits.len() < 19).then(|| number(digits))
+        (is_whole && length < 19).then_some(number)
     }
 
     /// Reads keys by rule.
@@ -216,7 +244,7 @@ mod tests {
     #[test]
     fn usual_lines_are_read_as_by_the_general_parser() {
         let own = Map::default();
-        let line = r#"{"time":"2026-11-22T10:00:00.000007Z","client":"192.0.2.1","host":"a","method":"POST","target":"/a?b","status":429,"bytes":0,"duration_ms":1.25,"route":"r","verdict":"denied","rule":"x","key":"kü","remaining":0,"decided_us":[1795341600000042,1795341600000043],"decided_order":[1,0],"keys":{"x":"k","y":""},"more":null,"user_agent":"-","referer":"u","gone":false}"#;
+        let line = r#"{"time":"2026-11-22T10:00:00.000007Z","client":"192.0.2.1","host":"a","method":"POST","target":"/a?b","status":429,"bytes":0,"duration_ms":1.25,"route":"r","verdict":"denied","rule":"x","key":"kü","remaining":0,"decided_us":[1795341600000042,1795341600000043],"decided_order":[1,0],"observed":["s","t"],"none":[],"keys":{"x":"k","y":""},"more":null,"user_agent":"-","referer":"u","gone":false}"#;
         assert_eq!(usual(line, &own), Some(general(line, &own)));
         let spaced =
             line.replace(':', " : ").replace("2026-11-22T10 : 00 : 00", "2026-11-22T10:00:00").replace(',', " , ");
@@ -257,6 +285,10 @@ mod tests {
             "{\"ts\":1.5}",
             "{\"ts\":12345678901234567890}",
             "{\"ts\":[]}",
+            "{\"a\":[\"b\"}",
+            "{\"a\":[1,]}",
+            "{\"a\":[[1]]}",
+            "{\"a\":[{}]}",
             "{\"ts\":[1,2,3,4,5,6,7,8,9]}",
             "{\"ts\":1,\"http\":{\"uri\":\"/\"}}",
             "[1]",

@@ -6,12 +6,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::SystemTime;
 
 use fastrand::Rng;
 use http::Request;
 use tollgate_filters::context::Attempts;
 use tollgate_filters::key_resolver::KeyBuf;
 
+use crate::upstream::balance::attempt_record::AttemptFailure;
 use crate::upstream::balance::endpoint::Endpoint;
 use crate::upstream::balance::endpoint_set::WeightedEndpoint;
 use crate::upstream::balance::policy::{RoundRobin, Selectable, hash, highest, least_request, random};
@@ -188,9 +190,17 @@ impl SelectionContext {
 }
 
 impl Attempt for InFlight {
-    fn report(&self, outcome: Outcome) {
-        let Some(ejection) = &self.balancer.ejection else { return };
+    fn report(&self, outcome: Outcome, error: Option<&ForwardError>) {
         let endpoint = &self.candidate.endpoint;
+        match outcome {
+            Outcome::ClientFailed => {}
+            Outcome::Response(_) => endpoint.attempts().responded(),
+            failure @ (Outcome::ConnectFailed | Outcome::Disconnected | Outcome::TimedOut) => {
+                let error = error.map_or_else(|| failure.to_string(), ForwardError::chain);
+                endpoint.attempts().failed(AttemptFailure { at: SystemTime::now(), error });
+            }
+        }
+        let Some(ejection) = &self.balancer.ejection else { return };
         match outcome {
             Outcome::ClientFailed => {}
             Outcome::Response(status) if !ejection.statuses.contains(&status) => endpoint.reset_failures(),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use tokio::sync::Notify;
 
+use crate::upstream::balance::attempt_record::AttemptRecord;
 use crate::upstream::balance::policy::hash;
 use crate::upstream::origin::Origin;
 use tollgate_config::{EndpointAddress, Http2, Scheme, Tls};
@@ -19,6 +20,7 @@ pub struct Endpoint {
     identity: u64,
     in_flight: AtomicU32,
     failures: AtomicU32,
+    attempts: AttemptRecord,
     /// Set when it leaves the list of its upstream. It never comes back: its address then has a new endpoint.
     is_removed: AtomicBool,
     removal: Notify,
@@ -29,7 +31,8 @@ impl Endpoint {
     pub(super) fn new(address: EndpointAddress) -> Self {
         let identity = hash(address.to_string().as_bytes());
         let (in_flight, failures, is_removed) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
-        Self { address, identity, in_flight, failures, is_removed, removal: Notify::new() }
+        let (attempts, removal) = (AttemptRecord::default(), Notify::new());
+        Self { address, identity, in_flight, failures, attempts, is_removed, removal }
     }
 
     /// Returns its address.
@@ -48,6 +51,11 @@ impl Endpoint {
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
+    }
+
+    /// Returns the outcomes of its latest attempts.
+    pub(super) fn attempts(&self) -> &AttemptRecord {
+        &self.attempts
     }
 
     pub(super) fn request_started(&self) {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 pub use self::drain::DrainError;
 use crate::upstream::balance::endpoint::Endpoint;
 use crate::upstream::balance::endpoint_change::{EndpointChange, EndpointChanges};
+use crate::upstream::balance::endpoint_status::EndpointStatus;
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// Endpoints of an upstream.
@@ -131,6 +132,11 @@ impl EndpointSet {
         self.entries.iter().map(|entry| (&entry.endpoint, entry.state()))
     }
 
+    /// Returns all endpoints with the knowledge about them.
+    pub(super) fn statuses(&self) -> impl Iterator<Item = EndpointStatus> {
+        self.entries.iter().map(|entry| EndpointStatus::new(&entry.endpoint, entry.state(), entry.health))
+    }
+
     /// Returns the result of the health checks of `endpoint`.
     #[must_use]
     pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
@@ -148,6 +154,7 @@ impl EndpointSet {
             (Health::Healthy | Health::Unknown, Health::Unhealthy) => Some(EndpointChange::Unhealthy),
             (Health::Unhealthy, Health::Healthy | Health::Unknown) => {
                 entry.endpoint.reset_failures();
+                entry.endpoint.attempts().clear_failures();
                 Some(EndpointChange::Healthy)
             }
             _ => None,

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::upstream::balance::endpoint::Endpoint;
 use crate::upstream::balance::endpoint_change::{self, EndpointChange};
 use crate::upstream::balance::endpoint_set::{DrainError, EndpointSet, EndpointState, Health, Snapshot};
+use crate::upstream::balance::endpoint_status::EndpointStatus;
 use tollgate_config::{Ejection, ListedEndpoint};
 use tollgate_discovery::{Instance, RegistryStatus};
 
@@ -127,6 +128,12 @@ impl Upstream {
     #[must_use]
     pub fn states(&self) -> Vec<(Arc<Endpoint>, EndpointState)> {
         self.endpoint_set.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
+    }
+
+    /// Returns all endpoints with the knowledge about them.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<EndpointStatus> {
+        self.endpoint_set.lock().statuses().collect()
     }
 
     /// Returns the version of the latest snapshot. A worker compares it with the version of its view.
