@@ -2,6 +2,7 @@
 //! properties that are known but not used.
 
 pub(crate) mod comma_lists;
+pub(crate) mod form;
 mod hystrix;
 pub(crate) mod names;
 pub(crate) mod normalize;

@@ -31,7 +31,7 @@ const OWN_ROOT: &str = "tollgate";
 
 /// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
 /// a `jwt` or a `cors` of its own.
-const AT_TOP: [&str; 7] =
+pub(super) const AT_TOP: [&str; 7] =
     ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers", "filter-beans"];
 
 /// A configuration in our own form.
@@ -40,29 +40,6 @@ pub(crate) struct Normalized {
     /// True if the routes stand under the root that Spring Cloud Gateway reads up to 4.3. There a `/` at the end of a
     /// path is ignored unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
-}
-
-/// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
-/// count, since our own form has them too.
-pub(crate) fn is_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
-    let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
-    documents.any(|document| {
-        let NodeKind::Map(entries) = &document.kind else { return false };
-        entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
-            ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
-            (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
-        })
-    })
-}
-
-/// Returns true if `documents` may be part of an `application.yml` whose routes come from the environment: none has
-/// routes of our own form.
-pub(crate) fn may_be_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
-    let is_routes = |key: &str| key == "routes" || key.starts_with("routes[");
-    !documents.any(|document| match &document.kind {
-        NodeKind::Map(entries) => entries.iter().any(|(key, _)| is_routes(key)),
-        _ => false,
-    })
 }
 
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
