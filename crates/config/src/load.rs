@@ -23,7 +23,7 @@ use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
-use crate::spring::{comma_lists, normalize, properties, stand_ins};
+use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, Place, Places, Span};
 use crate::{filters, predicates as predicate_table};
@@ -263,7 +263,12 @@ const SHARED_SECTIONS: [&str; 8] =
 fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {
     let mut skipped = Vec::new();
     for unknown in unknown {
-        if !diagnostics.is_spring {
+        if let [name] = unknown.path.as_slice()
+            && let Some(meant) = misspelled::meaning(name).filter(|_| !diagnostics.is_spring)
+        {
+            let help = format!("did you mean `{meant}`?");
+            diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).help(help);
+        } else if !diagnostics.is_spring {
             de::report_unknown(unknown, diagnostics);
         } else if let Some(instead) = upstreams::spring::no_effect(&unknown.path) {
             diagnostics

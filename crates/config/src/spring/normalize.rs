@@ -2,10 +2,12 @@
 //!
 //! Only this module knows the paths of an `application.yml`. Every node keeps its span.
 
+use std::collections::BTreeMap;
+
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
-use crate::spring::{hystrix, protection, service_discovery};
+use crate::spring::{hystrix, misspelled, protection, service_discovery};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -84,7 +86,8 @@ pub(crate) fn normalize(
     service_discovery::name_registrations(&mut whole, &mut result, places);
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);
-    report_applications_own(&mut whole, sections, diagnostics);
+    misspelled::report_roots(&mut whole, diagnostics);
+    report_applications_own(&mut whole, sections, places, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
 }
@@ -100,23 +103,26 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
     is_section
 }
 
-/// Removes the sections that have the name of one of ours but belong to the application, and says so in one note.
-fn report_applications_own(whole: &mut Node, sections: &[&str], diagnostics: &mut Diagnostics) {
+/// Removes the sections that have the name of one of ours but belong to the application, and says so in one note per file.
+fn report_applications_own(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
     // What is left of Spring's own sections has been switched off.
     let is_ours = |key: &str| {
         let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
         names(sections) && !names(&AT_TOP)
     };
-    let own: Vec<(String, Node)> = entries.extract_if(.., |(key, _)| is_ours(key)).collect();
-    let Some((first, node)) = own.first() else { return };
-    let names: Vec<String> = own.iter().map(|(name, _)| format!("`{name}`")).collect();
-    diagnostics
-        .note(
-            node.span.key(),
-            format!("sections at the top level that are the application's own are skipped: {}", names.join(", ")),
-        )
-        .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
+    let own = entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));
+    let mut files: BTreeMap<usize, Vec<(String, Span)>> = BTreeMap::new();
+    for (name, span) in own {
+        files.entry(places.get(span).map_or(0, |place| place.file)).or_default().push((name, span));
+    }
+    for own in files.into_values() {
+        let Some((first, span)) = own.first().cloned() else { continue };
+        diagnostics
+            .note(span, "sections at the top level that are the application's own are skipped: ")
+            .sections(own)
+            .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
+    }
 }
 
 /// Merges `node` into `result` as its section `name`.
