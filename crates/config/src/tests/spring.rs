@@ -216,3 +216,13 @@ fn a_misspelled_root_is_a_warning() {
     let own = refused(&lost("sprng.cloud.gateway"));
     assert!(own.contains("unknown key `sprng`") && own.contains("did you mean `spring`?"), "{own}");
 }
+
+#[test]
+fn a_name_that_registers_the_gateway_is_not_skipped() {
+    let of = |registers: bool| {
+        let consul = format!("spring.cloud.consul: {{host: consul, discovery.register: {registers}}}\n");
+        loaded(&format!("{OLD_ROUTES}spring.application.name: edge\n{consul}")).notes.to_string()
+    };
+    assert!(!of(true).contains("spring.application"), "{}", of(true));
+    assert!(of(false).contains("skipped: spring.application"), "{}", of(false));
+}
