@@ -55,7 +55,7 @@ impl Arguments {
     }
 }
 
-/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors or the gateway does not respond; 2
+/// Prints the dry run to standard output, and notes about sections of a file that are not the gateway's to standard error. The exit code is 0; 1 if the file has errors or the gateway does not respond; 2
 /// if the file cannot be read or the request is invalid.
 pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitCode {
     command_line.profiles.clone_from(&arguments.profiles.profiles);
@@ -88,7 +88,10 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
     request.peer = arguments.peer;
     let explanation = match files {
         Some(files) => match tollgate_config::load(&files, &command_line) {
-            Ok(loaded) => explain(&loaded.config, request),
+            Ok(loaded) => {
+                eprint!("{}", loaded.notes.render_sections(load::wants_color()));
+                explain(&loaded.config, request)
+            }
             Err(error) => return load::report(&error),
         },
         None => match live(arguments, method, url) {

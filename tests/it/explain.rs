@@ -200,3 +200,20 @@ fn invalid_requests_to_explain_are_refused() {
         assert_eq!(tollgate(&arguments).status.code(), Some(code), "{arguments:?}");
     }
 }
+
+#[test]
+fn explain_names_the_sections_of_a_spring_file_that_are_not_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("application.yml");
+    let text = "spring.cloud.gateway.routes: [{id: a, uri: 'http://a', predicates: [Path=/a]}]\n\
+                jwt: {secret: abc}\nlogging: {level: info}\ncors: {origins: '*'}\n";
+    std::fs::write(&file, text).unwrap();
+    let output = tollgate(&["explain", file.to_str().unwrap(), "GET", "/a", "--json"]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let skipped = "application.yml:2:1: note: sections at the top level that are the application's own are skipped: \
+                   `jwt` (line 2), `cors` (line 4)\n";
+    assert!(notes.contains(skipped) && !notes.contains("abc") && !notes.contains("logging"), "{notes}");
+    assert_eq!(notes.matches("note:").count(), 1, "{notes}");
+    let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(explanation["route"]["id"], "a");
+}

@@ -13,15 +13,17 @@ use crate::model::Config;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
 use crate::source::command_line::{self, CommandLine};
+use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
-use crate::source::{documents, environment, random};
+use crate::source::{environment, random};
+use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
-use crate::spring::{comma_lists, normalize, properties, stand_ins};
+use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, Place, Places, Span};
 use crate::{filters, predicates as predicate_table};
@@ -139,19 +141,11 @@ fn parse_once(
     diagnostics.has_acceptances = text.has_acceptances();
     let mut places = Places::default();
     let mut documents = documents::read(&text, &mut places, &mut diagnostics);
-    let may_be_spring = normalize::may_be_spring(documents.iter().map(|document| &document.node));
-    if may_be_spring {
-        documents::add_json(&mut documents, &mut text, env, &mut places, &mut diagnostics);
-    }
-    let is_spring = normalize::is_spring(documents.iter().map(|document| &document.node));
-    let is_own_form = !may_be_spring && !is_spring;
-    command_line::add(&mut documents, &mut text, is_own_form, &mut places, &mut diagnostics);
+    let form = add_properties(&mut documents, &mut text, env, &mut places, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics.finish(text, &places));
     }
-    let nodes = || documents.iter().map(|document| &document.node);
-    diagnostics.is_spring =
-        !is_own_form && (normalize::is_spring(nodes()) || may_be_spring && environment::has_routes(env));
+    diagnostics.is_spring = form == Form::Spring;
     let documents = documents::expand(documents, &mut places, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
@@ -182,6 +176,34 @@ fn parse_once(
     } else {
         Ok((Loaded { config, notes }, Remains { places, ineffective, unknown, ignores_trailing_slash }))
     }
+}
+
+/// Adds the properties of `SPRING_APPLICATION_JSON` and of the command line, and returns the form of the whole.
+fn add_properties(
+    documents: &mut Vec<Document>,
+    text: &mut SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) -> Form {
+    let of_files = form::of_files(documents.iter().map(|document| &document.node), raw::sections());
+    let json = match of_files {
+        Some(Form::Own) => Vec::new(),
+        Some(Form::Spring) | None => documents::read_json(text, env, places, diagnostics),
+    };
+    let form = of_files.unwrap_or_else(|| {
+        let names = text.properties.iter().map(|(name, _)| name.as_str());
+        form::of_properties(names, json.iter().map(|document| &document.node), env)
+    });
+    match form {
+        Form::Own => documents::report_ignored_environment(env, diagnostics),
+        Form::Spring => {
+            places.final_file = json.first().map(|document| document.id.file);
+            documents.extend(json);
+        }
+    }
+    command_line::add(documents, text, form, places, diagnostics);
+    form
 }
 
 /// Applies the environment: its overrides, then the placeholders in all other values. A placeholder is looked up in
@@ -241,7 +263,12 @@ const SHARED_SECTIONS: [&str; 8] =
 fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {
     let mut skipped = Vec::new();
     for unknown in unknown {
-        if !diagnostics.is_spring {
+        if let [name] = unknown.path.as_slice()
+            && let Some(meant) = misspelled::meaning(name).filter(|_| !diagnostics.is_spring)
+        {
+            let help = format!("did you mean `{meant}`?");
+            diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).help(help);
+        } else if !diagnostics.is_spring {
             de::report_unknown(unknown, diagnostics);
         } else if let Some(instead) = upstreams::spring::no_effect(&unknown.path) {
             diagnostics

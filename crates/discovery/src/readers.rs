@@ -19,7 +19,7 @@ pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
             let table = Table::of(applications).ok()?;
             Some(names.iter().flat_map(|name| table.instances(name, false)).collect())
         }
-        3 => nacos::read::instances(body).ok(),
+        3 => nacos::read::instances(body, "").ok(),
         4 => nacos::read::names(body).ok().map(|_| Vec::new()),
         5 => nacos::read::token(body).ok().map(|_| Vec::new()),
         6 => {

@@ -8,6 +8,7 @@ mod locator;
 mod nacos;
 mod outage;
 mod registration;
+mod rnacos;
 mod second_clients;
 mod simple;
 

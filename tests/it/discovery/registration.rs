@@ -90,6 +90,10 @@ fn nacos_of_both_versions_has_the_gateway() {
         assert!(shown.contains(&gateway.address.port().to_string()), "{shown}");
         let (method, end) = if is_v3 { ("POST", "/instance") } else { ("PUT", "/beat") };
         eventually("heartbeats arrive", || count(&nacos.requests(), method, end) >= 3);
+        nacos.deregister(gateway.address);
+        eventually("a server that forgot it has it again", || !nacos.registered().is_empty());
+        let shown = format!("{:?}", nacos.registered());
+        assert!(shown.contains("Shop-Edge") && shown.contains("team") && shown.contains("DEFAULT"), "{shown}");
         gateway.signal("TERM");
         gateway.wait();
         assert!(nacos.registered().is_empty());

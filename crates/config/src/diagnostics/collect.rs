@@ -28,6 +28,8 @@ struct Found {
     help: Option<String>,
     /// Text and second position that end the message.
     beside: Option<(String, Span)>,
+    /// Sections of the application, which end the message with their lines.
+    sections: Vec<(String, Span)>,
     /// Parts of an application that are missing; the first one is reported once.
     missing: Vec<Missing>,
     /// True if the setting has no effect, so that it can be removed.
@@ -105,8 +107,9 @@ impl Diagnostics {
         {
             return Help(None);
         }
-        let (missing, ineffective, is_mistake) = (Vec::new(), false, false);
-        self.found.push(Found { severity, at, message, help: None, beside: None, missing, ineffective, is_mistake });
+        let (sections, missing, ineffective, is_mistake) = (Vec::new(), Vec::new(), false, false);
+        let (help, beside) = (None, None);
+        self.found.push(Found { severity, at, message, help, beside, sections, missing, ineffective, is_mistake });
         Help(self.found.last_mut())
     }
 
@@ -180,7 +183,10 @@ impl Diagnostics {
         let missing = self.report_missing_once();
         let own = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
         let beside = |found: &Found| found.beside.as_ref().map(|(_, span)| *span);
-        let spans: Vec<Span> = self.found.iter().flat_map(|found| [own(found), beside(found)]).flatten().collect();
+        let sections = |found: &Found| found.sections.iter().map(|(_, span)| *span).collect::<Vec<_>>();
+        let spans =
+            self.found.iter().flat_map(|found| own(found).into_iter().chain(beside(found)).chain(sections(found)));
+        let spans: Vec<Span> = spans.collect();
         let mut located = locate(&text, places, &spans).into_iter();
         let mut next = || located.next().unwrap_or_default();
         let mut list: Vec<Diagnostic> = self
@@ -200,8 +206,17 @@ impl Diagnostics {
                         message.push_str(&format!(":{line}:{column}"));
                     }
                 }
+                let mut sections: Vec<(usize, String)> =
+                    found.sections.into_iter().map(|(name, _)| (next().1, name)).collect();
+                sections.sort_by_key(|(line, _)| *line);
+                let names_sections = !sections.is_empty();
+                let named = sections.iter().map(|(line, name)| match line {
+                    0 => format!("`{name}`"),
+                    _ => format!("`{name}` (line {line})"),
+                });
+                message.push_str(&named.collect::<Vec<_>>().join(", "));
                 let (severity, help, is_mistake) = (found.severity, found.help, found.is_mistake);
-                Diagnostic { severity, file, line, column, message, also: Vec::new(), help, is_mistake }
+                Diagnostic { severity, file, line, column, message, also: Vec::new(), help, is_mistake, names_sections }
             })
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
@@ -230,6 +245,14 @@ impl Help<'_> {
     pub(crate) fn beside(mut self, words: impl Into<String>, span: Span) -> Self {
         if let Some(found) = &mut self.0 {
             found.beside = Some((words.into(), span));
+        }
+        self
+    }
+
+    /// Adds sections of the application to the message, each with its line.
+    pub(crate) fn sections(mut self, sections: Vec<(String, Span)>) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.sections = sections;
         }
         self
     }

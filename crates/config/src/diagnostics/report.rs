@@ -42,6 +42,8 @@ pub struct Diagnostic {
     /// True for a setting of our own form that Spring would silently ignore: an error that a comment accepts, as it does a
     /// warning.
     pub is_mistake: bool,
+    /// True for a note about sections at the top level of a Spring file that are the application's own.
+    pub names_sections: bool,
 }
 
 /// All diagnostics of one configuration, sorted by position.
@@ -167,10 +169,20 @@ impl Report {
     /// `color` adds ANSI colours.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
+        self.render_those(color, |_| true)
+    }
+
+    /// Renders the notes that name sections of the application, which are not the gateway's, as [`render`](Self::render).
+    #[must_use]
+    pub fn render_sections(&self, color: bool) -> String {
+        self.render_those(color, |problem| problem.names_sections)
+    }
+
+    fn render_those(&self, color: bool, selects: impl Fn(&Diagnostic) -> bool) -> String {
         let mut out = String::new();
         let files: Vec<(&str, Vec<&str>)> =
             self.text.files.iter().map(|file| (&*file.name, file.text.lines().collect())).collect();
-        for problem in &self.list {
+        for problem in self.list.iter().filter(|problem| selects(problem)) {
             let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
             // Writing to a String cannot fail.
             let _ = self.render_one(&mut out, problem, (name, lines), color);

@@ -5,6 +5,7 @@ use crate::java_properties::{self, BadEscape};
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
+use crate::spring::form;
 use crate::yaml::key::same_name;
 use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
 
@@ -93,23 +94,33 @@ fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Adds the properties of `SPRING_APPLICATION_JSON`, which win over the files and the other variables.
-pub(crate) fn add_json(
-    documents: &mut Vec<Document>,
+/// Returns the properties of `SPRING_APPLICATION_JSON`, which win over the files and the other variables.
+pub(crate) fn read_json(
     text: &mut SourceText,
     env: &dyn Fn(&str) -> Option<String>,
     places: &mut Places,
     diagnostics: &mut Diagnostics,
-) {
-    let Some(json) = env(JSON).filter(|json| !json.trim().is_empty()) else { return };
+) -> Vec<Document> {
+    let Some(json) = json(env) else { return Vec::new() };
     let file = text.files.len();
     let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
     let Parsed { documents: found, problems } = parse(&source, file, places);
     diagnostics.add_syntax_errors(file, problems);
     text.files.push(source);
-    places.final_file = Some(file);
     let id = DocumentId { file, number: 0 };
-    documents.extend(found.into_iter().map(|node| Document { id, is_of_profile: false, node }));
+    found.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
+}
+
+fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(JSON).filter(|json| !json.trim().is_empty())
+}
+
+/// Reports properties of the environment that have no effect on files in our own form.
+pub(crate) fn report_ignored_environment(env: &dyn Fn(&str) -> Option<String>, diagnostics: &mut Diagnostics) {
+    let routes = form::has_routes(env).then_some("SPRING_CLOUD_GATEWAY_ROUTES_0_…");
+    for name in json(env).map(|_| JSON).into_iter().chain(routes) {
+        diagnostics.note(Span::ROOT, format!("{name} has no effect: the files have Tollgate's own form"));
+    }
 }
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.

@@ -84,12 +84,6 @@ pub(crate) fn overlay(
     taken.literal
 }
 
-/// Returns true if the environment has a route.
-pub(crate) fn has_routes(env: &dyn Fn(&str) -> Option<String>) -> bool {
-    let roots = ["SPRING_CLOUD_GATEWAY_ROUTES_0", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX_ROUTES_0"];
-    roots.iter().any(|route| ["ID", "URI"].iter().any(|field| env(&format!("{route}_{field}")).is_some()))
-}
-
 /// Returns the prefixes of the variables of a section.
 fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
     let name = variable(section);

@@ -2,7 +2,9 @@
 //! properties that are known but not used.
 
 pub(crate) mod comma_lists;
+pub(crate) mod form;
 mod hystrix;
+pub(crate) mod misspelled;
 pub(crate) mod names;
 pub(crate) mod normalize;
 pub(crate) mod offers;

@@ -2,10 +2,12 @@
 //!
 //! Only this module knows the paths of an `application.yml`. Every node keeps its span.
 
+use std::collections::BTreeMap;
+
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
-use crate::spring::{hystrix, protection, service_discovery};
+use crate::spring::{hystrix, misspelled, protection, service_discovery};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -31,7 +33,7 @@ const OWN_ROOT: &str = "tollgate";
 
 /// Sections that are read at the top level of an `application.yml`. All others there are the application's: it may have
 /// a `jwt` or a `cors` of its own.
-const AT_TOP: [&str; 7] =
+pub(super) const AT_TOP: [&str; 7] =
     ["server", "management", "resilience4j", "eureka", "upstreams", "key-resolvers", "filter-beans"];
 
 /// A configuration in our own form.
@@ -40,29 +42,6 @@ pub(crate) struct Normalized {
     /// True if the routes stand under the root that Spring Cloud Gateway reads up to 4.3. There a `/` at the end of a
     /// path is ignored unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
-}
-
-/// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
-/// count, since our own form has them too.
-pub(crate) fn is_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
-    let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
-    documents.any(|document| {
-        let NodeKind::Map(entries) = &document.kind else { return false };
-        entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
-            ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
-            (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
-        })
-    })
-}
-
-/// Returns true if `documents` may be part of an `application.yml` whose routes come from the environment: none has
-/// routes of our own form.
-pub(crate) fn may_be_spring<'n>(mut documents: impl Iterator<Item = &'n Node>) -> bool {
-    let is_routes = |key: &str| key == "routes" || key.starts_with("routes[");
-    !documents.any(|document| match &document.kind {
-        NodeKind::Map(entries) => entries.iter().any(|(key, _)| is_routes(key)),
-        _ => false,
-    })
 }
 
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
@@ -107,7 +86,8 @@ pub(crate) fn normalize(
     service_discovery::name_registrations(&mut whole, &mut result, places);
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);
-    report_applications_own(&mut whole, sections, diagnostics);
+    misspelled::report_roots(&mut whole, diagnostics);
+    report_applications_own(&mut whole, sections, places, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
 }
@@ -123,23 +103,26 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
     is_section
 }
 
-/// Removes the sections that have the name of one of ours but belong to the application, and says so in one note.
-fn report_applications_own(whole: &mut Node, sections: &[&str], diagnostics: &mut Diagnostics) {
+/// Removes the sections that have the name of one of ours but belong to the application, and says so in one note per file.
+fn report_applications_own(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
     // What is left of Spring's own sections has been switched off.
     let is_ours = |key: &str| {
         let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
         names(sections) && !names(&AT_TOP)
     };
-    let own: Vec<(String, Node)> = entries.extract_if(.., |(key, _)| is_ours(key)).collect();
-    let Some((first, node)) = own.first() else { return };
-    let names: Vec<String> = own.iter().map(|(name, _)| format!("`{name}`")).collect();
-    diagnostics
-        .note(
-            node.span.key(),
-            format!("sections at the top level that are the application's own are skipped: {}", names.join(", ")),
-        )
-        .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
+    let own = entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));
+    let mut files: BTreeMap<usize, Vec<(String, Span)>> = BTreeMap::new();
+    for (name, span) in own {
+        files.entry(places.get(span).map_or(0, |place| place.file)).or_default().push((name, span));
+    }
+    for own in files.into_values() {
+        let Some((first, span)) = own.first().cloned() else { continue };
+        diagnostics
+            .note(span, "sections at the top level that are the application's own are skipped: ")
+            .sections(own)
+            .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
+    }
 }
 
 /// Merges `node` into `result` as its section `name`.

@@ -96,11 +96,13 @@ const REGISTRATIONS: [Switch; 3] = [
 
 /// Sets the name under which the gateway registers, `spring.application.name`, in each registry with registration switched on.
 /// In the others, the keys of the instance have no effect and are removed. If
-/// `spring.cloud.service-registry.auto-registration.enabled` is false, registration is off everywhere.
+/// `spring.cloud.service-registry.auto-registration.enabled` is false, registration is off everywhere. A name that is used is
+/// removed, so that it is not reported as skipped.
 pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &mut Places) {
     let auto = ["spring", "cloud", "service-registry", "auto-registration"];
     let is_auto = find(whole, &auto).is_none_or(|node| !is_off(node));
     let name = find(whole, &["spring", "application", "name"]).map(|node| node.clone());
+    let mut is_used = false;
     for Switch { path, instance, keys } in REGISTRATIONS {
         let is_on = |node: &mut Node| node.scalar().is_some_and(|text| !text.trim().eq_ignore_ascii_case("false"));
         if !is_auto || !find(result, path).is_some_and(is_on) {
@@ -118,7 +120,11 @@ pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &m
                 node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
             }
             dotted::merge(result, node);
+            is_used = true;
         }
+    }
+    if is_used {
+        take(whole, &["spring", "application", "name"]);
     }
 }
 

@@ -221,3 +221,42 @@ fn lists_of_the_environment_replace_those_of_the_file() {
     let own = parse("tollgate.yaml", "routes: ['a=http://a,Path=/**']\n", &env).unwrap().config;
     assert_eq!(&*own.routes[0].id, "a");
 }
+
+#[test]
+fn files_decide_the_form_before_properties_do() {
+    let given = |name: &'static str, value: &'static str| {
+        move |asked: &str| match asked {
+            "SPRING_CLOUD_GATEWAY_ROUTES_0_PREDICATES_0" if name.contains("ROUTES_0") => Some("Path=/e".to_owned()),
+            _ => (asked == name).then(|| value.to_owned()),
+        }
+    };
+    let route = r#"{"spring":{"cloud":{"gateway":{"routes":[{"id":"j","uri":"http://j","predicates":["Path=/j"]}]}}}}"#;
+    let envs = [
+        given("SPRING_APPLICATION_JSON", route),
+        given("SPRING_APPLICATION_JSON", r#"{"spring.application.name": "x"}"#),
+        given("SPRING_CLOUD_GATEWAY_ROUTES_0_URI", "http://e"),
+        given("SPRING_CONFIG_NAME", "application"),
+    ];
+    for (env, name) in envs.iter().zip(["APPLICATION_JSON has", "APPLICATION_JSON has", "ROUTES_0_… has", ""]) {
+        let own = parse("tollgate.yaml", "memory: {max-keys: 7}\nserver.max-headers: 50\n", env).unwrap();
+        assert_eq!((own.config.is_spring, own.config.memory.max_keys.get()), (false, 7), "{name}");
+        let notes = own.notes.to_string();
+        assert!(notes.contains(&format!("{name} no effect: the files have Tollgate's own form")) || name.is_empty());
+        let spring = "memory: {max-keys: 7}\n---\nspring.application.name: y\n";
+        let spring = parse("application.yml", spring, env).unwrap().config;
+        assert_eq!((spring.is_spring, spring.memory.max_keys.get()), (true, 1_000_000), "{name}");
+    }
+    let open = "server.max-headers: 50\nupstreams: {a: {endpoints: ['http://a']}}\n";
+    let decided =
+        envs.map(|env| parse("a.yaml", open, &env).unwrap_or_else(|error| panic!("{error}")).config.is_spring);
+    assert_eq!(decided, [true, false, true, true]);
+    let folder = Folder::of(&[("own.yaml", "memory: {max-keys: 7}\n"), ("open.yaml", open)]);
+    let of = |file: &str, name: &str| {
+        let line = CommandLine { profiles: None, properties: vec![(name.to_owned(), "x".to_owned())] };
+        load(&[folder.path(file)], &line).unwrap_or_else(|error| panic!("{}", error.render(false))).config.is_spring
+    };
+    assert!(!of("own.yaml", "spring.cloud.gateway.routes[0].id"));
+    assert!(!of("own.yaml", "spring.application.name"));
+    assert!(of("open.yaml", "spring.cloud.gateway.metrics.tags.a"));
+    assert!(!of("open.yaml", "spring.application.name"));
+}

@@ -1,5 +1,6 @@
 //! Spring's forms of settings.
 
+use crate::tests::files::Folder;
 use crate::tests::*;
 
 #[test]
@@ -114,7 +115,14 @@ fn sections_of_an_application_are_not_taken_for_ours() {
     assert_eq!(loaded.config.routes.len(), 1);
     assert!(loaded.config.redis.is_none());
     let notes = loaded.notes.to_string();
-    assert!(notes.contains("application's own are skipped: `jwt`, `cors`, `routes`, `memory`, `enabled`, `forwarded`, `redis`, `log`, `access-log`, `trusted-proxies`"), "{notes}");
+    let names = "`jwt` (line 3), `cors` (line 4), `routes` (line 5), `memory` (line 6), `enabled` (line 7), `forwarded` (line 8), \
+                 `redis` (line 9), `log` (line 10), `access-log` (line 11), `trusted-proxies` (line 12)";
+    assert!(
+        notes.contains(&format!(
+            "3:1: note: sections at the top level that are the application's own are skipped: {names}"
+        )),
+        "{notes}"
+    );
     assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Note), "{notes}");
 }
 
@@ -158,4 +166,63 @@ fn unknown_names_below_the_root_are_reported() {
     }
     let spaced = "spring:\n  cloud:\n    gateway:\n      server:\n        web flux:\n          routes: [\"a=http://a,Path=/a\"]\n";
     assert_eq!(loaded(spaced).config.routes.len(), 1, "Spring's binder ignores the space");
+}
+
+#[test]
+fn skipped_sections_are_named_once_per_file() {
+    let routes = format!("{OLD_ROUTES}jwt: {{a: b}}\nlogging: {{c: d}}\n");
+    let folder =
+        Folder::of(&[("application.yml", &routes), ("application-dev.yml", "log: {a: b}\njwt: {e: f}\ncors: 1\n")]);
+    let loaded = folder.load(&["application.yml"], Some("dev")).unwrap();
+    let sections = loaded.notes.render_sections(false);
+    let lines: Vec<&str> = sections.lines().filter(|line| line.contains("note:")).collect();
+    let skipped = "note: sections at the top level that are the application's own are skipped:";
+    assert_eq!(lines.len(), 2, "{sections}");
+    assert!(lines[0].ends_with(&format!("application.yml:3:1: {skipped} `jwt` (line 3)")), "{sections}");
+    assert!(
+        lines[1].ends_with(&format!("application-dev.yml:1:1: {skipped} `log` (line 1), `cors` (line 3)")),
+        "{sections}"
+    );
+    assert!(!sections.contains("logging") && loaded.notes.to_string().contains("logging"), "{sections}");
+}
+
+#[test]
+fn a_misspelled_root_is_a_warning() {
+    let warned = |text: &str, written: &str, meant: &str| {
+        let notes = loaded(text).notes.to_string();
+        assert!(notes.contains(&format!("warning: `{written}` is not known, to Spring either")), "{text}: {notes}");
+        assert!(notes.contains(&format!("help: did you mean `{meant}`?")), "{text}: {notes}");
+        let is_skipped = |line: &&str| line.contains("skipped") && line.contains(written);
+        assert_eq!((notes.matches("below it").count(), notes.lines().find(is_skipped)), (1, None), "{notes}");
+        let migrated = crate::migrate("application.yml", text, &no_env).unwrap().yaml;
+        parse("tollgate.yaml", &migrated, &no_env).unwrap_or_else(|error| panic!("{migrated}{error}"));
+    };
+    let lost = |root: &str| format!("{root}:\n  routes: [{{id: b, uri: 'http://b', predicates: [Path=/b]}}]\n");
+    for beside in ["spring.application.name: x\n", OLD_ROUTES] {
+        for (written, meant) in [
+            ("spring.cloud.gatway", "spring.cloud.gateway"),
+            ("spring.cloud.gatwy", "spring.cloud.gateway"),
+            ("spring.gateway", "spring.cloud.gateway"),
+            ("cloud.gateway", "spring.cloud.gateway"),
+        ] {
+            warned(&format!("{beside}{}", lost(written)), written, meant);
+        }
+        warned(&format!("{beside}{}", lost("spring.clod.gateway")), "spring.clod", "spring.cloud");
+        warned(&format!("{beside}{}", lost("sprng.cloud.gateway")), "sprng", "spring");
+    }
+    let own = "string: {a: b}\ncloud: {region: eu}\nspring.cloud.function.definition: a\ngateway: {routes: x}\n";
+    let notes = loaded(&format!("{OLD_ROUTES}{own}")).notes;
+    assert!(notes.list().iter().all(|note| note.severity == Severity::Note), "{notes}");
+    let own = refused(&lost("sprng.cloud.gateway"));
+    assert!(own.contains("unknown key `sprng`") && own.contains("did you mean `spring`?"), "{own}");
+}
+
+#[test]
+fn a_name_that_registers_the_gateway_is_not_skipped() {
+    let of = |registers: bool| {
+        let consul = format!("spring.cloud.consul: {{host: consul, discovery.register: {registers}}}\n");
+        loaded(&format!("{OLD_ROUTES}spring.application.name: edge\n{consul}")).notes.to_string()
+    };
+    assert!(!of(true).contains("spring.application"), "{}", of(true));
+    assert!(of(false).contains("skipped: spring.application"), "{}", of(false));
 }

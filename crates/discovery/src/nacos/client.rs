@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -21,6 +21,8 @@ use crate::status::RegistryStatus;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most requests at a time.
 const MAX_REQUESTS: usize = 16;
+/// Bytes that are encoded in parameters: all but the unreserved ones of RFC 3986. Some servers do not decode tokens.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Status codes of a server that lacks a version of the API.
 const ABSENT: [StatusCode; 3] = [StatusCode::NOT_FOUND, StatusCode::GONE, StatusCode::METHOD_NOT_ALLOWED];
 /// Status codes of a refused access token.
@@ -202,6 +204,6 @@ impl NacosClient {
 /// Returns parameters as a form, without empty ones.
 fn form(parameters: &[(&str, &str)]) -> String {
     let given = parameters.iter().filter(|(_, value)| !value.is_empty());
-    let parts = given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
+    let parts = given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED)));
     parts.collect::<Vec<_>>().join("&")
 }

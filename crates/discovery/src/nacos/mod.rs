@@ -115,6 +115,6 @@ impl NacosClient {
         };
         let v3 = Endpoint { path: "/v3/client/ns/instance/list", parameters: &parameters("clusterName") };
         let v1 = Endpoint { path: "/v1/ns/instance/list", parameters: &parameters("clusters") };
-        self.request(Method::GET, v3, v1, |reply| Ok(read::instances(&reply.ok()?)?)).await
+        self.request(Method::GET, v3, v1, |reply| Ok(read::instances(&reply.ok()?, clusters)?)).await
     }
 }

@@ -51,11 +51,12 @@ fn one() -> f64 {
     1.0
 }
 
-/// Returns the instances that are healthy, enabled and have a weight. Entries that cannot be used are left out.
+/// Returns the instances that are healthy, enabled and have a weight. If `clusters`, separated by commas, is not empty, it
+/// selects: a server may respond with the instances of all clusters. Entries that cannot be used are left out.
 ///
 /// # Errors
 /// The body is not a list of instances, or none of them can be used.
-pub(crate) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
+pub(crate) fn instances(body: &[u8], clusters: &str) -> Result<Vec<Instance>, ReadError> {
     let root: Value = serde_json::from_slice(body)?;
     match root.get("code").and_then(Value::as_i64) {
         None | Some(0 | 200) => {}
@@ -68,8 +69,13 @@ pub(crate) fn instances(body: &[u8]) -> Result<Vec<Instance>, ReadError> {
     let mut found = Vec::with_capacity(hosts.len());
     let mut first_problem = None;
     let mut unusable = 0;
+    let is_selected = |host: &Host| {
+        let name = host.cluster_name.as_deref().unwrap_or_default();
+        clusters.is_empty() || name.is_empty() || clusters.split(',').any(|cluster| cluster.trim() == name)
+    };
     for host in hosts {
-        match Host::deserialize(host).map_err(|_| Unusable::Shape).and_then(instance) {
+        let host = Host::deserialize(host).map_err(|_| Unusable::Shape);
+        match host.and_then(|host| if is_selected(&host) { instance(host) } else { Ok(None) }) {
             Ok(instance) => found.extend(instance),
             Err(problem) => {
                 unusable += 1;

@@ -1,7 +1,7 @@
 //! Registration in Nacos: an ephemeral instance over HTTP, kept by beats.
 
 use http::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Reply;
 use crate::nacos::{Endpoint, NacosClient};
@@ -10,6 +10,8 @@ use tollgate_config::Nacos;
 
 /// Code of a beat for an instance that the server does not know.
 const UNKNOWN: i64 = 20_404;
+/// Cluster of an instance that names none.
+const CLUSTER: &str = "DEFAULT";
 
 #[derive(Debug)]
 pub(super) struct NacosRegistrar(Box<NacosClient>);
@@ -52,6 +54,13 @@ impl NacosRegistrar {
         if entry.is_secure {
             metadata.insert("secure".to_owned(), "true".to_owned());
         }
+        // With the whole instance, a server that has forgotten it registers it as it was.
+        let beat = json!({
+            "serviceName": format!("{}@@{}", self.0.settings.group, settings.name), "ip": entry.host, "port": entry.port,
+            "cluster": CLUSTER, "weight": 1.0, "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
+            "scheduled": false, "stopped": false,
+        });
+        let beat = if is_beat { beat.to_string() } else { String::new() };
         let metadata = serde_json::to_string(&metadata).unwrap_or_default();
         let port = entry.port.to_string();
         let parameters = [
@@ -61,10 +70,13 @@ impl NacosRegistrar {
             ("port", port.as_str()),
             ("ephemeral", "true"),
             ("metadata", metadata.as_str()),
-            ("heartBeat", if is_beat { "true" } else { "" }),
         ];
         let (v3, v1) = (format!("/v3/client/ns/instance{path}"), format!("/v1/ns/instance{path}"));
-        let endpoint = |path| Endpoint { path, parameters: &parameters };
-        Ok(self.0.request(method, endpoint(&v3), endpoint(&v1), Ok).await?)
+        let with = |name, value| parameters.into_iter().chain([(name, value)]).collect::<Vec<_>>();
+        let of_v3 = with("heartBeat", if is_beat { "true" } else { "" });
+        let of_v1 = with("beat", &beat);
+        let v3 = Endpoint { path: &v3, parameters: &of_v3 };
+        let v1 = Endpoint { path: &v1, parameters: &of_v1 };
+        Ok(self.0.request(method, v3, v1, Ok).await?)
     }
 }

@@ -100,6 +100,27 @@ impl Naming {
         self.instances.len() < before
     }
 
+    /// Takes a beat. An unknown instance is registered if the beat has the whole of it; returns false if it has not.
+    fn beat(&mut self, request: &Request) -> bool {
+        let mut new = named(request);
+        let is_known = |one: &Registered| {
+            (&one.namespace, &one.group, &one.service) == (&new.namespace, &new.group, &new.service)
+                && (&one.host["ip"], &one.host["port"]) == (&new.host["ip"], &new.host["port"])
+        };
+        if self.instances.iter().any(is_known) {
+            return true;
+        }
+        let Some(beat) = request.parameter("beat").and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+            return false;
+        };
+        for name in ["ip", "port", "weight", "metadata"] {
+            new.host[name] = beat[name].clone();
+        }
+        new.host["clusterName"] = beat["cluster"].clone();
+        self.put(new);
+        true
+    }
+
     fn token(&self) -> String {
         format!("token-{}", self.tokens)
     }
@@ -167,7 +188,8 @@ fn answer(shared: &Shared<Naming>, request: &Request) -> Response {
         }
         ("DELETE", "") => done(shared.change(|naming| naming.remove(&named(request))) || is_v3),
         ("PUT", "/beat") => {
-            Response::json(&json!({"clientBeatInterval": 5000, "code": 10_200, "lightBeatEnabled": true}))
+            let code = if shared.change(|naming| naming.beat(request)) { 10_200 } else { 20_404 };
+            Response::json(&json!({"clientBeatInterval": 5000, "code": code, "lightBeatEnabled": true}))
         }
         _ => Response::text(404, "No endpoint"),
     }

@@ -28,7 +28,11 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry("httpclient.max-initial-line-length", "httpclient.max-initial-line-length: 8KB", ""),
     entry("httpclient.pool.type", "httpclient.pool.type: elastic", ""),
     entry("httpclient.pool.name", "httpclient.pool.name: proxy", ""),
-    entry("httpclient.pool.max-connections", "httpclient.pool.max-connections: 500", ""),
+    entry(
+        "httpclient.pool.max-connections",
+        "httpclient.pool: {type: fixed, max-connections: 500}",
+        "with `type: fixed`",
+    ),
     entry("httpclient.pool.acquire-timeout", "httpclient.pool.acquire-timeout: 45000", ""),
     entry(
         "httpclient.pool.max-idle-time",
@@ -133,7 +137,11 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry("metrics.tags", "metrics.tags: {team: shop}", ""),
     entry("metrics.path-tags.enabled", "metrics.path-tags.enabled: true", ""),
     entry("loadbalancer.use404", "loadbalancer.use404: true", ""),
-    entry("discovery.locator.enabled", "discovery.locator.enabled: true", ""),
+    entry(
+        "discovery.locator.enabled",
+        "discovery.locator.enabled: true\nspring.cloud.consul.host: consul",
+        "of the registries that the file names; without one, it is refused",
+    ),
     entry("redis.enabled", "redis.enabled: true", ""),
     entry("redis-route-definition-repository.enabled", "redis-route-definition-repository.enabled: true", ""),
     entry("restrictive-property-accessor.enabled", "restrictive-property-accessor.enabled: true", ""),
@@ -158,7 +166,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry("server.shutdown", "server.shutdown: graceful", "always: requests in flight have `server.shutdown-timeout`"),
     entry("server.compression.enabled", "server.compression.enabled: true", ""),
     entry("server.forward-headers-strategy", "server.forward-headers-strategy: none", ""),
-    entry("spring.application.name", "spring.application.name: gateway", ""),
+    entry(
+        "spring.application.name",
+        "spring.application.name: gateway\nspring.cloud.consul: {host: consul, discovery.register: true}",
+        "the name under which the gateway registers; if it does not register, it is skipped with a note",
+    ),
     entry("spring.profiles.active", "spring.profiles.active: prod", ""),
     entry(
         "spring.config.activate.on-profile",
@@ -232,8 +244,8 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry(
         "resilience4j.circuitbreaker.instances",
-        "resilience4j.circuitbreaker.instances.c: {slidingWindowSize: 10, failureRateThreshold: 50, waitDurationInOpenState: 10s}",
-        "",
+        "resilience4j.circuitbreaker.instances.c: {slidingWindowSize: 10, failureRateThreshold: 50, waitDurationInOpenState: 10s}\nspring.cloud.gateway.server.webflux.default-filters: [CircuitBreaker=c]",
+        "for the names that `CircuitBreaker` filters have",
     ),
     entry("resilience4j.timelimiter.instances", "resilience4j.timelimiter.instances.c.timeoutDuration: 2s", ""),
     entry("logging.level", "logging.level.root: info", ""),
@@ -261,6 +273,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
         "spring.cloud.consul.tls: {key-store-path: '', certificate-path: ''}",
         "`certificate-path` is the key store and `key-store-path` the trust store, each in PKCS#12; or `ca`, `cert` and `key` in PEM",
     ),
+    entry(
+        "spring.cloud.consul.discovery.register",
+        "spring.cloud.consul: {host: consul, discovery: {register: true, service-name: gateway}}",
+        "off unless it is set",
+    ),
     entry("spring.cloud.consul.discovery.acl-token", "spring.cloud.consul.discovery.acl-token: x", ""),
     entry("spring.cloud.consul.discovery.default-query-tag", "spring.cloud.consul.discovery.default-query-tag: v2", ""),
     entry(
@@ -269,7 +286,16 @@ pub(super) const OUTSIDE: &[Entry] = &[
         "instances with a critical check are left out in any case",
     ),
     entry("spring.cloud.nacos.discovery.server-addr", "spring.cloud.nacos.discovery.server-addr: nacos:8848", ""),
-    entry("spring.cloud.nacos.discovery.namespace", "spring.cloud.nacos.discovery: {namespace: dev, group: SHOP}", ""),
+    entry(
+        "spring.cloud.nacos.discovery.namespace",
+        "spring.cloud.nacos.discovery: {namespace: dev, group: SHOP, clusters: HZ}",
+        "and `group`, `clusters`",
+    ),
+    entry(
+        "spring.cloud.nacos.discovery.register-enabled",
+        "spring.cloud.nacos.discovery: {register-enabled: true, service: gateway}",
+        "off unless it is set",
+    ),
     entry(
         "spring.cloud.kubernetes.discovery.namespaces",
         "spring.cloud.kubernetes: {client.master-url: 'http://a', discovery.namespaces: [shop]}",

@@ -1,0 +1,73 @@
+//! Misspelled roots of the gateway's settings, such as `spring.cloud.gatway`. Routes below them would be dropped.
+
+use crate::diagnostics::Diagnostics;
+use crate::spring::tree::{find, is_empty, take};
+use crate::yaml::key::canonical;
+use crate::yaml::{Node, NodeKind};
+
+/// Root of the gateway's settings.
+const ROOT: &str = "spring.cloud.gateway";
+/// Settings that show that a section is the gateway's.
+const TELLING: [&str; 5] = ["routes", "default-filters", "globalcors", "discovery", "server"];
+
+/// Removes the sections whose path resembles [`ROOT`], and warns of each. Called after the root itself is taken.
+pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
+    // An application may have a `string` of its own: only one with a `cloud` below it is meant to be `spring`.
+    let is_root = |node: &Node| keys(node).any(|key| canonical(key) == "cloud" || is_misspelled(key, "cloud"));
+    take_misspelled(whole, &["spring"], &is_root, diagnostics);
+    take_misspelled(whole, &["spring", "cloud"], &is_map, diagnostics);
+    take_misspelled(whole, &["spring", "cloud", "gateway"], &is_map, diagnostics);
+    for path in [["spring", "gateway"], ["cloud", "gateway"]] {
+        let tells = |key: &str| TELLING.iter().any(|telling| canonical(telling) == canonical(key));
+        if find(whole, &path).is_some_and(|node| keys(node).any(tells))
+            && let Some(node) = take(whole, &path)
+        {
+            report(&node, &path.join("."), ROOT, diagnostics);
+            if find(whole, &path[..1]).is_some_and(|above| is_empty(above)) {
+                take(whole, &path[..1]);
+            }
+        }
+    }
+}
+
+/// Returns the meaning of an unknown key at the top level that resembles a part of [`ROOT`].
+pub(crate) fn meaning(key: &str) -> Option<&'static str> {
+    match canonical(key).as_str() {
+        "cloud" => Some("spring.cloud"),
+        _ => is_misspelled(key, "spring").then_some("spring"),
+    }
+}
+
+/// Removes the neighbours of the last key of `path` that resemble it and that `selects`, and warns of each.
+fn take_misspelled(whole: &mut Node, path: &[&str], selects: &dyn Fn(&Node) -> bool, diagnostics: &mut Diagnostics) {
+    let Some((name, above)) = path.split_last() else { return };
+    let Some(NodeKind::Map(entries)) = find(whole, above).map(|node| &mut node.kind) else { return };
+    for (key, node) in entries.extract_if(.., |(key, node)| is_misspelled(key, name) && selects(node)) {
+        let written = above.iter().copied().chain([key.as_str()]).collect::<Vec<_>>().join(".");
+        report(&node, &written, &path.join("."), diagnostics);
+    }
+}
+
+fn report(node: &Node, written: &str, meant: &str, diagnostics: &mut Diagnostics) {
+    diagnostics
+        .mistake(node.span.key(), format!("`{written}` is not known, to Spring either: everything below it is dropped"))
+        .help(format!("did you mean `{meant}`?"));
+}
+
+/// Returns true for another name with two typing errors at most, one in short names.
+fn is_misspelled(key: &str, name: &str) -> bool {
+    let distance = strsim::damerau_levenshtein(&canonical(key), name);
+    (1..=name.len() / 3).contains(&distance)
+}
+
+fn is_map(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Map(_))
+}
+
+fn keys(node: &Node) -> impl Iterator<Item = &str> {
+    let entries = match &node.kind {
+        NodeKind::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    entries.iter().map(|(key, _)| key.as_str())
+}
