@@ -196,13 +196,13 @@ fn add_properties(
         form::of_properties(names, json.iter().map(|document| &document.node), env)
     });
     match form {
-        Form::Own => documents::report_ignored_environment(env, diagnostics),
+        Form::Own => form::report_ignored(env, diagnostics),
         Form::Spring => {
             places.final_file = json.first().map(|document| document.id.file);
             documents.extend(json);
         }
     }
-    command_line::add(documents, text, form, places, diagnostics);
+    command_line::add(documents, text, form == Form::Own, places, diagnostics);
     form
 }
 

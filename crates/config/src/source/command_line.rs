@@ -2,7 +2,6 @@
 
 use crate::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use crate::source::documents::Document;
-use crate::spring::form::Form;
 use crate::yaml::{Node, NodeKind, Place, Places};
 
 /// Settings of the command line about the configuration.
@@ -51,7 +50,7 @@ fn letters(name: &str) -> String {
 pub(crate) fn add(
     documents: &mut Vec<Document>,
     text: &mut SourceText,
-    form: Form,
+    is_own_form: bool,
     places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) {
@@ -70,7 +69,7 @@ pub(crate) fn add(
         });
         places.final_file.get_or_insert(file);
         let span = places.push(Place { file, ..Place::default() });
-        if form == Form::Own && name.starts_with("spring.") {
+        if is_own_form && name.starts_with("spring.") {
             diagnostics
                 .warn(span, format!("`{name}` has no effect: the files have Tollgate's own form"))
                 .help("name the key of that form, such as `--redis.url=redis://cache:6379`");

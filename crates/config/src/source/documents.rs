@@ -5,12 +5,11 @@ use crate::java_properties::{self, BadEscape};
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
-use crate::spring::form;
 use crate::yaml::key::same_name;
 use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
 
 /// Environment variable with properties as JSON.
-const JSON: &str = "SPRING_APPLICATION_JSON";
+pub(crate) const JSON: &str = "SPRING_APPLICATION_JSON";
 
 /// A document with its position among the files.
 pub(crate) struct Document {
@@ -111,16 +110,9 @@ pub(crate) fn read_json(
     found.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
 }
 
-fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+/// Returns the value of [`JSON`], if there is one.
+pub(crate) fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     env(JSON).filter(|json| !json.trim().is_empty())
-}
-
-/// Reports properties of the environment that have no effect on files in our own form.
-pub(crate) fn report_ignored_environment(env: &dyn Fn(&str) -> Option<String>, diagnostics: &mut Diagnostics) {
-    let routes = form::has_routes(env).then_some("SPRING_CLOUD_GATEWAY_ROUTES_0_…");
-    for name in json(env).map(|_| JSON).into_iter().chain(routes) {
-        diagnostics.note(Span::ROOT, format!("{name} has no effect: the files have Tollgate's own form"));
-    }
 }
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.

@@ -3,9 +3,11 @@
 //! Files decide by their sections. Only if no file does, properties outside of the files decide: a variable of the
 //! environment may be meant for another program.
 
+use crate::diagnostics::Diagnostics;
+use crate::source::documents;
 use crate::spring::normalize::AT_TOP;
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Form of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +60,13 @@ pub(crate) fn of_properties<'n>(
     if is_spring { Form::Spring } else { Form::Own }
 }
 
-/// Returns true if the environment has a route.
-pub(crate) fn has_routes(env: &dyn Fn(&str) -> Option<String>) -> bool {
-    ROUTES.iter().any(|name| env(name).is_some())
+/// Reports properties of the environment that have no effect on files in our own form.
+pub(crate) fn report_ignored(env: &dyn Fn(&str) -> Option<String>, diagnostics: &mut Diagnostics) {
+    let json = documents::json(env).map(|_| documents::JSON);
+    let routes = ROUTES.iter().any(|name| env(name).is_some()).then_some("SPRING_CLOUD_GATEWAY_ROUTES_0_…");
+    for name in json.into_iter().chain(routes) {
+        diagnostics.note(Span::ROOT, format!("{name} has no effect: the files have Tollgate's own form"));
+    }
 }
 
 /// Returns true for an entry with settings below `spring`. Imports and profiles do not count: our own form has them too.
