@@ -214,7 +214,7 @@ fn a_429_of_the_upstream_keeps_its_headers_after_ours() {
 
 #[test]
 fn rotating_keys_use_bounded_memory_and_refill_no_empty_bucket() {
-    const KEYS: usize = 60_000;
+    const KEYS: usize = 30_000;
     const BATCH: usize = 500;
     let gateway = Gateway::start(
         "memory: {max-keys: 2000}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
@@ -243,6 +243,6 @@ fn rotating_keys_use_bounded_memory_and_refill_no_empty_bucket() {
     println!("resident set: {before} kB, {grown} kB more after {KEYS} keys");
     assert!(grown < 8 * 1024, "{grown} kB");
     assert!(gateway.metric("tollgate_memory_keys", &[]) <= 2_000.0);
-    assert!(gateway.metric("tollgate_memory_overflowed_total", &[]) > 40_000.0);
+    assert!(gateway.metric("tollgate_memory_overflowed_total", &[]) > 20_000.0);
     assert_eq!(victim.request("GET", "/a?k=victim", &[], b"").status, 429);
 }

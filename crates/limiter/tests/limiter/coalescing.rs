@@ -60,7 +60,7 @@ fn preserved(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
 async fn concurrent_requests_get_the_verdicts_of_sequential_ones() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
-    let traces = number("TOLLGATE_TRACES").unwrap_or(10_000) / 20;
+    let traces = number("TOLLGATE_TRACES").unwrap_or(10_000) / 40;
     let (mut partly, mut passed, mut refused) = (0, 0, 0);
     for seed in number("TOLLGATE_SEED").map_or(0..traces, |seed| seed..seed + 1) {
         let mut rng = Rng::new(seed);

@@ -86,7 +86,7 @@ fn memory_and_redis_agree_on_quotas() {
 #[test]
 fn quotas_agree_through_periods_changed_rules_and_clocks_set_back() {
     let rules = prop::collection::vec(quotas(), 1..4);
-    trace::run(1_500, rules, steps(DAY, 5, true), || None::<NoModel>);
+    trace::run(800, rules, steps(DAY, 5, true), || None::<NoModel>);
 }
 
 fn run(redis: &mut Connection, allowance: u64, action: &str, cost: &str) -> RedisResult<Reply> {

@@ -122,14 +122,14 @@ impl Model<SlidingWindowCounter> for EveryWindow {
 #[test]
 fn the_log_matches_its_definition_in_memory_and_in_redis() {
     let rules = one((0u64..12, 1u64..3).prop_map(|(limit, secs)| log(limit, secs * SECOND)));
-    trace::run(2_000, rules, steps(SECOND, 5, false), || Some(EveryToken::default()));
+    trace::run(1_000, rules, steps(SECOND, 5, false), || Some(EveryToken::default()));
 }
 
 #[test]
 fn the_counter_matches_its_definition_in_memory_and_in_redis() {
     let limits = prop_oneof![0u64..12, Just(1_000_000_000_000), Just(MAX_SAFE_INTEGER)];
     let rules = one((limits, 1u64..3).prop_map(|(limit, secs)| counter(limit, secs * SECOND)));
-    trace::run(2_000, rules, steps(SECOND, 5, false), || Some(EveryWindow::default()));
+    trace::run(1_000, rules, steps(SECOND, 5, false), || Some(EveryWindow::default()));
 }
 
 #[test]
@@ -143,21 +143,21 @@ fn the_counter_is_exact_with_huge_numbers() {
 #[test]
 fn the_log_agrees_through_changed_rules_and_clocks_set_back() {
     let rules = prop::collection::vec((log_limits(), 1u64..3_000_000).prop_map(|(limit, us)| log(limit, us)), 1..4);
-    trace::run(2_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
+    trace::run(1_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
 }
 
 #[test]
 fn the_log_agrees_on_shared_entries() {
     let limits = prop_oneof![990u64..1_010, Just(SlidingWindowLog::MAX_LIMIT)];
     let rules = prop::collection::vec((limits, 1u64..3_000_000).prop_map(|(limit, us)| log(limit, us)), 1..3);
-    trace::run(1_000, rules, steps(SECOND, 700, true), || None::<NoModel>);
+    trace::run(500, rules, steps(SECOND, 700, true), || None::<NoModel>);
 }
 
 #[test]
 fn the_counter_agrees_through_changed_rules_and_clocks_set_back() {
     let limits = prop_oneof![4 => 0u64..12, 1 => 1u64..MAX_SAFE_INTEGER];
     let rules = prop::collection::vec((limits, 1u64..3_000_000).prop_map(|(limit, us)| counter(limit, us)), 1..4);
-    trace::run(2_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
+    trace::run(1_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
 }
 
 pub(crate) fn eval(redis: &mut Connection, text: &str, key: &str, args: &[String]) -> RedisResult<Reply> {

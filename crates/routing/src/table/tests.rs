@@ -167,7 +167,7 @@ fn more_lists_than_fit_inline_are_merged_in_order() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(800) })]
 
     #[test]
     fn the_index_finds_the_same_route_as_a_scan(

@@ -135,7 +135,7 @@ async fn the_model_the_memory_and_redis_agree_on_every_trace() {
     for seed in REGRESSIONS {
         run(seed, &client).await.unwrap_or_else(|problem| panic!("{problem}"));
     }
-    let (traces, start, mut decisions) = (number("TOLLGATE_TRACES").unwrap_or(4_000), Instant::now(), 0);
+    let (traces, start, mut decisions) = (number("TOLLGATE_TRACES").unwrap_or(3_000), Instant::now(), 0);
     let from = number("TOLLGATE_FROM").unwrap_or(0);
     for first in (from..from + traces).step_by(10_000) {
         decisions += run_all(first..(from + traces).min(first + 10_000), &client).await;

@@ -80,7 +80,7 @@ fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn gateways_with_leases_admit_no_more_than_the_bucket(
