@@ -1,6 +1,8 @@
 //! The rule of a prepaid quota.
 
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
@@ -52,12 +54,42 @@ impl Quota {
     pub fn periods_around(&self, wall_us: u64) -> Option<[u64; 4]> {
         self.reset.as_ref().map(|calendar| calendar.around(wall_us))
     }
+}
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
+impl RuleSettings for Quota {
+    fn shape(&self) -> RuleShape<'_> {
+        match &self.reset {
+            Some(calendar) => RuleShape::Calendar { limit: self.allowance, calendar },
+            None => RuleShape::Total { limit: self.allowance },
+        }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.allowance
+    }
+
+    #[inline]
+    fn reads_wall_clock(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
         (name == "allowance").then_some(Number::Count(self.allowance))
     }
 
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
         Ok(Self { reset: self.reset.clone(), ..Self::new(changes.count("allowance", self.allowance))? })
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.allowance), ScriptArg::Word("take")]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, near_us: u64, add: impl FnMut(ScriptArg)) {
+        let periods = self.periods_around(near_us);
+        periods.map_or([ScriptArg::Word(""); 4], |starts| starts.map(ScriptArg::Number)).into_iter().for_each(add);
     }
 }
