@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 /// The largest integer of RFC 9651 §3.3.1.
@@ -40,29 +40,15 @@ pub(super) struct Policy {
 impl Shape {
     pub(super) fn of(rule: &Rule) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        match rule {
-            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Self::Refill {
-                rate: bucket.replenish_rate(),
-                period_us: micros(bucket.period()),
-                capacity: bucket.burst_capacity(),
-            },
-            Rule::LeakyBucket(pace) => {
-                Self::Refill { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
+        match rule.shape() {
+            RuleShape::Bucket { rate, period, burst: capacity } | RuleShape::Pace { rate, period, capacity } => {
+                Self::Refill { rate, period_us: micros(period), capacity }
             }
-            Rule::FixedWindow(window) => {
-                let length = window.calendar().map_or(window.window(), |calendar| calendar.unit().nominal_duration());
-                Self::Window { limit: window.limit(), window_us: micros(length) }
+            RuleShape::Window { limit, window } => Self::Window { limit, window_us: micros(window) },
+            RuleShape::Calendar { limit, calendar } => {
+                Self::Window { limit, window_us: micros(calendar.unit().nominal_duration()) }
             }
-            Rule::SlidingWindowLog(window) => {
-                Self::Window { limit: window.limit(), window_us: micros(window.window()) }
-            }
-            Rule::SlidingWindowCounter(window) => {
-                Self::Window { limit: window.limit(), window_us: micros(window.window()) }
-            }
-            Rule::Quota(quota) => {
-                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().nominal_duration()));
-                Self::Window { limit: quota.allowance(), window_us }
-            }
+            RuleShape::Total { limit } => Self::Window { limit, window_us: 0 },
         }
     }
 

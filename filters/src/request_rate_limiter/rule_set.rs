@@ -98,14 +98,6 @@ impl RuleSet {
 impl BoundLimit {
     /// Returns true if the rule delays requests until their slot.
     pub(super) fn paces(&self) -> bool {
-        match self.rule {
-            Rule::LeakyBucket(_) => true,
-            Rule::TokenBucket(_)
-            | Rule::Gcra(_)
-            | Rule::FixedWindow(_)
-            | Rule::SlidingWindowLog(_)
-            | Rule::SlidingWindowCounter(_)
-            | Rule::Quota(_) => false,
-        }
+        self.rule.algorithm().spec().paces
     }
 }

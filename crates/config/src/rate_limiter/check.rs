@@ -55,7 +55,7 @@ pub(crate) fn check(
         atomicity: storage.atomicity,
         lease: None,
     };
-    let has_quota = limiter.limits().any(|limit| matches!(limit.rule, Rule::Quota(_)));
+    let has_quota = limiter.limits().any(|limit| limit.rule.algorithm().spec().prepaid);
     if has_quota && !args.on_store_failure.is_given() && !diagnostics.is_spring {
         // A prepaid total must not be granted again by each gateway without Redis.
         limiter.on_store_failure = OnStoreFailure::Deny;

@@ -1,7 +1,7 @@
 //! A rule with its cost and its enforcement; alone, or in a list.
 
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::MAX_CHECKS;
 
 use crate::de::given::Given;
@@ -211,7 +211,7 @@ fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost
 
 /// Warns of rules under which every request is denied.
 fn warn_of_impossible(args: &RuleArgs, at: Span, rule: &Rule, cost: &Cost, diagnostics: &mut Diagnostics) {
-    let is_bucket = matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_));
+    let is_bucket = matches!(rule.shape(), RuleShape::Bucket { .. });
     let (field, place) = match is_bucket {
         true => ("burst-capacity", args.burst_capacity.span()),
         false => ("limit", args.limit.span()),

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{
-    Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Rule, RuleError, SlidingWindowCounter, SlidingWindowLog,
-    TokenBucket,
-};
+use tollgate_limiter::algorithm::SettingsForm;
+use tollgate_limiter::rule::{Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Rule, RuleError, TokenBucket};
 
 use crate::de::canonical;
 use crate::de::given::Given;
@@ -28,17 +26,15 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
         return None;
     }
     let reader = Reader { args, at, algorithm };
-    let rule = match algorithm {
-        Algorithm::TokenBucket => reader.bucket(diagnostics)?.map(Rule::TokenBucket),
-        Algorithm::Gcra => reader.bucket(diagnostics)?.map(Rule::Gcra),
-        Algorithm::FixedWindow => reader.fixed_window(diagnostics)?.map(Rule::FixedWindow),
-        Algorithm::SlidingWindowLog => reader.log(diagnostics)?.map(Rule::SlidingWindowLog),
-        Algorithm::SlidingWindowCounter => {
+    let rule = match algorithm.spec().settings {
+        SettingsForm::Bucket(rule) => reader.bucket(diagnostics)?.map(rule),
+        SettingsForm::Window(rule) => {
             let (limit, window) = reader.window(diagnostics)?;
-            SlidingWindowCounter::new(limit, window).map(Rule::SlidingWindowCounter)
+            rule(limit, window)
         }
-        Algorithm::Quota => reader.quota(diagnostics)?.map(Rule::Quota),
-        Algorithm::LeakyBucket => reader.leaky_bucket(diagnostics)?.map(Rule::LeakyBucket),
+        SettingsForm::FixedWindow => reader.fixed_window(diagnostics)?.map(Rule::FixedWindow),
+        SettingsForm::Pace => reader.leaky_bucket(diagnostics)?.map(Rule::LeakyBucket),
+        SettingsForm::Quota => reader.quota(diagnostics)?.map(Rule::Quota),
     };
     rule.map_err(|error| {
         let message = error.to_string();
@@ -51,12 +47,12 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
 
 /// Returns the arguments of `algorithm`, besides [`COMMON`].
 fn fields(algorithm: Algorithm) -> &'static [&'static str] {
-    match algorithm {
-        Algorithm::TokenBucket | Algorithm::Gcra => &["replenish-rate", "burst-capacity", "period", "replenish-period"],
-        Algorithm::FixedWindow => &["limit", "window", "align", "time-zone"],
-        Algorithm::SlidingWindowLog | Algorithm::SlidingWindowCounter => &["limit", "window"],
-        Algorithm::LeakyBucket => &["rate", "period", "max-wait", "max-queue", "warm-up"],
-        Algorithm::Quota => &["allowance", "reset", "time-zone"],
+    match algorithm.spec().settings {
+        SettingsForm::Bucket(_) => &["replenish-rate", "burst-capacity", "period", "replenish-period"],
+        SettingsForm::Window(_) => &["limit", "window"],
+        SettingsForm::FixedWindow => &["limit", "window", "align", "time-zone"],
+        SettingsForm::Pace => &["rate", "period", "max-wait", "max-queue", "warm-up"],
+        SettingsForm::Quota => &["allowance", "reset", "time-zone"],
     }
 }
 
@@ -218,11 +214,6 @@ impl Reader<'_> {
         let limit = self.args.limit.optional()?.map(|limit| limit.0);
         let limit = self.needed(limit, "limit", &example, diagnostics)?;
         Some((limit, self.needed(window.ok()?, "window", &example, diagnostics)?))
-    }
-
-    fn log(&self, diagnostics: &mut Diagnostics) -> Read<SlidingWindowLog> {
-        let (limit, window) = self.window(diagnostics)?;
-        Some(SlidingWindowLog::new(limit, window))
     }
 
     fn leaky_bucket(&self, diagnostics: &mut Diagnostics) -> Read<LeakyBucket> {

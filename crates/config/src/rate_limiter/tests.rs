@@ -2,7 +2,9 @@
 
 use crate::filters::model::Filter;
 use crate::parse;
-use crate::rate_limiter::{PlanResolver, RateLimiter};
+use crate::rate_limiter::{PlanResolver, RateLimiter, Rules};
+use tollgate_limiter::algorithm::SettingsForm;
+use tollgate_limiter::rule::Algorithm;
 
 fn text(args: &str) -> String {
     format!(
@@ -93,5 +95,20 @@ fn a_fractional_rate_is_exact() {
         let args = format!("{{key-resolver: ip, burst-capacity: 7, replenish-rate: {zero}}}");
         let report = parse("test.yaml", &text(&args), &|_| None).unwrap_err().to_string();
         assert!(report.contains("`replenish-rate` must be at least 1"), "{report}");
+    }
+}
+
+#[test]
+fn a_rule_is_read_by_the_row_of_its_algorithm() {
+    for algorithm in Algorithm::ALL {
+        let settings = match algorithm.spec().settings {
+            SettingsForm::Bucket(_) => "replenish-rate: 5, burst-capacity: 5",
+            SettingsForm::Window(_) | SettingsForm::FixedWindow => "limit: 5, window: 1s",
+            SettingsForm::Pace => "rate: 5, max-queue: 4",
+            SettingsForm::Quota => "allowance: 5",
+        };
+        let limiter = limiter(&format!("{{algorithm: {}, {settings}, key-resolver: ip}}", algorithm.as_str()));
+        let Rules::One(limit) = &limiter.rules else { panic!("{algorithm:?}") };
+        assert_eq!((limit.rule.algorithm(), limit.rule.rate(), limit.rule.capacity()), (algorithm, 5, 5));
     }
 }

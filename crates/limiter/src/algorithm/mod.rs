@@ -10,7 +10,7 @@ pub mod token_bucket;
 
 use std::time::Duration;
 
-pub use self::spec::AlgorithmSpec;
+pub use self::spec::{AlgorithmSpec, SettingsForm};
 use super::verdict::{Outcome, RuleVerdict};
 
 /// Time of a decision, on two clocks.

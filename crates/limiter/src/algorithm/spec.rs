@@ -1,10 +1,28 @@
 //! Table of the facts about each algorithm that stores, headers and configuration need.
 //!
-//! A new algorithm is a Rust file with its [`Algorithm`](super::Algorithm) implementation, a Lua script and a row here.
-//! The arguments of its script are one more arm of the Redis store's argument writer, which the compiler asks for.
-//! All scripts reply alike, so that decoding a reply needs no row.
+//! A new algorithm is a Rust file with its settings and its [`Algorithm`](super::Algorithm) implementation, a Lua script, a
+//! row here and one in the list of rules. All scripts reply alike, so that decoding a reply needs no row.
 
-use crate::rule::{Algorithm, NumberKind, NumberSpec};
+use std::time::Duration;
+
+use crate::rule::{
+    Algorithm, NumberKind, NumberSpec, Rule, RuleError, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
+
+/// Form of an algorithm's settings in configuration, with the function that makes the rule where algorithms share one.
+#[derive(Clone, Copy, Debug)]
+pub enum SettingsForm {
+    /// A rate, a period and a burst.
+    Bucket(fn(TokenBucket) -> Rule),
+    /// A limit per window of one length.
+    Window(fn(u64, Duration) -> Result<Rule, RuleError>),
+    /// A limit per window, which has a length or follows a calendar.
+    FixedWindow,
+    /// A rate, and the longest wait for a turn.
+    Pace,
+    /// A prepaid total, which a calendar may reset.
+    Quota,
+}
 
 /// Facts about one algorithm.
 #[derive(Debug)]
@@ -38,6 +56,8 @@ pub struct AlgorithmSpec {
     pub paces: bool,
     /// True if the limit is a prepaid total, which operators set and grant.
     pub prepaid: bool,
+    /// Settings in configuration.
+    pub settings: SettingsForm,
     /// Numbers that can change while keys keep their state; [`Rule::with_numbers`](crate::rule::Rule::with_numbers)
     /// changes them.
     pub numbers: &'static [NumberSpec],
@@ -74,6 +94,7 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     lockable: false,
     paces: false,
     prepaid: false,
+    settings: SettingsForm::FixedWindow,
     numbers: &[count("limit")],
 };
 
@@ -89,6 +110,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         packable: false,
         settles_by_time: false,
         leasable: true,
+        settings: SettingsForm::Bucket(Rule::TokenBucket),
         numbers: BUCKET,
         ..DEFAULT
     },
@@ -100,6 +122,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         in_list: Algorithm::Gcra,
         settles_by_time: false,
         leasable: true,
+        settings: SettingsForm::Bucket(Rule::Gcra),
         numbers: BUCKET,
         ..DEFAULT
     },
@@ -117,6 +140,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         script: include_str!("../../lua/sliding_window_log.lua"),
         key_words: &["entries"],
         in_list: Algorithm::SlidingWindowLog,
+        settings: SettingsForm::Window(|limit, window| SlidingWindowLog::new(limit, window).map(Rule::from)),
         // A sorted set.
         packable: false,
         keeps_strings: false,
@@ -131,6 +155,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         script: include_str!("../../lua/sliding_window_counter.lua"),
         key_words: &["counter"],
         in_list: Algorithm::SlidingWindowCounter,
+        settings: SettingsForm::Window(|limit, window| SlidingWindowCounter::new(limit, window).map(Rule::from)),
         lockable: true,
         ..DEFAULT
     },
@@ -142,6 +167,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         // Each request asks for a turn of its own.
         coalesces: false,
         paces: true,
+        settings: SettingsForm::Pace,
         numbers: &[rate("rate"), time("period"), time("max-wait"), count("max-queue")],
         ..DEFAULT
     },
@@ -152,6 +178,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         in_list: Algorithm::Quota,
         packable: false,
         prepaid: true,
+        settings: SettingsForm::Quota,
         numbers: &[count("allowance")],
         ..DEFAULT
     },

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::calendar::Calendar;
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// At most `limit` tokens per window.
@@ -80,18 +82,6 @@ impl FixedWindow {
         self.calendar.as_ref().map(|calendar| calendar.around(wall_us))
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
-        (name == "limit").then_some(Number::Count(self.limit))
-    }
-
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
-        let limit = changes.count("limit", self.limit);
-        match &self.calendar {
-            Some(calendar) => Self::on_calendar(limit, calendar.clone()),
-            None => Self::new(limit, self.window(), self.align),
-        }
-    }
-
     #[inline]
     pub(crate) fn window_us(&self) -> u64 {
         self.window_us
@@ -108,6 +98,56 @@ impl FixedWindow {
             }
             (None, Align::First) => (self.window_us(), self.window_us()),
             (None, Align::Clock) => (self.window_us - wall_us % self.window_us, self.window_us),
+        }
+    }
+}
+
+impl RuleSettings for FixedWindow {
+    fn shape(&self) -> RuleShape<'_> {
+        match &self.calendar {
+            Some(calendar) => RuleShape::Calendar { limit: self.limit, calendar },
+            None => RuleShape::Window { limit: self.limit, window: self.window() },
+        }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.limit
+    }
+
+    #[inline]
+    fn reads_wall_clock(&self) -> bool {
+        self.align == Align::Clock
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        let limit = changes.count("limit", self.limit);
+        match &self.calendar {
+            Some(calendar) => Self::on_calendar(limit, calendar.clone()),
+            None => Self::new(limit, self.window(), self.align),
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.limit), ScriptArg::Number(self.window_us)]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, near_us: u64, mut add: impl FnMut(ScriptArg)) {
+        match self.windows_around(near_us) {
+            Some(starts) => {
+                add(ScriptArg::Word("calendar"));
+                starts.into_iter().map(ScriptArg::Number).for_each(add);
+            }
+            None => add(ScriptArg::Word(match self.align {
+                Align::First => "first",
+                Align::Clock => "clock",
+            })),
         }
     }
 }

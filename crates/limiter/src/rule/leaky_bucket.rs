@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Longest interval, wait and warm-up, in µs: ten years. Redis' Lua represents a timestamp several of them ahead exactly.
@@ -86,33 +88,6 @@ impl LeakyBucket {
         Ok(Self { warm_up_us: at_most_ten_years("warm-up", warm_up)?, ..self })
     }
 
-    /// Returns one of `parts` equal shares: the interval is `parts` times as long. `None` if that is out of range.
-    #[cfg(feature = "redis")]
-    pub(super) fn divided_by(&self, parts: std::num::NonZeroU32) -> Option<Self> {
-        let [max_wait, warm_up] = [self.max_wait_us, self.warm_up_us].map(Duration::from_micros);
-        Self::new(self.rate, self.period().checked_mul(parts.get())?, max_wait, self.max_queue)
-            .ok()?
-            .warm_up(warm_up)
-            .ok()
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
-        Some(match name {
-            "rate" => Number::Count(self.rate),
-            "period" => Number::Time(self.period()),
-            "max-wait" => Number::Time(self.max_wait()),
-            "max-queue" => Number::Count(self.max_queue),
-            _ => return None,
-        })
-    }
-
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
-        let (rate, period) = (changes.count("rate", self.rate), changes.time("period", self.period()));
-        let max_wait = changes.time("max-wait", self.max_wait());
-        let changed = Self::new(rate, period, max_wait, changes.count("max-queue", self.max_queue))?;
-        changed.warm_up(self.warm_up_time())
-    }
-
     /// Returns the turns per [`period`](Self::period).
     #[must_use]
     pub fn rate(&self) -> u64 {
@@ -168,16 +143,6 @@ impl LeakyBucket {
         self.max_queue.saturating_mul(self.interval_us).min(self.max_wait_us)
     }
 
-    #[cfg(any(feature = "redis", test))]
-    pub(crate) fn max_wait_us(&self) -> u64 {
-        self.max_wait_us
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn warm_up_us(&self) -> u64 {
-        self.warm_up_us
-    }
-
     /// Computes the warm-up curve as Guava's `SmoothWarmingUp.doSetRate` does.
     ///
     /// lua/leaky_bucket.lua computes it in the same order of operations, since the order affects the last bit.
@@ -192,6 +157,45 @@ impl LeakyBucket {
         let max_permits = threshold + 2.0 * warm_up / (stable + cold);
         let slope = (cold - stable) / (max_permits - threshold);
         Some(WarmUp { interval_us: stable, threshold, max_permits, slope, cool_down_us: warm_up / max_permits })
+    }
+}
+
+impl RuleSettings for LeakyBucket {
+    fn shape(&self) -> RuleShape<'_> {
+        RuleShape::Pace { rate: self.rate, period: self.period(), capacity: self.capacity() }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.capacity()
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
+        Some(match name {
+            "rate" => Number::Count(self.rate),
+            "period" => Number::Time(self.period()),
+            "max-wait" => Number::Time(self.max_wait()),
+            "max-queue" => Number::Count(self.max_queue),
+            _ => return None,
+        })
+    }
+
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        let (rate, period) = (changes.count("rate", self.rate), changes.time("period", self.period()));
+        let max_wait = changes.time("max-wait", self.max_wait());
+        let changed = Self::new(rate, period, max_wait, changes.count("max-queue", self.max_queue))?;
+        changed.warm_up(self.warm_up_time())
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.interval_us), ScriptArg::Number(self.max_wait_us)]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, _: u64, mut add: impl FnMut(ScriptArg)) {
+        add(ScriptArg::Number(self.max_queue));
+        add(ScriptArg::Number(self.warm_up_us));
     }
 }
 

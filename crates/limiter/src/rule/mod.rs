@@ -4,8 +4,12 @@ mod calendar;
 mod fixed_window;
 mod flow;
 mod leaky_bucket;
+pub(crate) mod list;
 mod numbers;
 mod quota;
+#[cfg(test)]
+mod samples;
+mod settings;
 mod sliding_window_counter;
 mod sliding_window_log;
 mod token_bucket;
@@ -17,8 +21,16 @@ pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::{Flow, greatest_common_divisor};
 pub use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::leaky_bucket::WarmUp;
-pub use self::numbers::{Number, NumberKind, NumberSpec};
+pub use self::list::{Algorithm, Rule};
+pub(crate) use self::list::{by_algorithm, map_rule};
+pub use self::numbers::{NumberKind, NumberSpec};
 pub use self::quota::Quota;
+#[cfg(test)]
+pub(crate) use self::samples::samples;
+pub(crate) use self::settings::RuleSettings;
+#[cfg(feature = "redis")]
+pub(crate) use self::settings::ScriptArg;
+pub use self::settings::{Number, RuleShape};
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
@@ -27,44 +39,6 @@ pub use self::token_bucket::TokenBucket;
 ///
 /// Numbers in Redis' Lua are doubles, which represent every integer up to this one exactly.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
-
-/// A rate limit: an algorithm and its numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// A bucket of tokens that refills continuously. Redis keeps it in the keys of Spring Cloud Gateway.
-    TokenBucket(TokenBucket),
-    /// The verdicts of a token bucket from one timestamp per key (GCRA, ITU-T I.371): half the memory in Redis.
-    Gcra(TokenBucket),
-    /// A limit per window. A window opens with the first request or on the clock.
-    FixedWindow(FixedWindow),
-    /// A limit within any stretch as long as the window, from a log of admitted tokens.
-    SlidingWindowLog(SlidingWindowLog),
-    /// An approximate limit within any stretch as long as the window, estimated from two counters.
-    SlidingWindowCounter(SlidingWindowCounter),
-    /// One request at a time, at even intervals. Requests wait for their turn.
-    LeakyBucket(LeakyBucket),
-    /// A prepaid total that nothing refills until a new period begins.
-    Quota(Quota),
-}
-
-/// Name of an algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// [`Rule::TokenBucket`].
-    TokenBucket,
-    /// [`Rule::Gcra`].
-    Gcra,
-    /// [`Rule::FixedWindow`].
-    FixedWindow,
-    /// [`Rule::SlidingWindowLog`].
-    SlidingWindowLog,
-    /// [`Rule::SlidingWindowCounter`].
-    SlidingWindowCounter,
-    /// [`Rule::LeakyBucket`].
-    LeakyBucket,
-    /// [`Rule::Quota`].
-    Quota,
-}
 
 /// Reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -98,147 +72,51 @@ pub enum RuleError {
     TooLong(&'static str),
 }
 
-/// Implements `From<$settings> for Rule`.
-macro_rules! from_settings {
-    ($($settings:ident),*) => {$(
-        impl From<$settings> for Rule {
-            fn from(settings: $settings) -> Self {
-                Self::$settings(settings)
-            }
-        }
-    )*};
-}
-from_settings!(TokenBucket, FixedWindow, SlidingWindowLog, SlidingWindowCounter, LeakyBucket, Quota);
-
 impl Rule {
-    /// Returns the algorithm of the rule.
-    #[must_use]
-    pub fn algorithm(&self) -> Algorithm {
-        match self {
-            Self::TokenBucket(_) => Algorithm::TokenBucket,
-            Self::Gcra(_) => Algorithm::Gcra,
-            Self::FixedWindow(_) => Algorithm::FixedWindow,
-            Self::SlidingWindowLog(_) => Algorithm::SlidingWindowLog,
-            Self::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
-            Self::LeakyBucket(_) => Algorithm::LeakyBucket,
-            Self::Quota(_) => Algorithm::Quota,
-        }
-    }
-
     /// Returns true if decisions depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
-        match self {
-            Self::FixedWindow(window) => window.align() == Align::Clock,
-            Self::SlidingWindowCounter(_) => true,
-            Self::Quota(quota) => quota.reset().is_some(),
-            Self::TokenBucket(_) | Self::Gcra(_) | Self::SlidingWindowLog(_) | Self::LeakyBucket(_) => false,
-        }
+        by_algorithm!(self, settings => settings.reads_wall_clock())
+    }
+
+    /// Returns the limit in the terms that all algorithms share.
+    #[must_use]
+    pub fn shape(&self) -> RuleShape<'_> {
+        by_algorithm!(self, settings => settings.shape())
     }
 
     /// Returns the tokens that a key regains in each [`period`](TokenBucket::period) or window.
     #[must_use]
     pub fn rate(&self) -> u64 {
-        match self {
-            Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.replenish_rate(),
-            Self::FixedWindow(window) => window.limit(),
-            Self::SlidingWindowLog(window) => window.limit(),
-            Self::SlidingWindowCounter(window) => window.limit(),
-            Self::LeakyBucket(bucket) => bucket.rate(),
-            Self::Quota(quota) => quota.allowance(),
+        match self.shape() {
+            RuleShape::Bucket { rate, .. } | RuleShape::Pace { rate, .. } => rate,
+            RuleShape::Window { limit, .. } | RuleShape::Calendar { limit, .. } | RuleShape::Total { limit } => limit,
         }
     }
 
     /// Returns the largest cost that can ever be admitted: a burst or a limit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        match self {
-            Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.burst_capacity(),
-            Self::FixedWindow(window) => window.limit(),
-            Self::SlidingWindowLog(window) => window.limit(),
-            Self::SlidingWindowCounter(window) => window.limit(),
-            Self::LeakyBucket(bucket) => bucket.capacity(),
-            Self::Quota(quota) => quota.allowance(),
-        }
+        by_algorithm!(self, settings => settings.largest_cost())
     }
 
     /// Returns one of `parts` equal shares of the rule, large enough for one request of `cost`. A rule that cannot be
     /// divided is returned unchanged.
     #[cfg(feature = "redis")]
     pub(crate) fn divided_by(&self, parts: std::num::NonZeroU32, cost: u64) -> Self {
-        let share = |total: u64| (total / u64::from(parts.get())).max(cost.max(1)).min(total);
-        let bucket = |bucket: &TokenBucket| {
-            let period = bucket.period().checked_mul(parts.get())?;
-            TokenBucket::new(bucket.replenish_rate(), period, share(bucket.burst_capacity())).ok()
+        let share = |total: u64| Number::Count((total / u64::from(parts.get())).max(cost.max(1)).min(total));
+        // A name that the algorithm does not have has no effect.
+        let numbers = match self.shape() {
+            RuleShape::Bucket { period, burst, .. } | RuleShape::Pace { period, capacity: burst, .. } => period
+                .checked_mul(parts.get())
+                .map(|period| [("period", Number::Time(period)), ("burst-capacity", share(burst))]),
+            RuleShape::Window { limit, .. } | RuleShape::Calendar { limit, .. } | RuleShape::Total { limit } => {
+                Some([("limit", share(limit)), ("allowance", share(limit))])
+            }
         };
-        let divided = match self {
-            Self::TokenBucket(whole) => bucket(whole).map(Self::TokenBucket),
-            Self::Gcra(whole) => bucket(whole).map(Self::Gcra),
-            Self::FixedWindow(whole) => match whole.calendar() {
-                Some(calendar) => FixedWindow::on_calendar(share(whole.limit()), calendar.clone()),
-                None => FixedWindow::new(share(whole.limit()), whole.window(), whole.align()),
-            }
-            .ok()
-            .map(Self::FixedWindow),
-            Self::SlidingWindowLog(whole) => {
-                SlidingWindowLog::new(share(whole.limit()), whole.window()).ok().map(Self::SlidingWindowLog)
-            }
-            Self::SlidingWindowCounter(whole) => {
-                SlidingWindowCounter::new(share(whole.limit()), whole.window()).ok().map(Self::SlidingWindowCounter)
-            }
-            Self::LeakyBucket(whole) => whole.divided_by(parts).map(Self::LeakyBucket),
-            Self::Quota(whole) => match whole.reset() {
-                Some(reset) => Quota::resetting(share(whole.allowance()), reset.clone()),
-                None => Quota::new(share(whole.allowance())),
-            }
-            .ok()
-            .map(Self::Quota),
-        };
-        divided.unwrap_or_else(|| self.clone())
+        numbers.and_then(|numbers| self.with_numbers(&numbers).ok()).unwrap_or_else(|| self.clone())
     }
 }
-
-impl Algorithm {
-    /// Every algorithm.
-    pub const ALL: [Self; 7] = [
-        Self::TokenBucket,
-        Self::Gcra,
-        Self::FixedWindow,
-        Self::SlidingWindowLog,
-        Self::SlidingWindowCounter,
-        Self::LeakyBucket,
-        Self::Quota,
-    ];
-
-    /// Returns the name used in configuration and metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TokenBucket => "token-bucket",
-            Self::Gcra => "gcra",
-            Self::FixedWindow => "fixed-window",
-            Self::SlidingWindowLog => "sliding-window-log",
-            Self::SlidingWindowCounter => "sliding-window-counter",
-            Self::LeakyBucket => "leaky-bucket",
-            Self::Quota => "quota",
-        }
-    }
-}
-
-/// Evaluates `$body` with `$inner` bound to the settings of `$rule`, for every algorithm.
-macro_rules! by_algorithm {
-    ($rule:expr, $inner:ident => $body:expr) => {
-        match $rule {
-            $crate::rule::Rule::TokenBucket($inner) | $crate::rule::Rule::Gcra($inner) => $body,
-            $crate::rule::Rule::FixedWindow($inner) => $body,
-            $crate::rule::Rule::SlidingWindowLog($inner) => $body,
-            $crate::rule::Rule::SlidingWindowCounter($inner) => $body,
-            $crate::rule::Rule::LeakyBucket($inner) => $body,
-            $crate::rule::Rule::Quota($inner) => $body,
-        }
-    };
-}
-pub(crate) use by_algorithm;
 
 /// Converts `time` to whole microseconds from 1 to [`MAX_SAFE_INTEGER`].
 fn micros(field: &'static str, time: std::time::Duration) -> Result<u64, RuleError> {

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{Calendar, CalendarUnit, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
@@ -65,14 +67,46 @@ impl Quota {
     pub fn calendar_id(&self) -> NonZeroU32 {
         self.calendar_id
     }
+}
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
+impl RuleSettings for Quota {
+    fn shape(&self) -> RuleShape<'_> {
+        match &self.reset {
+            Some(calendar) => RuleShape::Calendar { limit: self.allowance, calendar },
+            None => RuleShape::Total { limit: self.allowance },
+        }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.allowance
+    }
+
+    #[inline]
+    fn reads_wall_clock(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
         (name == "allowance").then_some(Number::Count(self.allowance))
     }
 
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
         let Self { allowance, .. } = Self::new(changes.count("allowance", self.allowance))?;
         Ok(Self { allowance, ..self.clone() })
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.allowance), ScriptArg::Word("take")]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, near_us: u64, add: impl FnMut(ScriptArg)) {
+        let periods = self.periods_around(near_us).map(|[first, second, third, fourth]| {
+            [first, second, third, fourth, self.calendar_id.get().into()].map(ScriptArg::Number)
+        });
+        periods.unwrap_or([ScriptArg::Word(""); 5]).into_iter().for_each(add);
     }
 }
 

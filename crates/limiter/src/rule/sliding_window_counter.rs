@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Approximately `limit` tokens in any stretch as long as `window`, from two counters per key.
@@ -53,14 +55,6 @@ impl SlidingWindowCounter {
         Duration::from_micros(self.window_us)
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
-        (name == "limit").then_some(Number::Count(self.limit))
-    }
-
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
-        Self::new(changes.count("limit", self.limit), self.window())
-    }
-
     #[inline]
     pub(crate) fn window_us(&self) -> u64 {
         self.window_us
@@ -79,6 +73,40 @@ impl SlidingWindowCounter {
     #[inline]
     pub(crate) fn ticks(&self) -> u64 {
         if self.tick_us == 1 { self.window_us } else { self.window_us.div_ceil(self.tick_us) }
+    }
+}
+
+impl RuleSettings for SlidingWindowCounter {
+    fn shape(&self) -> RuleShape<'_> {
+        RuleShape::Window { limit: self.limit, window: self.window() }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.limit
+    }
+
+    #[inline]
+    fn reads_wall_clock(&self) -> bool {
+        true
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        Self::new(changes.count("limit", self.limit), self.window())
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.limit), ScriptArg::Number(self.window_us)]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, _: u64, mut add: impl FnMut(ScriptArg)) {
+        add(ScriptArg::Number(self.tick_us()));
     }
 }
 

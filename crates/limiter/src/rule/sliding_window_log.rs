@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{RuleError, micros};
 
 /// Exactly at most `limit` tokens in any stretch as long as `window`.
@@ -58,16 +60,32 @@ impl SlidingWindowLog {
         if self.limit > Self::EXACT_LIMIT { self.window_us.div_ceil(Self::EXACT_LIMIT) } else { 1 }
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
-        (name == "limit").then_some(Number::Count(self.limit))
-    }
-
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
-        Self::new(changes.count("limit", self.limit), self.window())
-    }
-
     #[inline]
     pub(crate) fn window_us(&self) -> u64 {
         self.window_us
+    }
+}
+
+impl RuleSettings for SlidingWindowLog {
+    fn shape(&self) -> RuleShape<'_> {
+        RuleShape::Window { limit: self.limit, window: self.window() }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.limit
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
+        (name == "limit").then_some(Number::Count(self.limit))
+    }
+
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+        Self::new(changes.count("limit", self.limit), self.window())
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.limit), ScriptArg::Number(self.window_us)]
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::flow::Flow;
-use super::numbers::{Changes, Number};
+#[cfg(feature = "redis")]
+use super::settings::ScriptArg;
+use super::settings::{Changes, Number, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
@@ -83,8 +85,19 @@ impl TokenBucket {
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow
     }
+}
 
-    pub(super) fn number(&self, name: &str) -> Option<Number> {
+impl RuleSettings for TokenBucket {
+    fn shape(&self) -> RuleShape<'_> {
+        RuleShape::Bucket { rate: self.replenish_rate, period: self.period(), burst: self.burst_capacity }
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> u64 {
+        self.burst_capacity
+    }
+
+    fn number(&self, name: &str) -> Option<Number> {
         Some(match name {
             "replenish-rate" => Number::Count(self.replenish_rate),
             "period" => Number::Time(self.period()),
@@ -93,9 +106,22 @@ impl TokenBucket {
         })
     }
 
-    pub(super) fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
         let rate = changes.count("replenish-rate", self.replenish_rate);
         let period = changes.time("period", self.period());
         Self::new(rate, period, changes.count("burst-capacity", self.burst_capacity))
+    }
+
+    #[cfg(feature = "redis")]
+    fn first_script_args(&self) -> [ScriptArg; 2] {
+        [ScriptArg::Number(self.flow.per_tick.into()), ScriptArg::Number(self.burst_capacity)]
+    }
+
+    #[cfg(feature = "redis")]
+    fn add_script_args(&self, _: u64, mut add: impl FnMut(ScriptArg)) {
+        if (self.flow.units, self.flow.tick_us) != (Flow::PER_SECOND_UNITS, 1) {
+            add(ScriptArg::Number(self.flow.units));
+            add(ScriptArg::Number(self.flow.tick_us));
+        }
     }
 }

@@ -78,14 +78,9 @@ impl Check<'_> {
     /// A quota keeps grants and consumed tokens in one number, so it cannot tell them apart. At most the request's cost
     /// is returned to it.
     fn bounded(&self, more: i64) -> i64 {
-        match self.rule {
-            Rule::Quota(_) => more.max(i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost)),
-            Rule::TokenBucket(_)
-            | Rule::Gcra(_)
-            | Rule::FixedWindow(_)
-            | Rule::SlidingWindowLog(_)
-            | Rule::SlidingWindowCounter(_)
-            | Rule::LeakyBucket(_) => more,
+        match self.rule.algorithm().spec().prepaid {
+            true => more.max(i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost)),
+            false => more,
         }
     }
 }

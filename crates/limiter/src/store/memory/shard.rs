@@ -23,15 +23,45 @@ const MIN_INSERTS: usize = 256;
 #[derive(Default)]
 pub(super) struct Shard(Mutex<States>);
 
-/// One table for each type of state.
-#[derive(Default)]
-pub(super) struct Tables {
-    buckets: Table<Bucket>,
-    windows: Table<Windows>,
-    logs: Table<Log>,
-    counters: Table<Counters>,
-    quotas: Table<QuotaState>,
-    queues: Table<QueueState>,
+/// Defines [`Tables`] with one table for each type of state.
+macro_rules! tables {
+    ($($table:ident: $state:ty,)+) => {
+        /// One table for each type of state.
+        #[derive(Default)]
+        pub(super) struct Tables {
+            $($table: Table<$state>,)+
+        }
+
+        $(impl Stored for $state {
+            #[inline]
+            fn table(tables: &mut Tables) -> &mut Table<Self> {
+                &mut tables.$table
+            }
+        })+
+
+        impl Tables {
+            fn sweep(&mut self, now_us: u64, released: &mut Released) {
+                $(self.$table.sweep(now_us, released);)+
+            }
+
+            fn slots(&self) -> usize {
+                0 $(+ self.$table.slots())+
+            }
+
+            fn allocated_bytes(&self) -> usize {
+                0 $(+ self.$table.allocated_bytes())+
+            }
+        }
+    };
+}
+
+tables! {
+    buckets: Bucket,
+    windows: Windows,
+    logs: Log,
+    counters: Counters,
+    queues: QueueState,
+    quotas: QuotaState,
 }
 
 /// States of the keys of a shard.
@@ -52,48 +82,6 @@ pub(super) struct States {
 /// Type of state that has a table.
 pub(super) trait Stored: State {
     fn table(tables: &mut Tables) -> &mut Table<Self>;
-}
-
-impl Stored for Bucket {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.buckets
-    }
-}
-
-impl Stored for Windows {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.windows
-    }
-}
-
-impl Stored for Log {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.logs
-    }
-}
-
-impl Stored for Counters {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.counters
-    }
-}
-
-impl Stored for QuotaState {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.quotas
-    }
-}
-
-impl Stored for QueueState {
-    #[inline]
-    fn table(tables: &mut Tables) -> &mut Table<Self> {
-        &mut tables.queues
-    }
 }
 
 impl Shard {
@@ -185,34 +173,5 @@ impl States {
     /// Returns the memory of the tables, in bytes.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.tables.allocated_bytes() + self.shared.as_ref().map_or(0, |shared| shared.allocated_bytes())
-    }
-}
-
-impl Tables {
-    fn sweep(&mut self, now_us: u64, released: &mut Released) {
-        self.buckets.sweep(now_us, released);
-        self.windows.sweep(now_us, released);
-        self.logs.sweep(now_us, released);
-        self.counters.sweep(now_us, released);
-        self.queues.sweep(now_us, released);
-        self.quotas.sweep(now_us, released);
-    }
-
-    fn slots(&self) -> usize {
-        self.buckets.slots()
-            + self.windows.slots()
-            + self.logs.slots()
-            + self.counters.slots()
-            + self.queues.slots()
-            + self.quotas.slots()
-    }
-
-    fn allocated_bytes(&self) -> usize {
-        self.buckets.allocated_bytes()
-            + self.windows.allocated_bytes()
-            + self.logs.allocated_bytes()
-            + self.counters.allocated_bytes()
-            + self.queues.allocated_bytes()
-            + self.quotas.allocated_bytes()
     }
 }

@@ -23,7 +23,7 @@ impl Model {
     /// Returns the time of the turn, or the time until it is within the longest delay.
     fn take(&mut self, rule: &LeakyBucket, now_us: u64, cost: u64) -> Result<u64, u64> {
         let at = self.first_free(now_us, cost * rule.interval_us());
-        let last = now_us + (rule.max_queue() * rule.interval_us()).min(rule.max_wait_us());
+        let last = now_us + (rule.max_queue() * rule.interval_us()).min(rule.max_wait().as_micros() as u64);
         if at > last {
             return Err(at - last);
         }

@@ -80,30 +80,12 @@ fn write_short_name(key: BucketKey<'_>, hash_id: bool, word: &str, out: &mut Vec
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rule::{
-        Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
-    };
+    use crate::rule::samples;
     use crate::store::Check;
     use crate::store::redis::command::decide;
-
-    fn rules() -> [Rule; 7] {
-        let second = Duration::from_secs(1);
-        let bucket = TokenBucket::per_second(1, 2).unwrap();
-        [
-            Rule::TokenBucket(bucket.clone()),
-            Rule::Gcra(bucket),
-            Rule::FixedWindow(FixedWindow::new(5, second, Align::First).unwrap()),
-            Rule::SlidingWindowLog(SlidingWindowLog::new(5, second).unwrap()),
-            Rule::SlidingWindowCounter(SlidingWindowCounter::new(5, second).unwrap()),
-            Rule::LeakyBucket(LeakyBucket::new(5, second, second, 5).unwrap()),
-            Rule::Quota(Quota::new(5).unwrap()),
-        ]
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
@@ -114,7 +96,7 @@ mod tests {
         ) {
             let options = CallOptions { hash_ids, clock: None };
             let key = BucketKey { scope: &scope, id: id.as_bytes() };
-            for rule in rules() {
+            for rule in samples() {
                 let slot = slot_of(key, rule.algorithm(), &options);
                 for name in decide(&[Check { key, rule: &rule, cost: 1 }], &options).keys.iter() {
                     prop_assert_eq!(HashSlot::of(name), slot, "{}", String::from_utf8_lossy(name));
@@ -124,8 +106,8 @@ mod tests {
 
         #[test]
         fn rules_of_a_list_share_a_slot(scope in "[a.%{}= ]{1,4}", id in "[a.#%{}=|+\u{e9}\n]{0,6}") {
-            let names: Vec<String> = (0..7).map(|number| format!("{scope}#r{number}")).collect();
-            let rules = rules();
+            let rules = samples();
+            let names: Vec<String> = (0..rules.len()).map(|number| format!("{scope}#r{number}")).collect();
             let checks: Vec<_> = names.iter().zip(&rules).map(|(scope, rule)| {
                 Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 }
             }).collect();

@@ -6,7 +6,7 @@ use super::arg_list::ArgList;
 use super::key_location::{SHARED_STRING, write_name};
 use super::options::CallOptions;
 use crate::key::BucketKey;
-use crate::rule::{Align, FixedWindow, Flow, LeakyBucket, Quota, Rule, SlidingWindowCounter, TokenBucket};
+use crate::rule::{Quota, Rule, RuleSettings, ScriptArg, by_algorithm};
 
 /// Number of equal requests in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,83 +108,30 @@ impl ScriptArgs {
 
     /// Adds the arguments of `rule`: two numbers, the time, the cost, and the rest.
     pub(super) fn rule(&mut self, rule: &Rule, cost: &[u8]) {
-        match rule {
-            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => self.bucket(bucket, cost),
-            Rule::FixedWindow(window) => self.fixed_window(window, cost),
-            Rule::SlidingWindowLog(window) => self.limit(window.limit(), window.window_us(), cost),
-            Rule::SlidingWindowCounter(window) => self.counter(window, cost),
-            Rule::LeakyBucket(bucket) => self.leaky_bucket(bucket, cost),
-            Rule::Quota(quota) => self.quota(quota, "take", cost),
-        }
+        by_algorithm!(rule, settings => self.settings(settings, settings.first_script_args(), cost));
     }
 
     /// Adds the arguments of an operation on a prepaid quota.
-    pub(super) fn quota(&mut self, quota: &Quota, action: &str, amount: &[u8]) {
-        self.number(quota.allowance());
-        self.text(action);
-        self.now();
-        self.args.push(amount);
-        match quota.periods_around(self.near_us) {
-            Some(starts) => {
-                starts.into_iter().for_each(|start| self.number(start));
-                self.number(quota.calendar_id().get().into());
-            }
-            None => (0..5).for_each(|_| self.text("")),
-        }
+    pub(super) fn quota(&mut self, quota: &Quota, action: &'static str, amount: &[u8]) {
+        self.settings(quota, [ScriptArg::Number(quota.allowance()), ScriptArg::Word(action)], amount);
     }
 
-    fn bucket(&mut self, bucket: &TokenBucket, cost: &[u8]) {
-        let flow = bucket.flow();
-        self.limit(flow.per_tick.into(), bucket.burst_capacity(), cost);
-        if (flow.units, flow.tick_us) != (Flow::PER_SECOND_UNITS, 1) {
-            self.number(flow.units);
-            self.number(flow.tick_us);
-        }
-    }
-
-    fn fixed_window(&mut self, window: &FixedWindow, cost: &[u8]) {
-        self.limit(window.limit(), window.window_us(), cost);
-        match window.windows_around(self.near_us) {
-            Some(starts) => {
-                self.text("calendar");
-                starts.into_iter().for_each(|start| self.number(start));
-            }
-            None => self.text(match window.align() {
-                Align::First => "first",
-                Align::Clock => "clock",
-            }),
-        }
-    }
-
-    fn counter(&mut self, window: &SlidingWindowCounter, cost: &[u8]) {
-        self.limit(window.limit(), window.window_us(), cost);
-        self.number(window.tick_us());
-    }
-
-    fn leaky_bucket(&mut self, bucket: &LeakyBucket, cost: &[u8]) {
-        self.limit(bucket.interval_us(), bucket.max_wait_us(), cost);
-        self.number(bucket.max_queue());
-        self.number(bucket.warm_up_us());
-    }
-
-    /// Adds the arguments that all scripts begin with.
-    fn limit(&mut self, first: u64, second: u64, cost: &[u8]) {
-        self.number(first);
-        self.number(second);
-        self.now();
+    fn settings(&mut self, settings: &impl RuleSettings, first: [ScriptArg; 2], cost: &[u8]) {
+        first.into_iter().for_each(|arg| self.arg(arg));
+        self.args.push(self.now.as_bytes());
         self.args.push(cost);
+        settings.add_script_args(self.near_us, |arg| self.arg(arg));
+    }
+
+    fn arg(&mut self, arg: ScriptArg) {
+        match arg {
+            ScriptArg::Number(number) => self.number(number),
+            ScriptArg::Word(word) => self.args.push(word.as_bytes()),
+        }
     }
 
     fn number(&mut self, number: u64) {
         self.args.push(itoa::Buffer::new().format(number).as_bytes());
-    }
-
-    fn now(&mut self) {
-        self.args.push(self.now.as_bytes());
-    }
-
-    fn text(&mut self, text: &str) {
-        self.args.push(text.as_bytes());
     }
 }
 

@@ -130,26 +130,12 @@ fn decide_by<A: PlainState>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-    use std::time::Duration;
-
     use super::*;
-    use crate::rule::{Align, LeakyBucket, Quota, SlidingWindowLog, TokenBucket};
+    use crate::rule::samples;
 
     #[test]
     fn lockable_algorithms_have_a_plain_state() {
-        let second = Duration::from_secs(1);
-        let bucket = TokenBucket::per_second(1, 1).unwrap();
-        for rule in [
-            Rule::TokenBucket(bucket.clone()),
-            Rule::Gcra(bucket),
-            Rule::FixedWindow(FixedWindow::new(1, second, Align::First).unwrap()),
-            Rule::SlidingWindowLog(SlidingWindowLog::new(1, second).unwrap()),
-            Rule::SlidingWindowCounter(SlidingWindowCounter::new(1, second).unwrap()),
-            Rule::LeakyBucket(LeakyBucket::new(1, second, second, 0).unwrap()),
-            Rule::Quota(Quota::new(1).unwrap()),
-        ] {
+        for rule in samples() {
             assert_eq!(read(&rule, b"k").is_some(), rule.algorithm().spec().lockable, "{rule:?}");
         }
     }
