@@ -2,35 +2,19 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 
 /// Describes a rule in a few words.
 pub fn describe(rule: &Rule) -> String {
     let name = rule.algorithm().as_str();
-    match rule {
-        Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
-            format!(
-                "{name}, {} per {}, burst {}",
-                bucket.replenish_rate(),
-                exact(bucket.period()),
-                bucket.burst_capacity()
-            )
+    match rule.shape() {
+        RuleShape::Bucket { rate, period, burst } => format!("{name}, {rate} per {}, burst {burst}", exact(period)),
+        RuleShape::Pace { rate, period, .. } => format!("{name}, {rate} per {}, paced", exact(period)),
+        RuleShape::Window { limit, window } => format!("{name}, {limit} per {}", exact(window)),
+        RuleShape::Calendar { limit, calendar } => {
+            format!("{name}, {limit} per {:?} of {}", calendar.unit(), calendar.time_zone())
         }
-        Rule::FixedWindow(window) => match window.calendar() {
-            Some(calendar) => {
-                format!("{name}, {} per {:?} of {}", window.limit(), calendar.unit(), calendar.time_zone())
-            }
-            None => format!("{name}, {} per {}", window.limit(), exact(window.window())),
-        },
-        Rule::SlidingWindowLog(window) => format!("{name}, {} per {}", window.limit(), exact(window.window())),
-        Rule::SlidingWindowCounter(window) => format!("{name}, {} per {}", window.limit(), exact(window.window())),
-        Rule::LeakyBucket(bucket) => format!("{name}, {} per {}, paced", bucket.rate(), exact(bucket.period())),
-        Rule::Quota(quota) => match quota.reset() {
-            Some(calendar) => {
-                format!("{name}, {} per {:?} of {}", quota.allowance(), calendar.unit(), calendar.time_zone())
-            }
-            None => format!("{name}, {} in total", quota.allowance()),
-        },
+        RuleShape::Total { limit } => format!("{name}, {limit} in total"),
     }
 }
 

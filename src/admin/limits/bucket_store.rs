@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -138,10 +138,9 @@ impl BucketStore {
         let can_pass = is_exceeded && cost <= rule.capacity();
         // The script tells the time only if it denies the request, which would count. A bucket refills steadily; the
         // tokens of other rules are back when all are.
-        let retry_after = can_pass.then(|| match rule {
-            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
-                let spare = u128::from(bucket.burst_capacity() - cost);
-                let spare_us = spare * bucket.period().as_micros() / u128::from(bucket.replenish_rate().max(1));
+        let retry_after = can_pass.then(|| match rule.shape() {
+            RuleShape::Bucket { rate, period, burst } => {
+                let spare_us = u128::from(burst - cost) * period.as_micros() / u128::from(rate.max(1));
                 reset_after.saturating_sub(Duration::from_micros(u64::try_from(spare_us).unwrap_or(u64::MAX)))
             }
             _ => reset_after,
