@@ -17,7 +17,7 @@ fn without_scripts() -> Redis {
 
 /// Returns a route `/ID` for each of these limiters. The timeout is long enough for two busy cores.
 fn yaml(redis: &Redis, limiters: &[(&str, &str)]) -> String {
-    let mut yaml = format!("redis: {{url: '{}', timeout: 5s}}\nroutes:\n", redis.url());
+    let mut yaml = format!("redis: {{url: '{}', timeout: 20s}}\nroutes:\n", redis.url());
     for (id, arguments) in limiters {
         yaml.push_str(&format!(
             "  - {{id: {id}, uri: 'echo:', predicates: [Path=/{id}], filters: [{{name: RequestRateLimiter, \
