@@ -13,6 +13,7 @@ mod imports;
 mod invalid;
 mod patterns;
 mod profiles;
+mod registries;
 mod spring;
 mod stand_ins;
 
