@@ -16,6 +16,7 @@ mod profiles;
 mod registries;
 mod spring;
 mod stand_ins;
+mod traffic_endpoints;
 
 fn no_env(_: &str) -> Option<String> {
     None
