@@ -12,6 +12,7 @@
 //! | [`RedirectToLayer`] | `redirect-to` | redirects every request | always, 3xx |
 //! | [`RequestSizeLayer`] | `request-size` | limits the size of request bodies | 413 |
 //! | [`RequestHeaderSizeLayer`] | `request-header-size` | limits the size of each request header | 431 |
+//! | [`RequireKeyLayer`] | `require-key` | refuses requests without a key, such as a verified token | 401 |
 //! | [`SetStatusLayer`] | `set-status` | replaces the status of responses | never |
 //! | [`SecureHeadersLayer`] | `secure-headers` | adds security headers to responses | never |
 //! | [`RemoveJsonAttributesLayer`] | `remove-json-attributes` | removes attributes from JSON responses | 500, 502 for a body that it cannot edit |
@@ -35,6 +36,7 @@
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
+//! [`RequireKeyLayer`]: require_key::RequireKeyLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 //! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
 //! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
@@ -92,7 +94,15 @@ pub mod request_header_size;
 pub mod request_rate_limiter;
 #[cfg(feature = "request-size")]
 pub mod request_size;
-#[cfg(any(feature = "cors", feature = "edit", feature = "request-header-size", feature = "request-size"))]
+#[cfg(feature = "require-key")]
+pub mod require_key;
+#[cfg(any(
+    feature = "cors",
+    feature = "edit",
+    feature = "request-header-size",
+    feature = "request-size",
+    feature = "require-key"
+))]
 mod respond_or;
 #[cfg(feature = "retry")]
 pub mod retry;

@@ -51,6 +51,38 @@ fn key_server(text: Option<String>) -> (Upstream, Arc<Mutex<Option<String>>>) {
 }
 
 #[test]
+fn a_required_token_passes_whatever_its_claims() {
+    let (rsa, other) = (Signer::rs256("r"), Signer::rs256("r"));
+    let (_folder, path) = folder(&jwks(&[&rsa]));
+    let gateway = |filters: &str| {
+        Gateway::start(&format!(
+            "jwt: {{jwks: '{}'}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filters}]}}]",
+            path.display()
+        ))
+    };
+    let open = gateway("RequireToken");
+    for claims in [json!({}), json!({"name": "ada"}), sub("ada"), json!({"sub": ""})] {
+        assert_eq!(status(&open, &rsa.token(&claims)), 200, "{claims}");
+    }
+    assert_eq!(status(&open, &rsa.token(&json!({"exp": now() - 3600}))), 401);
+    assert_eq!(status(&open, &other.token(&sub("ada"))), 401);
+    let without = open.get("/");
+    assert_eq!((without.status, without.header("www-authenticate")), (401, Some("Bearer")));
+    let token = format!("Bearer {}", rsa.token(&json!({})));
+    let both = [("Authorization", token.as_str()), ("Authorization", "Bearer a.b.c")];
+    assert_eq!(open.connect().request("GET", "/", &both, b"").status, 401, "a repeated field");
+
+    let tenants = gateway("'RequireToken=403,tenant'");
+    assert_eq!(status(&tenants, &rsa.token(&json!({"tenant": "a"}))), 200);
+    assert_eq!(status(&tenants, &rsa.token(&sub("ada"))), 403);
+
+    // Cached responses are for valid tokens only.
+    let cached = gateway("LocalResponseCache, RequireToken");
+    assert_eq!(status(&cached, &rsa.token(&json!({}))), 200);
+    assert_eq!(cached.get("/").status, 401);
+}
+
+#[test]
 fn a_claim_of_a_verified_token_is_a_key() {
     let (rsa, ec) = (Signer::rs256("r"), Signer::es256("e"));
     let (_folder, path) = folder(&jwks(&[&rsa, &ec]));

@@ -81,6 +81,11 @@ impl<'t> KeyResolvers<'t> {
         }
     }
 
+    /// Returns the resolver of requests with any valid token. Reports a file without `jwt`.
+    pub(crate) fn any_token(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        self.tokens.any(at, diagnostics)
+    }
+
     /// Returns the resolver that `texts` name: one, or several that form one key. `None` if there are none.
     pub(crate) fn resolve_all(&self, texts: &Texts, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
         let parts: Vec<_> =

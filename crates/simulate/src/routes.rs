@@ -117,6 +117,7 @@ impl RouteBuilder<'_> {
             Filter::Retry(_) => "repeated attempts of `Retry` are not simulated",
             Filter::CircuitBreaker(_) => "the circuit breaker is taken as closed",
             Filter::ConcurrencyLimiter(_) => "`ConcurrencyLimiter` is not simulated",
+            Filter::Plain(PlainFilter::RequireKey(_)) => "`RequireToken` is not simulated: the log has no tokens",
             _ => return,
         };
         self.note(route, None, text.to_owned());

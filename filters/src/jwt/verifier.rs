@@ -115,6 +115,16 @@ impl Verifier {
         }
     }
 
+    /// Returns true if the request has a valid token.
+    #[must_use]
+    pub fn accepts(&self, headers: &HeaderMap) -> bool {
+        let result = self.settings.source.token(headers).map(|token| self.verify(token));
+        if let Some(Err(error)) = &result {
+            tracing::debug!(%error, "token rejected");
+        }
+        result.is_some_and(|result| result.is_ok())
+    }
+
     /// Returns the time at which the request's token ceases to be accepted. `None` without an accepted token.
     #[must_use]
     pub fn expiry(&self, headers: &HeaderMap) -> Option<SystemTime> {

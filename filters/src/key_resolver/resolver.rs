@@ -89,6 +89,13 @@ impl KeyResolver {
         Self(Kind::Function(KeyFn::new(key)))
     }
 
+    /// Resolves each request with a valid token to one id, whichever claims the token has: see [`with_jwt`](Self::with_jwt).
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn any_token() -> Self {
+        Self(Kind::Jwt("".into(), None))
+    }
+
     /// Resolves to the list of the key ids of `parts`.
     ///
     /// Two requests share a key id only if they share every part. A request that lacks one part has no key id. A single
@@ -160,6 +167,10 @@ impl KeyResolver {
             Kind::Method => request.method().as_str().as_bytes(),
             Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
             Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(claim, verifier) if claim.is_empty() => {
+                verifier.as_ref()?.accepts(request.headers()).then_some(&b"token"[..])?
+            }
             #[cfg(feature = "jwt")]
             Kind::Jwt(claim, verifier) => {
                 verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;

@@ -9,7 +9,8 @@ mod json;
     feature = "concurrency-limiter",
     feature = "edit",
     feature = "remove-json-attributes",
-    feature = "request-rate-limiter"
+    feature = "request-rate-limiter",
+    feature = "require-key"
 ))]
 mod prepared;
 #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
@@ -25,7 +26,8 @@ pub use self::error_body::ErrorBody;
     feature = "concurrency-limiter",
     feature = "edit",
     feature = "remove-json-attributes",
-    feature = "request-rate-limiter"
+    feature = "request-rate-limiter",
+    feature = "require-key"
 ))]
 pub(crate) use self::prepared::Reply;
 #[cfg(feature = "request-rate-limiter")]

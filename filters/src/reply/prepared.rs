@@ -71,7 +71,12 @@ impl Reply {
     }
 
     /// Returns the response to `request`. HEAD gets the length that GET would get, and no body (RFC 9110 §9.3.2).
-    #[cfg(any(feature = "concurrency-limiter", feature = "edit", feature = "request-rate-limiter"))]
+    #[cfg(any(
+        feature = "concurrency-limiter",
+        feature = "edit",
+        feature = "request-rate-limiter",
+        feature = "require-key"
+    ))]
     pub(crate) fn to_response<B, R: From<Bytes>>(&self, request: &http::Request<B>) -> Response<R> {
         self.for_client(request.method(), request.headers())
     }

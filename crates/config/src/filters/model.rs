@@ -114,6 +114,7 @@ impl Filter {
         let one = match self {
             Self::RequestCounter(counter) => Some(&counter.key_resolver),
             Self::ConcurrencyLimiter(limiter) => Some(&limiter.settings.key_resolver),
+            Self::Plain(PlainFilter::RequireKey(settings)) => Some(&settings.key_resolver),
             _ => None,
         };
         let several = match self {
@@ -128,6 +129,7 @@ impl Filter {
     pub fn properties(&self) -> FilterProperties<'_> {
         let plain = FilterProperties::default();
         match self {
+            Self::Plain(PlainFilter::RequireKey(settings)) => FilterProperties::of_key(&settings.key_resolver),
             Self::Plain(filter) => FilterProperties { acts_on_responses: filter.acts_on_responses(), ..plain },
             Self::RequestSize(_) => plain,
             Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::FirstInSpring, ..plain },

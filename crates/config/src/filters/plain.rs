@@ -3,9 +3,10 @@
 //! A new one is a variant of [`PlainFilter`], an arm in each of its two matches, and a row of [`ENTRIES`]: all in this
 //! file. The gateway stacks plain filters with [`with_plain_layer!`](crate::with_plain_layer).
 
+use http::StatusCode;
 use http::header::HeaderName;
 use tollgate_filters::{
-    fallback_headers, redirect_to, remove_json_attributes, request_header_size, secure_headers, set_status,
+    fallback_headers, redirect_to, remove_json_attributes, request_header_size, require_key, secure_headers, set_status,
 };
 
 use crate::diagnostics::{Diagnostics, reasons};
@@ -25,6 +26,8 @@ pub enum PlainFilter {
     RemoveJsonAttributes(remove_json_attributes::Settings),
     /// Refuses headers that are too large.
     RequestHeaderSize(request_header_size::Settings),
+    /// Refuses requests without a key.
+    RequireKey(require_key::Settings),
     /// Adds security headers to responses.
     SecureHeaders(secure_headers::Settings),
     /// Replaces the status of responses.
@@ -55,6 +58,10 @@ macro_rules! with_plain_layer {
                 let $layer = ::tollgate_filters::request_header_size::RequestHeaderSizeLayer::new(settings.clone());
                 $result
             }
+            $crate::PlainFilter::RequireKey(settings) => {
+                let $layer = ::tollgate_filters::require_key::RequireKeyLayer::new(settings.clone());
+                $result
+            }
             $crate::PlainFilter::SecureHeaders(settings) => {
                 let $layer = ::tollgate_filters::secure_headers::SecureHeadersLayer::new(settings.clone());
                 $result
@@ -72,7 +79,7 @@ impl PlainFilter {
     pub(super) fn acts_on_responses(&self) -> bool {
         match self {
             Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => true,
-            Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RequestHeaderSize(_) => false,
+            Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => false,
         }
     }
 }
@@ -112,6 +119,18 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .of(ArgumentType::Flag),
         ]),
         check: redirect_to,
+    },
+    Entry {
+        name: "RequireToken",
+        doc: "Refuses requests without a valid JSON Web Token, which `jwt` verifies.",
+        args: Arguments::Listed(&[
+            Argument::new("status", "Status of refused requests, a 4xx one. Default 401.").of(ArgumentType::Status),
+            Argument::new(
+                "claim",
+                "Claim that the token must have, not empty. Default: none, and every valid token passes.",
+            ),
+        ]),
+        check: require_token,
     },
     Entry {
         name: "SetStatus",
@@ -157,6 +176,24 @@ fn redirect_to(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option
         .map_err(|error| diagnostics.error(url.span, reasons(&error)))
         .ok()
         .map(|settings| Filter::Plain(PlainFilter::RedirectTo(settings)))
+}
+
+fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [status, claim] = input.arguments(diagnostics);
+    let code = match status {
+        Some(status) => status_of(status, diagnostics)?,
+        None => StatusCode::UNAUTHORIZED,
+    };
+    if let Some(status) = status.filter(|_| !code.is_client_error()) {
+        diagnostics.error(status.span, format!("`RequireToken` needs a 4xx status, found `{}`", status.value));
+        return None;
+    }
+    let resolvers = input.context.limiters.key_resolvers;
+    let key_resolver = match claim {
+        Some(claim) => resolvers.resolve(&format!("jwt:{}", claim.value), claim.span, diagnostics)?,
+        None => resolvers.any_token(input.spec.span, diagnostics)?,
+    };
+    Some(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
 }
 
 fn set_status(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {

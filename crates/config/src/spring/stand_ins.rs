@@ -9,8 +9,6 @@ use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Section of the stand-ins.
 const SECTION: &str = "filter-beans";
-/// Most concurrent requests of a user behind `use: jwt`, high enough never to limit.
-const UNLIMITED: &str = "1000000";
 /// Example of a stand-in.
 const EXAMPLE: &str =
     "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
@@ -159,31 +157,26 @@ fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
     Ok(StandIn::Filter(Node { span: node.span, kind: NodeKind::Map(renamed.collect()) }))
 }
 
-/// Returns a filter that refuses requests without a valid token: a limiter of concurrent requests without a limit in
-/// practice, since a limiter refuses requests without a key.
+/// Returns the filter that refuses requests without a valid token.
 fn verifier(entries: &[(String, Node)], span: Span, places: &mut Places) -> Result<Node, Span> {
-    let (mut claim, mut status) = ("sub".to_owned(), "401".to_owned());
+    let mut args = Vec::new();
     for (key, node) in entries {
-        let text = || node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span);
-        match canonical(key).as_str() {
+        let name = canonical(key);
+        match name.as_str() {
             "use" => {}
-            "claim" => claim = text()?,
-            "status" => status = text()?,
+            "claim" | "status" => {
+                let text = node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span)?;
+                args.push((name, Node { span: places.again(node.span), kind: NodeKind::Scalar(text) }));
+            }
             _ => return Err(node.span.key()),
         }
     }
-    let mut scalar = |text: &str| Node { span: places.again(span), kind: NodeKind::Scalar(text.to_owned()) };
-    let args = [
-        ("limit", UNLIMITED),
-        ("key-resolver", &format!("jwt:{claim}")),
-        ("store", "memory"),
-        ("deny-empty-key", "true"),
-        ("empty-key-status", &status),
-        ("include-headers", "false"),
-    ]
-    .map(|(name, value)| (name.to_owned(), scalar(value)));
-    let name = ("name".to_owned(), scalar("ConcurrencyLimiter"));
-    let args = Node { span: places.again(span), kind: NodeKind::Map(args.into()) };
+    let filter = NodeKind::Scalar("RequireToken".to_owned());
+    if args.is_empty() {
+        return Ok(Node { span, kind: filter });
+    }
+    let name = ("name".to_owned(), Node { span: places.again(span), kind: filter });
+    let args = Node { span: places.again(span), kind: NodeKind::Map(args) };
     Ok(Node { span, kind: NodeKind::Map(vec![name, ("args".to_owned(), args)]) })
 }
 

@@ -96,6 +96,41 @@ fn a_stand_in_is_another_filter_with_its_own_arguments() {
     assert!(notes.contains("note: the filter `Mine` is left out, in 1 list of filters"), "{notes}");
 }
 
+#[cfg(feature = "jwt")]
+#[test]
+fn a_verifier_of_tokens_requires_no_claim_and_limits_nothing() {
+    let folder = Folder::of(&[(
+        "jwks.json",
+        r#"{"keys": [{"kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}"#,
+    )]);
+    let with = |bean: &str| {
+        format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [JwtFilter]}}]\ntollgate.jwt: {{jwks: '{}', algorithms: [HS256], audience: a}}\nfilter-beans.JwtFilter: {bean}\n",
+            folder.path("jwks.json").display()
+        )
+    };
+    for (bean, filter, resolver, status) in [
+        ("{use: jwt}", "RequireToken", "jwt", 401),
+        ("{use: jwt, status: 403}", "RequireToken{status=403}", "jwt", 403),
+        ("{use: jwt, claim: tenant.id}", "RequireToken{claim=tenant.id}", "jwt:tenant.id", 401),
+    ] {
+        let text = with(bean);
+        let migrated = migrate("application.yml", &text, &no_env).unwrap().yaml;
+        for text in [&text, &migrated] {
+            let loaded = loaded(text);
+            let route = &loaded.config.routes[0];
+            let Filter::Plain(PlainFilter::RequireKey(settings)) = &route.filters[0] else { panic!("{text}") };
+            assert_eq!((settings.key_resolver.to_string().as_str(), settings.status.as_u16()), (resolver, status));
+            assert_eq!(route.definition.filters, [filter], "{text}");
+            assert!(!route.filters[0].counts_requests());
+            assert!(!format!("{}{text}", loaded.notes).to_lowercase().contains("limit"), "{text}{}", loaded.notes);
+        }
+    }
+    assert!(refused(&with("{use: jwt, status: 500}")).contains("`RequireToken` needs a 4xx status"));
+    let own = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [RequireToken]}]\n";
+    assert!(refused(own).contains("needs a section `jwt`"));
+}
+
 #[test]
 fn a_default_resolver_is_that_of_limiters_without_one() {
     let text = "key-resolvers: {default: 'header:X-A'}\nspring.cloud.gateway.routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1}}]}]\n";

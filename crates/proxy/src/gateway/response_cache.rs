@@ -18,7 +18,7 @@ use crate::gateway::stack::as_edit;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::http::upgrade::Upgrade;
-use tollgate_config::{Filter, RateLimiter, ResponseCache};
+use tollgate_config::{Filter, PlainFilter, RateLimiter, ResponseCache};
 
 /// Puts a response cache in front of `service`, which has those of `filters` that follow the cache.
 ///
@@ -144,6 +144,7 @@ impl Step {
             Filter::ConcurrencyLimiter(limiter) => {
                 Some(Self::Key(limiter.settings.key_resolver.clone(), limiter.settings.deny_empty_key))
             }
+            Filter::Plain(PlainFilter::RequireKey(settings)) => Some(Self::Key(settings.key_resolver.clone(), true)),
             _ => None,
         }
     }

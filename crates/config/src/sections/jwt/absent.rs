@@ -21,6 +21,15 @@ impl Tokens {
         Self
     }
 
+    /// Reports that tokens cannot be verified.
+    #[expect(clippy::unused_self, reason = "the same shape as in a build with the feature")]
+    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        diagnostics
+            .error(at, "`RequireToken` needs the feature `jwt`, which this build lacks")
+            .help("build without `--no-default-features`, or with `--features jwt`");
+        None
+    }
+
     /// Returns `resolver` unchanged: `jwt:CLAIM` is refused by its name.
     #[expect(clippy::unused_self, reason = "the same shape as in a build with the feature")]
     pub(crate) fn bind(&self, resolver: KeyResolver, _: Span, _: &mut Diagnostics) -> KeyResolver {

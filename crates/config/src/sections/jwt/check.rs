@@ -34,6 +34,12 @@ impl Tokens {
         Self { is_given: raw.is_some(), jwt: raw.and_then(|raw| jwt(raw, nodes, diagnostics)) }
     }
 
+    /// Returns the resolver of requests with any valid token. `at` is the place that needs it.
+    #[expect(clippy::unnecessary_wraps, reason = "the same shape as in a build without the feature")]
+    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        Some(self.bind(KeyResolver::any_token(), at, diagnostics))
+    }
+
     /// Adds the verifier to `resolver` if it needs one. `at` is its place.
     pub(crate) fn bind(&self, resolver: KeyResolver, at: Span, diagnostics: &mut Diagnostics) -> KeyResolver {
         match &self.jwt {

@@ -1,0 +1,134 @@
+//! Refuses requests without a key: the filter `RequireToken` of the gateway, with the key of a verified token.
+//!
+//! A request whose [`KeyResolver`] finds no key id gets [`Settings::status`], by default 401 with `WWW-Authenticate: Bearer`.
+//! Clients that ask for JSON get an RFC 9457 problem, others a line of text. The response carries [`LocalReply`] with the
+//! reason `empty-key`. All other requests are forwarded, and nothing is counted.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response, StatusCode};
+//! use http_body_util::Full;
+//! use tollgate_filters::key_resolver::KeyResolver;
+//! use tollgate_filters::require_key::{RequireKeyLayer, Settings};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let layer = RequireKeyLayer::new(Settings::new(KeyResolver::parse("header:X-User")?));
+//! let upstream = service_fn(|_: Request<()>| async {
+//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+//! });
+//! let with = Request::builder().header("x-user", "ada").body(())?;
+//! assert_eq!(layer.layer(upstream).oneshot(with).await?.status(), StatusCode::OK);
+//! assert_eq!(layer.layer(upstream).oneshot(Request::new(())).await?.status(), StatusCode::UNAUTHORIZED);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`LocalReply`]: crate::context::LocalReply
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use tower::{Layer, Service};
+
+use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::reply::Reply;
+use crate::respond_or::RespondOr;
+
+/// The key that a request must have, and the status without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Resolver that must find a key id.
+    pub key_resolver: KeyResolver,
+    /// Status of requests without one.
+    pub status: StatusCode,
+}
+
+/// Wraps services in [`RequireKey`].
+#[derive(Clone, Debug)]
+pub struct RequireKeyLayer {
+    guard: Arc<Guard>,
+}
+
+/// Refuses requests without a key. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct RequireKey<S> {
+    guard: Arc<Guard>,
+    inner: S,
+}
+
+/// Resolver and prepared refusal.
+#[derive(Debug)]
+struct Guard {
+    key_resolver: KeyResolver,
+    refusal: Reply,
+    asks_for_token: bool,
+}
+
+/// Resolves to the inner service's response or to a refusal.
+pub type ResponseFuture<F, R> = RespondOr<F, R>;
+
+// === impl Settings ===
+
+impl Settings {
+    /// Requires a key id of `key_resolver`; without one the response is a 401.
+    #[must_use]
+    pub fn new(key_resolver: KeyResolver) -> Self {
+        Self { key_resolver, status: StatusCode::UNAUTHORIZED }
+    }
+}
+
+// === impl RequireKeyLayer ===
+
+impl RequireKeyLayer {
+    /// Creates a layer that refuses requests as `settings` say.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let guard = Guard {
+            refusal: Reply::problem(settings.status, "empty-key", "about:blank", None, ""),
+            // A 401 must name a scheme (RFC 9110 §15.5.2).
+            asks_for_token: settings.status == StatusCode::UNAUTHORIZED,
+            key_resolver: settings.key_resolver,
+        };
+        Self { guard: Arc::new(guard) }
+    }
+}
+
+impl<S> Layer<S> for RequireKeyLayer {
+    type Service = RequireKey<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RequireKey { guard: Arc::clone(&self.guard), inner }
+    }
+}
+
+// === impl RequireKey ===
+
+impl<S, B, R> Service<Request<B>> for RequireKey<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if self.guard.key_resolver.resolve(&request, &mut KeyBuf::new()).is_some() {
+            return RespondOr::forward(self.inner.call(request));
+        }
+        let mut response = self.guard.refusal.to_response(&request);
+        if self.guard.asks_for_token {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        RespondOr::respond(response)
+    }
+}
