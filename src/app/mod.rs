@@ -4,6 +4,7 @@
 //! signal asks for shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a thread with its
 //! own runtime; the main thread runs everything else.
 
+mod admin_listeners;
 pub mod descriptors;
 mod drain;
 mod process;

@@ -12,8 +12,9 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::socket::{self, SocketError, SocketFile};
-use crate::admin::{self, AdminState, ConfigState, on_traffic};
+use crate::admin::socket::SocketError;
+use crate::admin::{AdminState, ConfigState, on_traffic};
+use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::descriptors;
 use crate::app::process::Process;
 use crate::app::reload::{Source, with_services};
@@ -49,12 +50,14 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum StartError {
     /// An address is in use, or belongs to another machine.
-    #[error("cannot listen on {address} (`{setting}`): {source}")]
+    #[error("cannot listen on {address} (`{setting}`): {source}{remedy}")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// The setting that holds it.
         setting: &'static str,
+        /// Advice for an address in use; otherwise empty.
+        remedy: &'static str,
         /// Error of the system.
         source: io::Error,
     },
@@ -174,7 +177,7 @@ impl Process {
 /// Binds one listener per worker.
 fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
     let address = SocketAddr::new(config.server.address, config.server.port);
-    let failed = |source| StartError::Listen { address, setting: "server.port", source };
+    let failed = |source| StartError::Listen { address, setting: "server.port", remedy: "", source };
     listener::bind(address, config.server.workers.get()).map_err(failed)
 }
 
@@ -194,28 +197,6 @@ fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
         LogOutput::File(path) => StartError::AccessLog { path: path.clone(), source },
         _ => StartError::System(source),
     })
-}
-
-fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketAddr>, StartError> {
-    if !config.management.enabled {
-        return Ok(None);
-    }
-    let address = SocketAddr::new(config.management.address, config.management.port);
-    let failed = |source| StartError::Listen { address, setting: "management.server.port", source };
-    let listener = listener::bind(address, 1).map_err(failed)?.remove(0);
-    let bound = listener.local_addr()?;
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    spawn_boxed(admin::serve::port(listener, Arc::clone(state)));
-    Ok(Some(bound))
-}
-
-fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketFile>, StartError> {
-    let Some(settings) = &config.management.socket else { return Ok(None) };
-    let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
-    let (listener, file) = socket::bind(settings).map_err(failed)?;
-    let listener = tokio::net::UnixListener::from_std(listener)?;
-    spawn_boxed(admin::serve::socket(listener, Arc::clone(state)));
-    Ok(Some(file))
 }
 
 /// Starts one thread per listener. The workers share `server.max-connections`.

@@ -52,6 +52,16 @@ fn a_port_in_use_is_reported_with_its_setting() {
 }
 
 #[test]
+fn a_management_port_in_use_has_a_remedy() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (_, text) = start(GOOD, &[("MANAGEMENT_SERVER_PORT", &port)]);
+    assert!(text.contains("set `management.server.port`") && text.contains("0 for a free one"), "{text}");
+    let (_, text) = start(GOOD, &[("SERVER_PORT", &port)]);
+    assert!(!text.contains("management.server.port"), "{text}");
+}
+
+#[test]
 fn a_second_gateway_cannot_share_the_port_of_the_first() {
     let gateway = Gateway::start(&GOOD.replace("127.0.0.1}", "127.0.0.1, workers: 2}"));
     let port = gateway.address.port().to_string();

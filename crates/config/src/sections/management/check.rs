@@ -70,6 +70,7 @@ pub(crate) fn management(
         tls,
         address,
         port,
+        has_default_port: overridden.is_none() && given.is_none(),
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
         on_traffic,

@@ -23,6 +23,8 @@ pub struct Management {
     pub address: IpAddr,
     /// Port to listen on; 0: any free port.
     pub port: u16,
+    /// True if neither the file nor the environment names a port.
+    pub has_default_port: bool,
     /// Reports not ready while Redis is unreachable.
     pub readiness_needs_redis: bool,
     /// Spring Boot's endpoints.
