@@ -59,7 +59,10 @@ pub struct Circumstances<'p> {
 pub fn explain(config: &Config, request: DryRunRequest) -> Option<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
     let circumstances = Circumstances { plans: &|_, _| None, masks: false };
-    Some(runtime.block_on(dry_run(config, request, circumstances)))
+    let mut explanation = runtime.block_on(dry_run(config, request, circumstances));
+    let has_answer = explanation.route.is_some() || explanation.refused.is_some() || explanation.own_endpoint;
+    explanation.lacks_locator_routes = !has_answer && config.locator.is_some();
+    Some(explanation)
 }
 
 /// Runs `request` through the routes of `config`, without side effects.

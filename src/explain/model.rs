@@ -20,6 +20,9 @@ pub struct Explanation {
     pub passed_over: Vec<SkippedRoute>,
     /// Route that matches; without one the response is 404.
     pub route: Option<MatchedRoute>,
+    /// True if no route of the file matches, and `discovery.locator` adds routes that only a running gateway knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_locator_routes: bool,
     /// Judgement of a request with an `Origin` field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<CorsJudgement>,

@@ -207,3 +207,17 @@ routes: [{id: a, uri: 'http://a', predicates: [Path=/**]}]
     let text = explained(yaml, "PUT", "/shop/1", &[origin]).to_string();
     assert!(text.contains("allowed\n  access-control-allow-origin: https://shop.example\nroute a"), "{text}");
 }
+
+#[test]
+fn a_request_for_the_locator_names_it_and_the_running_gateway() {
+    let yaml = "spring.cloud:\n  consul.host: consul\n  gateway:\n    discovery.locator.enabled: true\n    \
+                routes: [{id: a, uri: 'http://a', predicates: [Path=/a/**]}]\n";
+    let explanation = explained(yaml, "GET", "/orders/1", &[]);
+    assert!(explanation.lacks_locator_routes);
+    let text = explanation.to_string();
+    assert!(text.contains("`discovery.locator`") && text.contains("--live"), "{text}");
+    let matched = explained(yaml, "GET", "/a/1", &[]);
+    assert!(!matched.lacks_locator_routes && !matched.to_string().contains("locator"), "{matched}");
+    let without = explained(&yaml.replace("true", "false"), "GET", "/orders/1", &[]);
+    assert!(without.to_string().ends_with("no route matches: 404\n"));
+}

@@ -7,6 +7,10 @@ use crate::explain::model::{
 };
 use crate::explain::table::{printable, table};
 
+/// Text for a request that a route of a registered service may match.
+const LOCATOR: &str = "no route of the file matches: 404, unless `discovery.locator` has a route for it
+  It makes a route for each service of the registries. Only a running gateway knows them: ask it with --live.";
+
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(reason) = &self.refused {
@@ -23,6 +27,7 @@ impl Display for Explanation {
         }
         match &self.route {
             Some(route) => route.fmt(f),
+            None if self.lacks_locator_routes => writeln!(f, "{LOCATOR}"),
             None => writeln!(f, "no route matches: 404"),
         }
     }
