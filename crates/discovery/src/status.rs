@@ -1,5 +1,6 @@
 //! State of the connection to a registry, for the log, metrics and the admin API.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::instance::Unusable;
 use tollgate_transport::error_chain::error_chain;
 
 /// Least time between two log lines about failures of one registry: each of a thousand services may fail.
@@ -15,6 +17,12 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest text of an error, in characters: it may quote the response.
 const MAX_ERROR: usize = 300;
+
+/// Most log lines about instances of one response that are ignored.
+const MAX_IGNORED_LINES: usize = 20;
+
+/// Instances that are ignored, by service: their number, and the reason of the first.
+pub(super) type Ignored = BTreeMap<String, (usize, Unusable)>;
 
 /// State of the connection to a registry.
 #[derive(Debug)]
@@ -33,6 +41,8 @@ struct State {
     /// Text of the last failure, if no success followed.
     error: Option<String>,
     logged: Option<Instant>,
+    /// Ignored instances of the last response.
+    ignored: Ignored,
 }
 
 impl RegistryStatus {
@@ -91,12 +101,42 @@ impl RegistryStatus {
         let mut state = self.state.lock();
         let is_quiet = state.logged.is_some_and(|at| at.elapsed() < LOG_EVERY);
         let now = Instant::now();
-        let age = state.confirmed.map(|at| now - at);
+        let age = state.confirmed.map(|at| in_seconds(now - at));
         state.error = Some(text.clone());
         if !is_quiet {
             state.logged = Some(now);
             drop(state);
-            tracing::error!(registry = self.kind, server = %self.server, request, error = text, ?age, "registry request failed; known endpoints are kept");
+            tracing::error!(registry = self.kind, server = %self.server, request, error = text, age, "registry request failed; known endpoints are kept");
         }
+    }
+
+    /// Logs the instances of a whole registry that are ignored, each service again only if its number or reason has changed.
+    pub(super) fn ignore(&self, server: &str, ignored: Ignored) {
+        let changed: Vec<_> = {
+            let mut state = self.state.lock();
+            let before = std::mem::replace(&mut state.ignored, ignored.clone());
+            ignored.into_iter().filter(|(service, known)| before.get(service) != Some(known)).collect()
+        };
+        for (service, (count, reason)) in changed.iter().take(MAX_IGNORED_LINES) {
+            tracing::warn!(registry = self.kind, server, service, ignored = count, %reason, "instances ignored");
+        }
+        if let Some(services) = changed.len().checked_sub(MAX_IGNORED_LINES).filter(|more| *more > 0) {
+            tracing::warn!(registry = self.kind, server, services, "instances of more services ignored");
+        }
+    }
+}
+
+/// Returns a duration as text: `1.0s`.
+fn in_seconds(duration: Duration) -> String {
+    format!("{:.1}s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_in_seconds() {
+        assert_eq!(in_seconds(Duration::from_micros(1_003_285)), "1.0s");
     }
 }

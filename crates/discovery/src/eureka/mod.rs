@@ -122,6 +122,10 @@ impl Shared {
                 Ok(has_changed) => {
                     self.fetched.set(Some(Instant::now()));
                     self.status.succeed();
+                    if has_changed {
+                        let server = self.settings.servers[self.current.get()].to_string();
+                        self.status.ignore(&server, self.table.borrow().ignored());
+                    }
                     self.publish(has_changed);
                     return true;
                 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::eureka::read::{Action, Applications, Entry, ReadError};
 use crate::instance::{Instance, Unusable};
+use crate::status::Ignored;
 
 /// Application and id of an instance.
 type Key = (String, String);
@@ -16,6 +17,8 @@ pub(crate) struct Table {
     entries: BTreeMap<Key, Rc<Entry>>,
     /// Instances by the names that clients look up, in upper case.
     by_name: BTreeMap<String, BTreeSet<Key>>,
+    /// Number of instances without id or application.
+    nameless: usize,
 }
 
 impl Table {
@@ -37,10 +40,7 @@ impl Table {
 
     /// Applies changes.
     pub(crate) fn change(&mut self, changes: Applications) {
-        let unusable = changes.entries.iter().filter(|entry| entry.instance.is_err()).count() + changes.unusable;
-        if unusable > 0 {
-            tracing::warn!(registry = "eureka", unusable, "instances ignored");
-        }
+        self.nameless = self.nameless.max(changes.unusable);
         for entry in changes.entries {
             let key = (entry.application.clone(), entry.id.clone());
             if let Some(before) = self.entries.remove(&key) {
@@ -80,6 +80,20 @@ impl Table {
         up.map(|entry| entry.application.clone()).collect()
     }
 
+    /// Returns the instances that cannot be used, by application. Those without one have the name `-`.
+    pub(crate) fn ignored(&self) -> Ignored {
+        let mut ignored = Ignored::new();
+        for entry in self.entries.values() {
+            if let Err(reason) = entry.instance {
+                ignored.entry(printable(&entry.application)).or_insert((0, reason)).0 += 1;
+            }
+        }
+        if self.nameless > 0 {
+            ignored.insert("-".to_owned(), (self.nameless, Unusable::Shape));
+        }
+        ignored
+    }
+
     /// Returns the usable instances of the service `name`.
     pub(crate) fn instances(&self, name: &str, only_up: bool) -> Vec<Instance> {
         let keys = self.by_name.get(&name.to_uppercase()).into_iter().flatten();
@@ -87,4 +101,9 @@ impl Table {
         let used = entries.filter(|entry| !only_up || entry.status == "UP");
         used.filter_map(|entry| entry.instance.clone().ok()).collect()
     }
+}
+
+/// Returns a name from a registry for the log: without control characters, and of a bounded length.
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(100).collect()
 }

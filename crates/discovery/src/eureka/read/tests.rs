@@ -78,6 +78,36 @@ fn a_registry_without_usable_instances_is_refused() {
     }
 }
 
+#[test]
+fn ignored_instances_are_counted_by_application_with_the_first_reason() {
+    let mut other = instance("x", "ADDED", "UP", json!(8080));
+    other["app"] = json!("SHOP");
+    other["hostName"] = json!("a b");
+    let all = json!([
+        instance("a", "ADDED", "UP", json!(1)),
+        instance("b", "ADDED", "UP", json!(0)),
+        instance("c", "ADDED", "UP", json!(70_000)),
+        other,
+        7,
+    ]);
+    let mut table = Table::of(read(&applications("UP_4_", all)).unwrap()).unwrap();
+    let ignored = |table: &Table| {
+        table.ignored().into_iter().map(|(name, (count, reason))| (name, count, reason.to_string())).collect::<Vec<_>>()
+    };
+    let (port, host) = ("an instance has no valid port", "an instance has no valid host");
+    assert_eq!(
+        ignored(&table),
+        [
+            ("-".to_owned(), 1, "an instance has no usable fields".to_owned()),
+            ("ORDERS".to_owned(), 2, port.to_owned()),
+            ("SHOP".to_owned(), 1, host.to_owned()),
+        ]
+    );
+    let gone = json!([instance("b", "DELETED", "UP", json!(0)), instance("c", "MODIFIED", "UP", json!(2))]);
+    table.change(read(&applications("", gone)).unwrap());
+    assert_eq!(ignored(&table).len(), 2, "only those that are still ignored");
+}
+
 proptest! {
     #[test]
     fn any_response_is_read_or_refused(body in any_json(&["name", "instance", "application", "hostName", "instanceId", "port", "$", "@enabled", "securePort", "status", "metadata", "actionType", "vipAddress"])) {
