@@ -54,5 +54,6 @@ pub(super) fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Re
 /// Returns true if the gateway can start without the admin port: the file names no port, which is in use, and the port for traffic has
 /// the endpoints that a Spring application would have.
 fn is_spared(management: &Management, error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::AddrInUse && management.has_default_port && management.on_traffic.is_some()
+    error.kind() == io::ErrorKind::AddrInUse
+        && management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.suffice)
 }

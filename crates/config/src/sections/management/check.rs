@@ -48,7 +48,9 @@ pub(crate) fn management(
     let given = raw.server.port.filter(|port| own(&port.value));
     let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
     let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
-    let on_traffic = on_traffic(raw, (enabled, is_shared), traffic, diagnostics);
+    let suffice = overridden.is_none() && given.is_none();
+    let on_traffic = on_traffic(raw, (enabled, is_shared), traffic, diagnostics)
+        .map(|endpoints| TrafficEndpoints { suffice, ..endpoints });
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
@@ -70,7 +72,6 @@ pub(crate) fn management(
         tls,
         address,
         port,
-        has_default_port: overridden.is_none() && given.is_none(),
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
         on_traffic,

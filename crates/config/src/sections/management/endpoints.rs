@@ -133,7 +133,7 @@ pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str
     let mut owned: Vec<String> = named.chain(known).filter(|id| is_exposed(id)).map(|id| path(&id)).collect();
     owned.sort_unstable();
     owned.dedup();
-    Some(TrafficEndpoints { actuator, owned, has_probe_paths })
+    Some(TrafficEndpoints { actuator, owned, has_probe_paths, ..TrafficEndpoints::default() })
 }
 
 fn of_switch(on: bool) -> RawAccess {

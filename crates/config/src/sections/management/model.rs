@@ -23,8 +23,6 @@ pub struct Management {
     pub address: IpAddr,
     /// Port to listen on; 0: any free port.
     pub port: u16,
-    /// True if neither the file nor the environment names a port.
-    pub has_default_port: bool,
     /// Reports not ready while Redis is unreachable.
     pub readiness_needs_redis: bool,
     /// Spring Boot's endpoints.
@@ -84,6 +82,8 @@ pub struct TrafficEndpoints {
     pub owned: Vec<String>,
     /// Serves `/livez` and `/readyz`.
     pub has_probe_paths: bool,
+    /// True if neither the file nor the environment names a management port, so that the gateway can start without one.
+    pub suffice: bool,
 }
 
 impl TrafficEndpoints {
