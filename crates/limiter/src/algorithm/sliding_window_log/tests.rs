@@ -245,6 +245,21 @@ fn a_larger_limit_delays_tokens_of_its_grain_that_a_limit_up_to_a_thousand_consu
 }
 
 #[test]
+fn a_raised_limit_of_a_longer_window_counts_what_the_former_one_and_the_shorter_window_needed() {
+    let (short, long, raised, mut state) = (rule(3_000, 1), rule(3, 60), rule(5_000, 60), None);
+    decide(&long, &mut state, 0, 1);
+    for second in 1..=10 {
+        decide(&short, &mut state, second * SECOND, 1);
+    }
+    assert_eq!(decide(&raised, &mut state, 10 * SECOND, 0).remaining, 5_000 - 4, "three, and that of the last second");
+    decide(&raised, &mut state, 10 * SECOND, 1);
+    for second in 11..=20 {
+        decide(&short, &mut state, second * SECOND, 1);
+    }
+    assert_eq!(decide(&raised, &mut state, 20 * SECOND, 0).remaining, 5_000 - 15, "from then on everything");
+}
+
+#[test]
 fn tokens_are_returned_if_at_most_a_thousand_entries_change() {
     let list: VecDeque<Run> = (0..3_000).map(|n| Run { at_us: 100 * SECOND + n, sum: n + 1 }).collect();
     let runs = Runs { list, ..Runs::default() };

@@ -71,7 +71,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 /// Seeds of traces that once failed.
-const REGRESSIONS: [u64; 1] = [9_071_183];
+const REGRESSIONS: [u64; 4] = [9_071_183, 20_172_272, 20_206_704, 30_032_338];
 
 /// Number of concurrent traces. Their decisions share writes to Redis.
 const AT_ONCE: usize = 64;
