@@ -39,7 +39,6 @@ pub(crate) struct RawEurekaClient {
     /// Registers the gateway itself. Default false.
     register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     service_url: BTreeMap<String, Spanned<String>>,
     /// Seconds between two fetches. Default 30.
     registry_fetch_interval_seconds: Option<NonZeroU32>,
@@ -50,7 +49,6 @@ pub(crate) struct RawEurekaClient {
     /// Region whose `availability-zones` apply. Default `us-east-1`.
     region: Option<Spanned<String>>,
     /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     availability_zones: BTreeMap<String, Spanned<String>>,
     /// Asks the servers of the own zone first. Default true.
     prefer_same_zone_eureka: Option<bool>,
@@ -71,7 +69,6 @@ pub(crate) struct RawEurekaClient {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEurekaInstance {
     /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     metadata_map: BTreeMap<String, Spanned<String>>,
     /// Application as which the gateway registers. Default: `spring.application.name`, in a Spring file.
     appname: Option<Spanned<String>>,
@@ -197,8 +194,7 @@ fn servers(
     };
     let mut servers = Vec::new();
     for urls in zones.iter().map(|zone| of_zone(zone)) {
-        for url in urls.value.split(',').map(str::trim).filter(|url| !url.is_empty()) {
-            let url = Spanned { value: url.to_owned(), span: urls.span };
+        for url in server::listed(&urls) {
             let server = server::check(&url, "eureka.client.service-url", None, diagnostics)?;
             if !servers.contains(&server) {
                 servers.push(server);
