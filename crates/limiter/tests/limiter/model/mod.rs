@@ -141,6 +141,7 @@ async fn the_model_the_memory_and_redis_agree_on_every_trace() {
         decisions += run_all(first..(from + traces).min(first + 10_000), &client).await;
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
     }
+    assert!(number("TOLLGATE_TRACES").is_some() || decisions >= 20_000, "{decisions} decisions");
     println!("{traces} traces from seed {from} of {decisions} decisions in {:?}", start.elapsed());
 }
 
