@@ -159,6 +159,11 @@ async fn run(
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.
 fn log_change(endpoint: &Endpoint, client: &Peer, caller: &Caller, response: &Response<Full<Bytes>>) {
     let (method, path, status) = (endpoint.method.as_str(), endpoint.template(), response.status().as_u16());
-    let change = response.extensions().get::<reply::Audit>().map(|audit| audit.0.as_str());
-    tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");
+    let log = |change: Option<&str>| {
+        tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");
+    };
+    match response.extensions().get::<reply::Audit>().map(|audit| &*audit.0) {
+        None | Some([]) => log(None),
+        Some(changes) => changes.iter().for_each(|change| log(Some(change))),
+    }
 }
