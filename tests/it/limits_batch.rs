@@ -80,6 +80,8 @@ fn walk(gateway: &Gateway, store: &str) {
         ("POST", "sold", json!({"keys": [{"key": "x", "grant": -1}]}), 400, "invalid value"),
         ("POST", "sold", json!({"keys": [{"key": "x", "grant": MOST + 1}]}), 400, "a grant is at most"),
         ("POST", "sold", json!({"keys": []}), 400, "1 to 256 keys"),
+        ("POST", "sold", json!(5), 400, "expected a JSON object"),
+        ("PUT", "sold/x", json!(5), 400, "expected a JSON object"),
         ("POST", "sold", json!({"keys": vec![json!({"key": "x"}); 257]}), 400, "got 257"),
         ("POST", "sold", json!({"keys": [{"key": ""}]}), 400, "a key is empty"),
         ("POST", "sold", json!({"keys": [{"key": "x", "remaining": 1}]}), 400, "unknown field"),

@@ -30,7 +30,7 @@ pub(super) const MAX_BODY_BYTES: usize = 512 * 1024;
 
 /// Body of a POST.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(super) struct Batch {
     /// Name of the rule. Needed if the keys have several.
     pub(super) rule: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Batch {
 
 /// Key of a batch.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 struct Entry {
     key: String,
     /// Tokens to add; `None` reads the key.
