@@ -76,8 +76,9 @@ fn a_key_cannot_forge_a_log_line() {
     let gateway = Gateway::start(CONFIG);
     let path = "/api/limits/a/x%0A2026-01-01T00:00:00Z%20%20INFO%20forged%1B%5B31m%0D%C2%9B";
     assert_eq!(Connection::open(gateway.admin).request("DELETE", path, &[], b"").status, 200);
-    let line = gateway.logged("limit changed on the admin port");
-    assert!(line.contains(r"key=x\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\r\u{9b} action"), "{line}");
+    let line = gateway.logged("change requested on the admin port");
+    let escaped = r#"change="reset of key x\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\r\u{9b} under rule"#;
+    assert!(line.contains(escaped), "{line}");
     assert!(!gateway.log().lines().any(|line| line.starts_with("2026-01-01")), "{}", gateway.log());
 }
 

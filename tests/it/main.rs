@@ -45,6 +45,7 @@ mod limiting;
 mod limits_api;
 mod limits_batch;
 mod limits_in_redis;
+mod limits_redis_lost;
 mod log_fields;
 mod malformed;
 mod metering;

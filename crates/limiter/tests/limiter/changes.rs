@@ -63,7 +63,7 @@ impl Stores {
     pub(crate) async fn settle_taken_at(&self, rule: &Rule, cost: u64, more: i64, taken_at: u64) {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
         self.memory.settle(check, more, taken_at);
-        assert!(self.redis.settle_confirmed(check, more, taken_at).await);
+        assert!(self.redis.settle_confirmed(check, more, taken_at).await.is_ok());
     }
 
     /// Sends a request every `gap_us` for `time_us`, under each rule in turn. Returns the number admitted.
