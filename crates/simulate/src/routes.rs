@@ -8,7 +8,8 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::answered::Answered;
 use crate::context::LogContext;
-use crate::knowledge::Known;
+use crate::keys::NeededKey;
+use crate::knowledge::{Known, map_hint};
 use crate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
@@ -28,8 +29,8 @@ pub(super) struct LogRoute {
     pub(super) is_uncertain: bool,
     /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
     pub(super) checks_size: bool,
-    /// Rules whose keys come from the log, with the header fields that carry them.
-    pub(super) logged_keys: Vec<(String, HeaderName)>,
+    /// Keys of rules that single lines of the log may lack.
+    pub(super) keys: Vec<NeededKey>,
 }
 
 /// Builds the routes, and notes their parts that cannot be simulated.
@@ -56,14 +57,13 @@ impl RouteBuilder<'_> {
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
             let by = if self.known.is_own { "taken from the log" } else { "not simulated" };
-            self.note(
-                route,
-                None,
-                format!("{by}: `{}` reads parts of requests that the log lacks", names.join("`, `")),
-            );
+            let is_method = |name: &&str| name.starts_with("Method");
+            let hint = if names.iter().any(is_method) { map_hint("method") } else { String::new() };
+            let text = format!("{by}: `{}` reads parts of requests that the log lacks{hint}", names.join("`, `"));
+            self.note(route, None, text);
         }
         let predicates = known.into_iter().map(|(_, predicate)| predicate.clone()).collect();
-        let mut logged_keys = Vec::new();
+        let mut keys = Vec::new();
         let mut number = 0;
         let mut filters = Vec::new();
         for filter in &route.filters {
@@ -71,7 +71,7 @@ impl RouteBuilder<'_> {
                 Filter::RequestRateLimiter(limiter) => {
                     number += 1;
                     let mut limiter = limiter.clone();
-                    self.limiter(route, number, &mut limiter, &mut logged_keys);
+                    self.limiter(route, number, &mut limiter, &mut keys);
                     filters.push(Filter::RequestRateLimiter(limiter));
                 }
                 Filter::Edit(_) | Filter::Plain(PlainFilter::RedirectTo(_)) => filters.push(filter.clone()),
@@ -107,7 +107,7 @@ impl RouteBuilder<'_> {
         let id = Arc::clone(&route.id);
         let checks_size = !sizes.is_empty();
         let is_limited = route.filters.iter().any(is_limiter);
-        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, logged_keys })
+        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keys })
     }
 
     /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
@@ -123,13 +123,7 @@ impl RouteBuilder<'_> {
     }
 
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown.
-    fn limiter(
-        &mut self,
-        route: &Route,
-        number: usize,
-        limiter: &mut RateLimiter,
-        logged_keys: &mut Vec<(String, HeaderName)>,
-    ) {
+    fn limiter(&mut self, route: &Route, number: usize, limiter: &mut RateLimiter, keys: &mut Vec<NeededKey>) {
         let naming = Naming { route: &route.id, number, limiter };
         let names: Vec<String> =
             naming.all().iter().map(|named| rule_name(&route.id, &named.scope).to_owned()).collect();
@@ -144,37 +138,51 @@ impl RouteBuilder<'_> {
         }
         // Responses are not read.
         limiter.settings.headers.include = false;
-        let mut default_field = None;
+        let first = keys.len();
         for (limit, name) in limits_mut(limiter).zip(&names) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
                 self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
                 continue;
             }
-            let resolver = limit.key_resolver.as_ref().unwrap_or(&default);
-            let Some(lacking) = self.known.lacks(resolver) else { continue };
-            let field = format!("x-tollgate-simulated-key-{}", logged_keys.len());
-            let field = HeaderName::try_from(field).ok().filter(|_| self.known.is_own);
-            let Some(field) = field else {
+            let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
+            let lacking = self.known.lacks(&resolver);
+            if let Some(lacking) = lacking.as_ref().filter(|_| !self.known.is_own) {
                 limit.enforcement = Enforcement::Off;
-                let text =
-                    format!("not simulated: its key is `{lacking}`, which the log lacks (--map header.NAME=FIELD)");
+                let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", map_hint(lacking));
                 self.note(route, Some(name), text);
                 continue;
-            };
-            if limit.key_resolver.is_none() {
-                default_field.get_or_insert_with(|| field.clone());
             }
-            limit.key_resolver = KeyResolver::parse(&format!("header:{field}")).ok();
-            logged_keys.push((name.clone(), field));
-            let text =
-                format!("its key `{lacking}` is taken from the log, which holds if the key resolver is unchanged");
-            self.note(route, Some(name), text);
+            let known = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
+            let at = known.unwrap_or(keys.len());
+            if known.is_none() {
+                keys.extend(self.needed_key(&resolver, lacking.is_some(), keys.len()));
+            }
+            let Some(key) = keys.get_mut(at) else { continue };
+            key.rules.push(name.clone());
+            if let Some(logged) = key.log_resolver() {
+                limit.key_resolver = Some(logged);
+            }
+        }
+        if keys.len() > first {
+            // Requests without a key in the log are counted, not refused.
+            limiter.settings.deny_empty_key = false;
         }
         // Access lists and plans read the key of the limiter.
-        if let Some(resolver) = default_field.and_then(|field| KeyResolver::parse(&format!("header:{field}")).ok()) {
+        let key = keys[first..].iter().find(|key| key.is_of(&default));
+        if let Some(resolver) = key.and_then(NeededKey::log_resolver) {
             limiter.settings.key_resolver = resolver;
         }
+    }
+
+    /// Returns the key of `resolver` that single lines may lack, at the position `at` among those of the route; `None` if
+    /// every line has it.
+    fn needed_key(&self, resolver: &KeyResolver, is_lacking: bool, at: usize) -> Option<NeededKey> {
+        if is_lacking {
+            let field = HeaderName::try_from(format!("x-tollgate-simulated-key-{at}")).ok()?;
+            return Some(NeededKey::logged(resolver, field));
+        }
+        if self.known.is_mapped { NeededKey::of_request(resolver) } else { None }
     }
 
     /// Describes why the plans of requests are unknown; `None` if they are known, or if there are none.

@@ -19,6 +19,7 @@ pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<E
     // One check of the line costs less than one of each text in it.
     let text = std::str::from_utf8(line).map_err(|_| "no JSON object: the text is not UTF-8")?;
     fields.clear();
+    fields.presence.begin(text, map);
     match usual::parse(text, map, fields) {
         Some(outcome) => {
             outcome?;
@@ -86,6 +87,7 @@ impl<'de> Visitor<'de> for Object<'_> {
         while let Some(Name(name)) = access.next_key()? {
             if let Some((position, slot)) = self.map.find(self.prefix, &name, expected) {
                 expected = position + 1;
+                self.fields.presence.note(position);
                 let value = access.next_value_seed(Any)?;
                 if value != Value::Other
                     && let Err(error) = self.fields.set(slot, value)
