@@ -48,6 +48,22 @@ routes:
   predicates: [Path=/paced]
   filters:
   - {name: RequestRateLimiter, args: {key-resolver: path, algorithm: leaky-bucket, rate: 500, max-queue: 4, max-wait: 4ms}}
+- id: listed
+  uri: 'echo:'
+  predicates: [Path=/listed]
+  filters:
+  - {name: RequestRateLimiter, args: {key-resolver: 'header:x-key', exempt: [a], block: [b], algorithm: fixed-window, limit: 9, window: 1s}}
+- id: planned
+  uri: 'echo:'
+  predicates: [Path=/planned]
+  filters:
+  - {name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 30, burst-capacity: 6, requested-tokens: 2,
+      plan-resolver: {table: {a: gold}}, plans: {gold: {replenish-rate: 200, burst-capacity: 20}}}}
+- id: share
+  uri: 'echo:'
+  predicates: [Path=/share]
+  filters:
+  - {name: RequestRateLimiter, args: {key-resolver: 'header:x-key', enforce-percent: 50, replenish-rate: 40, burst-capacity: 3}}
 - id: free
   uri: 'echo:'
   predicates: [Path=/free]
@@ -69,11 +85,14 @@ fn recorded_traffic(folder: &Path, requests: usize) -> std::path::PathBuf {
                 for number in 0..requests / clients {
                     let key = (number * 7 + client) % 3;
                     let header = [("x-key", ["a", "b", "c"][key])];
-                    match number % 5 {
+                    match number % 8 {
                         0 => connection.request("GET", "/ip", &[], b""),
                         1 => connection.request("GET", "/header", &header, b""),
                         2 => connection.request("GET", &format!("/query?k={key}"), &[], b""),
                         3 => connection.request("GET", "/paced", &[], b""),
+                        4 => connection.request("GET", "/listed", &header, b""),
+                        5 => connection.request("GET", "/planned", &header, b""),
+                        6 => connection.request("GET", "/share", &header, b""),
                         _ => connection.request("GET", "/free", &[], b""),
                     };
                 }
@@ -95,11 +114,15 @@ fn reproduces(requests: usize) {
     let outcome = &report["configurations"][0];
     assert_eq!(report["input"]["lines"], requests);
     assert_eq!((&report["input"]["broken"], &report["input"]["out-of-order"]), (&0.into(), &0.into()));
-    let judged = requests / 5 * 4;
+    let logged = std::fs::read_to_string(&log).unwrap();
+    let with_verdict = |verdict: &str| logged.lines().filter(|line| line.contains(verdict)).count();
+    let judged = with_verdict("\"verdict\":");
     assert_eq!(outcome["reproduced"]["different"], 0, "{}", outcome["reproduced"]);
     assert_eq!(outcome["reproduced"]["same"], judged);
-    let logged = std::fs::read_to_string(&log).unwrap();
-    let denied = logged.lines().filter(|line| line.contains("\"verdict\":\"denied\"")).count();
+    let [denied, blocked, exempt] =
+        ["denied", "blocked", "exempt"].map(|verdict| with_verdict(&format!("\"verdict\":\"{verdict}\"")));
+    assert!(blocked > 0 && exempt > 0);
+    let denied = denied + blocked;
     assert_eq!(outcome["denied"], denied);
     assert!(denied > judged / 20 && denied < judged, "{denied} of {judged} denied");
     let observed: u64 =

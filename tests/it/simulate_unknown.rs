@@ -132,3 +132,43 @@ fn methods_and_addresses_that_the_map_lacks_are_not_guessed() {
         (&1.into(), &1.into(), &Value::Array(vec![]))
     );
 }
+
+#[test]
+fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let limiters = [
+        "key-resolver: 'header:x-key', exempt: [friend], block: [foe], limit: 1, W",
+        "key-resolver: 'header:x-key', limit: 1, W, plan-resolver: {table: {vip: gold}}, plans: {gold: {limit: 9, W}}",
+        "key-resolver: 'header:x-key', limit: 1, W, enforce-percent: 50",
+    ];
+    let config = |limiter_arguments: &str| {
+        let limiter = limiter(limiter_arguments);
+        format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{limiter}]}}]\n")
+    };
+    let hashing = "management: {hash-keys: true}\n";
+    let key = ",\"rule\":\"a\",\"key\":\"5bdcc146bf60754e\"";
+    let verdict = |verdict: &str, key: &str| own_line(&format!(",\"verdict\":\"{verdict}\"{key}"));
+    let lines = [
+        verdict("exempt", ""),
+        verdict("allowed", key),
+        verdict("exempt", ""),
+        verdict("denied", key),
+        verdict("blocked", ""),
+    ];
+    let replay = |config: &str| {
+        let [config, log, _] = write(folder.path(), config, &lines);
+        simulate_json(&[text(&config), text(&log)])["configurations"][0].clone()
+    };
+    for (head, words) in [("", "which lacks their keys"), (hashing, "hashes of keys")] {
+        let outcome = replay(&(config(limiters[0]) + head));
+        assert_eq!(outcome["reproduced"].to_string(), r#"{"same":5,"different":0}"#);
+        assert_eq!((&outcome["denied"], &outcome["rules"][0]["unknown"]), (&2.into(), &0.into()));
+        assert!(outcome["notes"].to_string().contains(words), "{}", outcome["notes"]);
+    }
+    for (limiter, words) in [(limiters[1], "plans are by key"), (limiters[2], "`enforce-percent` chooses keys")] {
+        let outcome = replay(&(config(limiter) + hashing));
+        assert_eq!((&outcome["denied"], outcome["rules"].as_array().unwrap().len()), (&0.into(), 0));
+        assert!(outcome["notes"].to_string().contains(words), "{}", outcome["notes"]);
+        assert!(!replay(&config(limiter))["notes"].to_string().contains(words));
+    }
+}

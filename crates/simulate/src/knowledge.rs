@@ -19,6 +19,8 @@ pub(super) struct Known {
     hides_peer: bool,
     /// True if the log has the keys of rules and the routes of requests.
     pub(super) is_own: bool,
+    /// True if keys in the log are hashes.
+    pub(super) hashes_keys: bool,
     /// True if single lines may lack a part that others have: JSON of other servers.
     pub(super) is_mapped: bool,
 }
@@ -38,6 +40,7 @@ impl Known {
             hides_peer: false,
             is_own: is_json && map.is_own(),
             is_mapped: is_json && !map.is_own(),
+            hashes_keys: false,
         }
     }
 

@@ -136,6 +136,16 @@ impl Replay {
             self.reproduced.different += u64::from(entry.verdict.is_some());
             return finished.push((number, None));
         }
+        let listed = route.listed_verdict(entry);
+        let is_blocked = listed == Some(LoggedVerdict::Blocked);
+        // Earlier limiters counted a blocked request that has decisions. No limiter counted an exempt one.
+        if listed.is_some() && !(is_blocked && entry.first_decided.is_some()) {
+            let refusal = is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id)));
+            self.reproduced.same += 1;
+            self.totals.denied += u64::from(is_blocked);
+            self.count_route(index, is_blocked);
+            return finished.push((number, refusal));
+        }
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
@@ -159,6 +169,7 @@ impl Replay {
             second_us: times.now.us,
             route: index,
             logged: entry.verdict,
+            is_blocked,
             response,
             facts,
         };
@@ -207,13 +218,15 @@ impl Replay {
         let is_refusal = |kind| matches!(kind, VerdictKind::Denied | VerdictKind::Blocked);
         let refusal = limiter.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
         let refusal = refusal.map(|verdict| (Arc::clone(&route.id), Arc::clone(&verdict.rule)));
+        let refusal = refusal.or_else(|| request.is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id))));
         let is_refused = refusal.is_some();
         self.count_route(request.route, is_refused);
         self.totals.denied += u64::from(is_refused);
         facts.clear();
         self.spare_facts = Some(facts);
         if let Some(logged) = request.logged {
-            let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
+            let is_same = (verdict.is_some() || request.is_blocked)
+                && matches!(logged, LoggedVerdict::Denied | LoggedVerdict::Blocked) == is_refused;
             *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
         }
         refusal

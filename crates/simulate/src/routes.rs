@@ -8,6 +8,7 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::answered::Answered;
 use crate::context::LogContext;
+use crate::input::{Entry, LoggedVerdict};
 use crate::keys::NeededKey;
 use crate::knowledge::{Known, map_hint};
 use crate::report::Note;
@@ -29,8 +30,20 @@ pub(super) struct LogRoute {
     pub(super) is_uncertain: bool,
     /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
     pub(super) checks_size: bool,
+    /// True if access lists read keys that the log lacks for exempt and blocked requests.
+    pub(super) keeps_lists: bool,
     /// Keys of rules that single lines of the log may lack.
     pub(super) keys: Vec<NeededKey>,
+}
+
+impl LogRoute {
+    /// Returns the verdict of access lists in the log that the request keeps.
+    pub(super) fn listed_verdict(&self, entry: &Entry) -> Option<LoggedVerdict> {
+        let is_listed = |verdict: &LoggedVerdict| matches!(verdict, LoggedVerdict::Exempt | LoggedVerdict::Blocked);
+        entry
+            .verdict
+            .filter(|verdict| self.keeps_lists && is_listed(verdict) && entry.route() == Some(self.id.as_bytes()))
+    }
 }
 
 /// Builds the routes, and notes their parts that cannot be simulated.
@@ -98,6 +111,18 @@ impl RouteBuilder<'_> {
         if matches!(route.uri, Target::Forward(_)) {
             self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
         }
+        let keeps_lists = self.keeps_lists(route);
+        if keeps_lists {
+            let text = match self.known.hashes_keys {
+                true => {
+                    "verdicts of its lists are taken from the log, which has hashes of keys (`management.hash-keys`)"
+                }
+                false => {
+                    "its lists exempt and block at least the requests that they did in the log, which lacks their keys"
+                }
+            };
+            self.note(route, None, text.to_owned());
+        }
         let prepared = Route { filters, ..route.clone() };
         let stacked = stack(&prepared.id, &prepared.filters, None, empty_upstream(), self.context);
         let stacked = with_single_keys(self.config.repeated_keys, &prepared, stacked);
@@ -107,7 +132,24 @@ impl RouteBuilder<'_> {
         let id = Arc::clone(&route.id);
         let checks_size = !sizes.is_empty();
         let is_limited = route.filters.iter().any(is_limiter);
-        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keys })
+        (
+            predicates,
+            LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keeps_lists, keys },
+        )
+    }
+
+    /// Returns true if access lists of the route read keys that the log has only for requests that rules counted.
+    fn keeps_lists(&self, route: &Route) -> bool {
+        let is_kept = |filter: &Filter| {
+            let Filter::RequestRateLimiter(limiter) = filter else { return false };
+            let settings = &limiter.settings;
+            let mut limiter = limiter.clone();
+            let own: Vec<_> = limits_mut(&mut limiter).filter_map(|limit| limit.key_resolver.clone()).collect();
+            let mut resolvers = own.iter().chain([&settings.key_resolver]);
+            !(settings.exempt.is_empty() && settings.block.is_empty())
+                && resolvers.any(|resolver| self.known.lacks(resolver).is_some())
+        };
+        self.known.is_own && route.filters.iter().any(is_kept)
     }
 
     /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
@@ -138,7 +180,7 @@ impl RouteBuilder<'_> {
         }
         // Responses are not read.
         limiter.settings.headers.include = false;
-        let first = keys.len();
+        let (first, shared) = (keys.len(), limiter.settings.enforcement);
         for (limit, name) in limits_mut(limiter).zip(&names) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
@@ -151,6 +193,14 @@ impl RouteBuilder<'_> {
                 limit.enforcement = Enforcement::Off;
                 let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", map_hint(lacking));
                 self.note(route, Some(name), text);
+                continue;
+            }
+            let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
+            if is_share && lacking.is_some() && self.known.hashes_keys {
+                limit.enforcement = Enforcement::Off;
+                let text = "not simulated: `enforce-percent` chooses keys, and the log has hashes of them \
+                            (`management.hash-keys`)";
+                self.note(route, Some(name), text.to_owned());
                 continue;
             }
             let known = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
@@ -192,7 +242,16 @@ impl RouteBuilder<'_> {
             PlanResolver::Request(resolver) => {
                 self.known.lacks(resolver).map(|lacking| format!("the plan is in `{lacking}`, which the log lacks"))
             }
-            PlanResolver::Table(_) => None,
+            PlanResolver::Table(_) => {
+                let lacking = self.known.lacks(&limiter.settings.key_resolver)?;
+                match (self.known.hashes_keys, self.known.is_own) {
+                    (true, _) => {
+                        Some("plans are by key, and the log has hashes of keys (`management.hash-keys`)".to_owned())
+                    }
+                    (false, true) => None,
+                    (false, false) => Some(format!("plans are by the key `{lacking}`, which the log lacks")),
+                }
+            }
         }
     }
 

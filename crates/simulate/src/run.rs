@@ -28,7 +28,9 @@ pub fn simulate(
     rate: f64,
     mut on_progress: impl FnMut(Progress),
 ) -> Report {
-    let known = Known::of(map, inputs.is_json());
+    let mut known = Known::of(map, inputs.is_json());
+    known.hashes_keys =
+        known.is_own && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
     let mut replays: Vec<Replay> =
         configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
     inputs.skip_fields(|slot| match slot {

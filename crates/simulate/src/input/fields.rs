@@ -262,8 +262,10 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
 
 fn logged_verdict(text: &str) -> Option<LoggedVerdict> {
     match text {
-        "allowed" | "exempt" => Some(LoggedVerdict::Passed),
-        "denied" | "blocked" => Some(LoggedVerdict::Refused),
+        "allowed" => Some(LoggedVerdict::Allowed),
+        "denied" => Some(LoggedVerdict::Denied),
+        "exempt" => Some(LoggedVerdict::Exempt),
+        "blocked" => Some(LoggedVerdict::Blocked),
         _ => None,
     }
 }

@@ -194,7 +194,7 @@ mod tests {
         let entry = parse(line, &Map::default(), &mut Fields::default()).unwrap();
         assert_eq!((entry.time_us, entry.at().us), (1_795_341_600_000_007, 1_795_341_600_000_042));
         assert_eq!((entry.method.as_str(), &entry.target()[..]), ("POST", &b"/a?b"[..]));
-        assert_eq!(entry.verdict, Some(LoggedVerdict::Refused));
+        assert_eq!(entry.verdict, Some(LoggedVerdict::Denied));
         // No field value has such a key.
         assert_eq!((entry.keys.len(), entry.key_of("x"), entry.key_of("y")), (1, None, None));
         assert_eq!(entry.headers().next().unwrap().1, "u");
