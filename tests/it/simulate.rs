@@ -282,27 +282,3 @@ fn decisions_of_concurrent_requests_are_replayed_in_the_order_of_the_log() {
         assert_eq!(report["configurations"][0]["reproduced"].to_string(), r#"{"same":3,"different":0}"#, "{lines}");
     }
 }
-
-#[test]
-fn mistakes_have_clear_messages() {
-    let folder = tempfile::tempdir().unwrap();
-    let [config, log, none] = ["a.yaml", "a.log", "none"].map(|name| folder.path().join(name));
-    std::fs::write(&config, LIMITED).unwrap();
-    std::fs::write(&log, "{\"ts\":1,\"uri\":\"/\"}\n").unwrap();
-    for (arguments, message) in [
-        (&[text(&config), text(&none)][..], "cannot read "),
-        (&[text(&config), text(&log), "--map", "colour=x"], "unknown part `colour` in --map"),
-        (&[text(&config), text(&log), "--map", "time=ts"], "--map needs path=FIELD"),
-        (&[text(&config), text(&log), "--rate", "0"], "not a factor such as 2, x2 or 0.5"),
-        (
-            &[text(&config), text(&log), "--map", "time=ts,path=url"],
-            "no line has the field `url` of --map; the fields of the first lines are ts, uri",
-        ),
-        (&[text(&none), text(&log)], "none"),
-    ] {
-        let output = simulate(arguments);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(message), "{errors}");
-    }
-}

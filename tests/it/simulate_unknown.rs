@@ -1,10 +1,10 @@
-//! `tollgate simulate` on logs that lack parts of requests.
+//! `tollgate simulate` on logs that lack parts of requests, and with mistaken arguments.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::simulate::{simulate, simulate_json, text};
+use crate::simulate::{LIMITED, simulate, simulate_json, text};
 
 fn limiter(arguments: &str) -> String {
     format!("{{name: RequestRateLimiter, args: {{{}}}}}", arguments.replace('W', "algorithm: fixed-window, window: 1h"))
@@ -170,5 +170,29 @@ fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
         assert_eq!((&outcome["denied"], outcome["rules"].as_array().unwrap().len()), (&0.into(), 0));
         assert!(outcome["notes"].to_string().contains(words), "{}", outcome["notes"]);
         assert!(!replay(&config(limiter))["notes"].to_string().contains(words));
+    }
+}
+
+#[test]
+fn mistakes_have_clear_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let [config, log, none] = ["a.yaml", "a.log", "none"].map(|name| folder.path().join(name));
+    std::fs::write(&config, LIMITED).unwrap();
+    std::fs::write(&log, "{\"ts\":1,\"uri\":\"/\"}\n").unwrap();
+    for (arguments, message) in [
+        (&[text(&config), text(&none)][..], "cannot read "),
+        (&[text(&config), text(&log), "--map", "colour=x"], "unknown part `colour` in --map"),
+        (&[text(&config), text(&log), "--map", "time=ts"], "--map needs path=FIELD"),
+        (&[text(&config), text(&log), "--rate", "0"], "not a factor such as 2, x2 or 0.5"),
+        (
+            &[text(&config), text(&log), "--map", "time=ts,path=url"],
+            "no line has the field `url` of --map; the fields of the first lines are ts, uri",
+        ),
+        (&[text(&none), text(&log)], "none"),
+    ] {
+        let output = simulate(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(message), "{errors}");
     }
 }
