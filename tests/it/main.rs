@@ -70,6 +70,8 @@ mod response_cache;
 mod secrets;
 mod shares;
 mod simulate;
+mod simulate_compare;
+mod simulate_unknown;
 mod soak;
 mod spring_endpoints;
 mod spring_files;
