@@ -36,7 +36,7 @@ pub const FIELDS: &[Field] = &[
     field("degraded", "true if a limit was decided without Redis, else absent"),
     field(
         "verdict",
-        "verdict of the limiters: `allowed`, `denied`, `unavailable` (no store), `exempt` or `blocked` (lists); absent if none judged the request",
+        "verdict of the limiters: `allowed`, `denied`, `unavailable` (no store, or no lock in time), `exempt` or `blocked` (lists); absent if none judged the request",
     ),
     field("rule", "rule that denied the request, otherwise the one with the smallest share left"),
     field("key", "key id of the request under that rule"),
