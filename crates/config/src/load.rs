@@ -18,7 +18,7 @@ use crate::source::dotted::property;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
-use crate::source::{environment, random};
+use crate::source::{environment, host, random};
 use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
@@ -207,7 +207,8 @@ fn add_properties(
 }
 
 /// Applies the environment: its overrides, then the placeholders in all other values. A placeholder is looked up in
-/// the environment, among the random values, the properties of the file and the groups of its regular expressions.
+/// the environment, among the random values, the properties of the file and of the machine, and the groups of its regular
+/// expressions.
 fn resolve(
     root: &mut Node,
     properties: &Node,
@@ -222,7 +223,8 @@ fn resolve(
         let random = || random::value(name).map(Value::Literal);
         let property = || property(properties, name).map(Value::Text);
         let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
-        from_environment.or_else(random).or_else(property).or_else(group)
+        let of_host = || host::value(name).map(Value::Literal);
+        from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
     };
     let literal = environment::overlay(root, env, &argument_names::all(), places, diagnostics);
     let mut unresolved = Vec::new();

@@ -13,8 +13,10 @@ mod imports;
 mod invalid;
 mod patterns;
 mod profiles;
+mod registries;
 mod spring;
 mod stand_ins;
+mod traffic_endpoints;
 
 fn no_env(_: &str) -> Option<String> {
     None

@@ -7,6 +7,7 @@
 pub(crate) mod access;
 mod error;
 pub(crate) mod given;
+pub(crate) mod metadata;
 pub(crate) mod nodes;
 pub(crate) mod spanned;
 pub(crate) mod status;

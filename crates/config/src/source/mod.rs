@@ -5,6 +5,7 @@ pub(crate) mod documents;
 pub(crate) mod dotted;
 pub(crate) mod environment;
 pub(crate) mod files;
+pub(crate) mod host;
 mod import_reports;
 pub(crate) mod imports;
 mod indexed;

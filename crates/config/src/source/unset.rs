@@ -75,8 +75,19 @@ fn missing(name: String, key: &str, before: &str, after: &str) -> Missing {
         let comment = format!("a secret: set {variable} in the environment");
         return Missing { section, name, value: String::new(), comment };
     }
+    if is_profile(&words, key) {
+        // Any other name would be an active profile, with the files and documents of that name.
+        let comment = format!("Spring's profile without another one; {variable} in the environment wins");
+        return Missing { section, name, value: "default".to_owned(), comment };
+    }
     let value = example(&words, key, before, after);
     Missing { section, name, value, comment: format!("an example; {variable} in the environment wins") }
+}
+
+/// Returns true for the active profiles, by the words of their name or by the key of the value.
+fn is_profile(words: &[String], key: &str) -> bool {
+    let ends = |last: [&str; 2]| words.len() > 1 && words[words.len() - 2..] == last;
+    ends(["profiles", "active"]) || ends(["profile", "active"]) || ["active", "profiles.active"].contains(&key)
 }
 
 /// Returns true for a secret, by the words of its name and the key of its value.
@@ -172,6 +183,23 @@ mod tests {
             let (before, after) = text.split_once("${}").unwrap_or_default();
             assert_eq!(example(&words(name), key, before, after), value, "{name} in {text}");
         }
+    }
+
+    #[test]
+    fn an_active_profile_is_the_default_one() {
+        for (text, key) in [
+            ("http://a/${spring.profiles.active}", "uri"),
+            ("${SPRING_PROFILES_ACTIVE}", "uri"),
+            ("${profiles.active}", "x"),
+            ("${STAGE}", "active"),
+        ] {
+            let missing = of_text(text, key, &|_: &str| None);
+            assert_eq!(missing.len(), 1);
+            assert_eq!(missing[0].value, "default", "{text}");
+            assert!(!missing[0].comment.contains("example"));
+        }
+        assert_eq!(of_build("profiles.active", "active", "")[0].value, "default");
+        assert_eq!(of_text("${STAGE}", "uri", &|_: &str| None)[0].value, "http://stage:8080");
     }
 
     #[test]

@@ -35,15 +35,29 @@ pub(crate) fn resolver(name: &str) -> Offer {
     Offer { value, comment }
 }
 
+/// Beginnings of words in names of filters that check who sends a request.
+const IDENTITY: [&str; 11] =
+    ["auth", "jwt", "token", "login", "sso", "oidc", "security", "permission", "role", "session", "bearer"];
+/// Beginnings of words in names of filters that refuse requests for another reason.
+const REFUSAL: [&str; 24] = [
+    "access", "black", "white", "allow", "deny", "denied", "block", "forbid", "guard", "protect", "check", "valid",
+    "verif", "require", "sign", "apikey", "key", "captcha", "code", "csrf", "xss", "inject", "ip", "limit",
+];
+
 /// Returns an offer for the filter `name`.
 pub(crate) fn filter(name: &str) -> Offer {
     let words = words(name);
-    let is_guard =
-        ["auth", "authentication", "authorization", "authorize", "jwt", "token", "login", "security", "permission"]
-            .iter()
-            .any(|sign| words.iter().any(|word| word == sign));
-    let comment = if is_guard {
+    let begins = |signs: &[&str]| {
+        // A short sign begins too many words.
+        words.iter().any(|word| {
+            let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            signs.iter().any(|sign| letters == *sign || sign.len() > 3 && letters.starts_with(sign))
+        })
+    };
+    let comment = if begins(&IDENTITY) {
         "`skip` admits requests that the filter refuses; `{use: jwt}` verifies tokens by `tollgate: {jwt: {jwks: …}}`"
+    } else if begins(&REFUSAL) && !begins(&["log", "logging", "logger"]) {
+        "`skip` admits requests that the filter refuses; or `{use: NAME, args: {…}}` with a filter of the gateway"
     } else {
         "or `{use: NAME, args: {…}}` with a filter of the gateway"
     };
@@ -71,6 +85,23 @@ mod tests {
         }
         assert!(resolver("userKeyResolver").comment.contains("jwt:sub"));
         assert!(filter("JwtAuthenticationFilter").comment.contains("use: jwt"));
-        assert!(!filter("RequestTime").comment.contains("jwt"));
+        for guard in ["JWTRelay", "OAuth2Filter", "SSOFilter", "RequireRole", "Authfilter"] {
+            assert!(filter(guard).comment.contains("refuses; `{use: jwt}`"), "{guard}");
+        }
+        for guard in [
+            "BlackListUrlFilter",
+            "IpWhitelist",
+            "ApiKeyCheck",
+            "SignatureVerify",
+            "AccessFilter",
+            "ValidateCode",
+            "ValidateCodeFilter",
+            "XSSFilter",
+        ] {
+            assert!(filter(guard).comment.contains("refuses; or `{use: NAME"), "{guard}");
+        }
+        for plain in ["RequestTime", "AccessLog", "Logging", "Elapsed", "CacheRequest", "IpsumHeader"] {
+            assert!(!filter(plain).comment.contains("refuses"), "{plain}");
+        }
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn management(
 ) -> Management {
     let overridden = port_from("MANAGEMENT_SERVER_PORT", env, diagnostics);
     let named = overridden.map(i32::from).or(raw.server.port.map(|port| port.value));
+    // As in Spring Boot.
     let is_shared = diagnostics.is_spring
         && traffic.has_management
         && named.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
@@ -47,7 +48,7 @@ pub(crate) fn management(
     let given = raw.server.port.filter(|port| own(&port.value));
     let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
     let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
-    let on_traffic = if enabled { endpoints::on_traffic(raw, is_shared, traffic.base_path) } else { None };
+    let on_traffic = on_traffic(raw, (enabled, is_shared), traffic, diagnostics);
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
@@ -78,6 +79,26 @@ pub(crate) fn management(
         key_hashing: key_hashing::check(raw, diagnostics),
         traces: tracing::check(raw, nodes, diagnostics),
     }
+}
+
+/// Returns the endpoints on the port for traffic. Those that the file asks for need no management listener.
+fn on_traffic(
+    raw: &RawManagement,
+    (enabled, is_shared): (bool, bool),
+    traffic: TrafficListener<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<TrafficEndpoints> {
+    let asked = raw.on_traffic_port.is_some_and(|asked| asked.value);
+    let is_off = raw.enabled == Some(false);
+    if let Some(at) = raw.on_traffic_port.filter(|asked| asked.value && is_off) {
+        diagnostics
+            .mistake(at.span, "`on-traffic-port` has no effect with `management.enabled: false`")
+            .ineffective()
+            .help("for these endpoints without a management listener, write `management.server.port: -1` instead");
+    }
+    let is_shared = raw.on_traffic_port.map_or(is_shared, |asked| asked.value);
+    let is_served = !is_off && (enabled || asked);
+    if is_served { endpoints::on_traffic(raw, is_shared, traffic.base_path) } else { None }
 }
 
 /// Returns the port of the listener; the default for -1, which disables it.

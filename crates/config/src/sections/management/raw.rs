@@ -23,6 +23,8 @@ pub(crate) struct RawManagement {
     pub(crate) enabled: Option<bool>,
     /// Its address, port, socket and TLS.
     pub(crate) server: RawManagementServer,
+    /// Serves Spring Boot's endpoints on the port for traffic too, only for reads: `/actuator/health`, and what `management.endpoints.web.exposure.include` names. Default false; in a Spring file true, unless `management.server.port` is another port.
+    pub(crate) on_traffic_port: Option<Spanned<bool>>,
     /// Readiness of the gateway.
     pub(crate) readiness: RawReadiness,
     /// Spring Boot's settings of all endpoints.

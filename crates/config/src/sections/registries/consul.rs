@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Time, positive};
@@ -78,7 +79,7 @@ pub(crate) struct RawConsulDiscovery {
     #[serde(rename = "port")]
     own_port: Option<u16>,
     /// Metadata of the gateway's instance. Default: none.
-    metadata: BTreeMap<String, Spanned<String>>,
+    metadata: Metadata,
     /// Heartbeats of the gateway's instance.
     heartbeat: RawConsulHeartbeat,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
@@ -69,7 +70,7 @@ pub(crate) struct RawEurekaClient {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEurekaInstance {
     /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
-    metadata_map: BTreeMap<String, Spanned<String>>,
+    metadata_map: Metadata,
     /// Application as which the gateway registers. Default: `spring.application.name`, in a Spring file.
     appname: Option<Spanned<String>>,
     /// Id of the gateway's instance. Default: its address, application and port.

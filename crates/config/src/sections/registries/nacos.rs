@@ -1,10 +1,10 @@
 //! `nacos`: Nacos as a registry.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Time, positive};
@@ -71,7 +71,7 @@ pub(crate) struct RawNacosDiscovery {
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
     /// Metadata of the gateway's instance. Default: none.
-    metadata: BTreeMap<String, Spanned<String>>,
+    metadata: Metadata,
     /// Interval of heartbeats. Default 5s.
     heart_beat_interval: Option<Spanned<Time>>,
     /// Time without a heartbeat after which the gateway is unhealthy. Default 15s.

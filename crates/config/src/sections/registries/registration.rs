@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::registries::server::given;
@@ -35,7 +36,7 @@ pub(super) struct InstanceKeys<'k> {
     pub(super) id: Option<&'k Spanned<String>>,
     pub(super) host: Option<&'k Spanned<String>>,
     pub(super) port: Option<u16>,
-    pub(super) metadata: &'k BTreeMap<String, Spanned<String>>,
+    pub(super) metadata: &'k Metadata,
     pub(super) heartbeat: Duration,
     pub(super) lease: Duration,
     /// Switch of the registration.

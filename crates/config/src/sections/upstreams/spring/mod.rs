@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::de::canonical;
+use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
@@ -97,7 +98,7 @@ pub(crate) struct RawInstance {
     host: Option<Spanned<String>>,
     port: Option<Spanned<u16>>,
     secure: Option<bool>,
-    metadata: BTreeMap<String, Spanned<String>>,
+    metadata: Metadata,
     instance_id: Option<NodeRef>,
     service_id: Option<NodeRef>,
 }

@@ -1,0 +1,132 @@
+//! Metadata of an instance: texts by names of the author's, read as Spring binds a map of texts.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Deserialize, Deserializer};
+
+use crate::de::given::Named;
+use crate::de::spanned::Spanned;
+
+/// Texts by name. Nested maps and lists become dotted and indexed names, such as `management.port` and `tags[0]`. A key
+/// without a value, and an empty list, are the empty text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metadata(BTreeMap<String, Spanned<String>>);
+
+/// Value below a key; `None` without one.
+type Value = Spanned<Option<Part>>;
+
+/// Value in the form of the file.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+enum Part {
+    Scalar(String),
+    Seq(Vec<Value>),
+    Map(Named<Value>),
+}
+
+impl Metadata {
+    /// Returns the text of `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&Spanned<String>> {
+        self.0.get(name)
+    }
+
+    /// Each name with its text.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Spanned<String>)> {
+        self.0.iter()
+    }
+
+    fn add(&mut self, name: String, Spanned { value, span }: Value) {
+        match value {
+            None => self.insert(name, String::new(), span),
+            Some(Part::Scalar(text)) => self.insert(name, text, span),
+            Some(Part::Seq(items)) if items.is_empty() => self.insert(name, String::new(), span),
+            Some(Part::Seq(items)) => {
+                for (index, item) in items.into_iter().enumerate() {
+                    self.add(format!("{name}[{index}]"), item);
+                }
+            }
+            Some(Part::Map(Named(entries))) => {
+                for (key, value) in entries {
+                    self.add(format!("{name}.{key}"), value);
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, name: String, value: String, span: crate::yaml::Span) {
+        self.0.insert(name, Spanned { value, span });
+    }
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Named(entries) = Named::<Value>::deserialize(deserializer)?;
+        let mut metadata = Self::default();
+        for (name, value) in entries {
+            metadata.add(name, value);
+        }
+        Ok(metadata)
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Metadata {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Metadata".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object", "additionalProperties": true})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::de;
+    use crate::diagnostics::Diagnostics;
+    use crate::yaml::{Node, NodeKind, Span};
+
+    fn node(kind: NodeKind) -> Node {
+        Node { span: Span::new(1), kind }
+    }
+
+    fn text(text: &str) -> Node {
+        node(NodeKind::Scalar(text.to_owned()))
+    }
+
+    #[test]
+    fn nested_values_become_dotted_names_and_nothing_the_empty_text() {
+        let map = |entries: Vec<(&str, Node)>| {
+            node(NodeKind::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()))
+        };
+        let root = map(vec![
+            ("zone", text("eu")),
+            ("version", node(NodeKind::Null)),
+            ("none", node(NodeKind::Seq(Vec::new()))),
+            ("gone", map(Vec::new())),
+            ("management", map(vec![("port", text("8081")), ("context", map(vec![("path", text("/a"))]))])),
+            ("tags", node(NodeKind::Seq(vec![text("a,b"), map(vec![("c", node(NodeKind::Null))])]))),
+        ]);
+        let mut diagnostics = Diagnostics::default();
+        let (metadata, unknown): (Metadata, _) = de::read(&root, &mut diagnostics);
+        let found: Vec<_> = metadata.iter().map(|(name, value)| (name.as_str(), value.value.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                ("management.context.path", "/a"),
+                ("management.port", "8081"),
+                ("none", ""),
+                ("tags[0]", "a,b"),
+                ("tags[1].c", ""),
+                ("version", ""),
+                ("zone", "eu"),
+            ]
+        );
+        assert!(unknown.is_empty() && !diagnostics.has_errors());
+    }
+}

@@ -1,0 +1,71 @@
+//! Spring Boot's endpoints on the port for traffic, in both forms.
+
+use crate::tests::*;
+
+const ROUTE: &str = "spring.cloud.gateway.routes: [{id: a, uri: 'http://a', predicates: [Path=/a/**]}]\n";
+const OWN_ROUTE: &str = "routes: [{id: a, uri: 'http://a', predicates: [Path=/a/**]}]\n";
+
+fn migrated(text: &str) -> (Loaded, Loaded, String) {
+    let old = parse("application.yml", text, &no_env).unwrap_or_else(|problems| panic!("{problems}"));
+    let yaml = migrate("application.yml", text, &no_env).unwrap().yaml;
+    let new = parse("tollgate.yaml", &yaml, &no_env).unwrap_or_else(|problems| panic!("{problems}{yaml}"));
+    (old, new, yaml)
+}
+
+#[test]
+fn a_migrated_file_serves_the_endpoints_that_its_source_serves() {
+    for (management, is_shared) in [
+        ("management: {endpoints: {web: {exposure: {include: 'health,gateway'}}}}", true),
+        ("management: {server: {port: 8080}}\nserver: {port: 8080}", true),
+        (
+            "management.server.port: ${server.port}\nserver.port: ${PORT:8088}\nmanagement.endpoints.web.exposure.include: '*'",
+            true,
+        ),
+        ("management: {endpoint: {health: {probes: {enabled: true}}}, server: {address: 127.0.0.1}}", true),
+        (
+            "management:\n  endpoints.web: {base-path: /manage, exposure.include: prometheus}\nspring.webflux.base-path: /api",
+            true,
+        ),
+        ("management: {server: {port: 9191}}", false),
+        ("management: {server: {port: -1}}", false),
+        ("server: {port: 8080}", false),
+    ] {
+        let (old, new, yaml) = migrated(&format!("{ROUTE}{management}\n"));
+        let (old, new, notes) = (old.config.management, new.config.management, new.notes);
+        assert_eq!(old.on_traffic.is_some(), is_shared, "{management}");
+        assert_eq!(old.on_traffic, new.on_traffic, "{yaml}");
+        assert_eq!((old.enabled, old.port, old.actuator), (new.enabled, new.port, new.actuator), "{yaml}");
+        assert!(notes.list().iter().all(|note| note.severity == Severity::Note), "{notes}{yaml}");
+        assert_eq!(yaml.contains("on-traffic-port: true"), is_shared, "{yaml}");
+    }
+}
+
+#[test]
+fn our_own_form_serves_endpoints_on_the_port_for_traffic_if_it_is_asked_to() {
+    let served = |management: &str| {
+        let management = loaded(&format!("{OWN_ROUTE}management: {management}\n")).config.management;
+        (
+            management.enabled,
+            management.on_traffic.map(|endpoints| (endpoints.actuator.health, endpoints.actuator.prometheus)),
+        )
+    };
+    let health = Some("/actuator/health".to_owned());
+    assert_eq!(served("{enabled: true}"), (true, None));
+    assert_eq!(served("{on-traffic-port: false}"), (true, None));
+    assert_eq!(served("{on-traffic-port: true}"), (true, Some((health.clone(), None))));
+    assert_eq!(served("{on-traffic-port: true, server.port: -1}"), (false, Some((health.clone(), None))));
+    let exposure = "endpoints.web.exposure.include: 'health,prometheus'";
+    let both = Some((health, Some("/actuator/prometheus".to_owned())));
+    assert_eq!(served(&format!("{{on-traffic-port: true, {exposure}}}")), (true, both));
+    let problems = refused(&format!("{OWN_ROUTE}management: {{on-traffic-port: true, enabled: false}}\n"));
+    assert!(problems.contains("`on-traffic-port` has no effect"), "{problems}");
+    let own_port = "server.port: 8080\nmanagement: {on-traffic-port: true, server.port: 8080}\n";
+    assert!(refused(&format!("{OWN_ROUTE}{own_port}")).contains("8080 is the port for traffic"));
+}
+
+#[test]
+fn a_spring_file_can_keep_its_endpoints_off_the_port_for_traffic() {
+    let management = "management: {on-traffic-port: false, endpoints.web.exposure.include: health}\n";
+    let (old, new, yaml) = migrated(&format!("{ROUTE}{management}"));
+    assert_eq!((old.config.management.on_traffic, new.config.management.on_traffic), (None, None), "{yaml}");
+}
