@@ -21,6 +21,7 @@ mod limits;
 mod metrics;
 pub mod on_traffic;
 mod peer;
+mod places;
 mod query;
 mod reply;
 mod routes;
