@@ -28,7 +28,7 @@ pub(super) fn describe_all(state: &AdminState) -> Value {
 
 /// Body of a forced state.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a JSON object")]
 struct Force {
     state: Forced,
     expires_in: ExpiresIn,

@@ -9,6 +9,7 @@ use http_body_util::Full;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::admin::health;
 use crate::admin::reply::{json, problem, problem_with};
 use crate::admin::state::{AdminState, ReloadError};
 use tollgate_config::{LoadError, Report};
@@ -45,6 +46,7 @@ pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
             "routes": state.config.load().routes.len(),
             "reloads": state.reloads.load(Relaxed),
             "failed-reloads": state.failed_reloads.load(Relaxed),
+            "redis": health::redis(state),
             "warnings": diagnostics(&config.notes),
         }),
     )
@@ -74,7 +76,9 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
             problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, Some(("diagnostics", diagnostics(&report))))
         }
         Some(Err(ReloadError::Load(error))) => {
-            let detail = format!("the running configuration stays in use: {}", error.render(false).trim());
+            let error = error.render(false);
+            let error = error.trim().trim_start_matches("tollgate: ");
+            let detail = format!("the running configuration stays in use: {error}");
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
         }
         Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::peer::Peer;
+use crate::admin::places::Place;
 use crate::admin::respond;
 use crate::admin::state::AdminState;
 
@@ -24,9 +25,14 @@ pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Serves one connection of `peer`.
-pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, state: Arc<AdminState>) {
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    state: Arc<AdminState>,
+    place: Rc<Place>,
+) {
     let peer = Rc::new(peer);
-    serve_requests(stream, move |request, deadline| {
+    serve_requests(stream, place, move |request, deadline| {
         let (state, peer) = (Arc::clone(&state), Rc::clone(&peer));
         async move { respond(request, &peer, &state, deadline).await }
     })
@@ -34,10 +40,10 @@ pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Pee
 }
 
 /// Serves one connection, until it ends or its deadline passes. Each request moves the deadline.
-async fn serve_requests<S, B, F>(stream: S, respond: impl Fn(Request<Incoming>, Deadline) -> F)
+async fn serve_requests<S, B, F>(stream: S, place: Rc<Place>, respond: impl Fn(Request<Incoming>, Deadline) -> F)
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    B: Body + 'static,
+    B: Body + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
     F: Future<Output = Response<B>>,
 {
@@ -45,8 +51,9 @@ where
     let latest = deadline.clone();
     let service = service_fn(move |request| {
         latest.set(REQUEST_TIMEOUT);
+        let busy = place.begin();
         let response = respond(request, latest.clone());
-        async move { Ok::<_, Infallible>(response.await) }
+        async move { Ok::<_, Infallible>(response.await.map(|body| busy.hold(body))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -72,6 +79,7 @@ mod tests {
 
     use super::*;
     use crate::admin::ConfigState;
+    use crate::admin::places::Places;
     use tollgate_proxy::state::stores::SharedStores;
     use tollgate_proxy::telemetry::top_keys::Readers;
 
@@ -91,7 +99,8 @@ mod tests {
     async fn view(state: &Arc<AdminState>) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (mut client, server) = tokio::io::duplex(1024);
         let state = Arc::clone(state);
-        let served = tokio::task::spawn_local(serve(server, peer(), state));
+        let place = Places::new(1).take().await;
+        let served = tokio::task::spawn_local(serve(server, peer(), state, place));
         client.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         (client, served)
     }
@@ -125,7 +134,8 @@ mod tests {
         client.write_all(request).await.unwrap();
         let started = Instant::now();
         let body = Bytes::from(vec![b'x'; response_bytes]);
-        serve_requests(server, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
+        let place = Places::new(1).take().await;
+        serve_requests(server, place, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
         started.elapsed()
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::admin::reply::json;
 use crate::admin::state::AdminState;
@@ -36,17 +36,23 @@ pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Ful
     let mut components = json!({
         "memory": {"status": "UP", "details": {"keys": state.stores.memory().len()}},
     });
-    let clients = state.stores.redis();
-    if !clients.is_empty() {
-        let connected = clients.iter().filter(|client| client.connected()).count();
-        let status = if connected == clients.len() { "UP" } else { "DOWN" };
-        let error = clients.iter().find_map(|client| client.last_error().map(str::to_owned));
-        components["redis"] = json!({
-            "status": status,
-            "details": {"connected": connected, "workers": clients.len(), "error": error},
-        });
+    if let Some(redis) = redis(state) {
+        components["redis"] = redis;
     }
     json(code, &json!({"status": status, "components": components}))
+}
+
+/// Describes the connections to Redis; `None` without Redis.
+pub(super) fn redis(state: &AdminState) -> Option<Value> {
+    let clients = state.stores.redis();
+    if clients.is_empty() {
+        return None;
+    }
+    let connected = clients.iter().filter(|client| client.connected()).count();
+    let status = if connected == clients.len() { "UP" } else { "DOWN" };
+    let error = clients.iter().find_map(|client| client.last_error().map(str::to_owned));
+    let details = json!({"connected": connected, "workers": clients.len(), "error": error});
+    Some(json!({"status": status, "details": details}))
 }
 
 /// Returns the status in Spring Boot's words, and the reason if the gateway is not ready.

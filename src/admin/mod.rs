@@ -21,6 +21,7 @@ mod limits;
 mod metrics;
 pub mod on_traffic;
 mod peer;
+mod places;
 mod query;
 mod reply;
 mod routes;
@@ -79,7 +80,18 @@ async fn respond(
             return events::respond(request.headers(), state, deadline);
         }
         Found::Endpoint(endpoint, values) => {
-            let response = run(endpoint.operation, &values, request, needs_identity, &caller, state).await;
+            let response = match endpoint.operation {
+                // The status is for everyone, the components are for those who may read.
+                Operation::Health => {
+                    let management = &config.management;
+                    let may_read =
+                        || authorize(Access::Read, needs_identity, peer, management, request.headers()).is_ok();
+                    let actuator = &management.actuator;
+                    let is_shown = actuator.shows_components && (actuator.components_are_open || may_read());
+                    health::summary(state, is_shown)
+                }
+                operation => run(operation, &values, request, needs_identity, &caller, state).await,
+            };
             if endpoint.access == Access::Write {
                 log_change(endpoint, peer, &caller, &response);
             }
@@ -118,7 +130,6 @@ async fn run(
         Operation::DashboardFile => dashboard::asset(id),
         Operation::Live => health::live(),
         Operation::Ready => health::ready(state),
-        Operation::Health => health::summary(state, actuator.shows_components),
         Operation::Metrics => metrics::scrape(state, request.headers()),
         Operation::Index => actuator::index(actuator),
         Operation::GatewayIndex => routes::index(actuator),
@@ -149,8 +160,8 @@ async fn run(
         Operation::ForceBreaker => breakers::force(request.into_body(), id, state).await,
         Operation::EndForce => breakers::end_force(id, state),
         Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management, needs_identity)),
-        // Answered by `respond`: its body is no buffer.
-        Operation::Events => problem(StatusCode::NOT_FOUND, "no such endpoint"),
+        // Answered by `respond`: one has no buffer as its body, one depends on the permission.
+        Operation::Events | Operation::Health => problem(StatusCode::NOT_FOUND, "no such endpoint"),
         Operation::Explain => explain::respond(request.uri().query().unwrap_or_default(), state).await,
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
@@ -159,6 +170,11 @@ async fn run(
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.
 fn log_change(endpoint: &Endpoint, client: &Peer, caller: &Caller, response: &Response<Full<Bytes>>) {
     let (method, path, status) = (endpoint.method.as_str(), endpoint.template(), response.status().as_u16());
-    let change = response.extensions().get::<reply::Audit>().map(|audit| audit.0.as_str());
-    tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");
+    let log = |change: Option<&str>| {
+        tracing::info!(%caller, %client, method, path, status, change, "change requested on the admin port");
+    };
+    match response.extensions().get::<reply::Audit>().map(|audit| &*audit.0) {
+        None | Some([]) => log(None),
+        Some(changes) => changes.iter().for_each(|change| log(Some(change))),
+    }
 }

@@ -25,8 +25,7 @@ pub(super) enum Peer {
 impl Peer {
     /// Returns true if the client must show a token or a certificate on a port at `address`.
     pub(super) fn needs_identity(&self, address: IpAddr, management: &Management) -> bool {
-        let is_asked = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
-        matches!(self, Self::Port { .. }) && (is_asked || !address.is_loopback())
+        matches!(self, Self::Port { .. }) && port_needs_identity(address, management)
     }
 
     /// Returns the names of the client's certificate.
@@ -36,6 +35,11 @@ impl Peer {
             Self::Port { certificate, .. } => certificate.as_ref(),
         }
     }
+}
+
+/// Returns true if clients of a port at `address` must show a token or a certificate.
+pub(super) fn port_needs_identity(address: IpAddr, management: &Management) -> bool {
+    !address.is_loopback() || management.tls.as_ref().is_some_and(|tls| tls.identifies_clients)
 }
 
 impl fmt::Display for Peer {

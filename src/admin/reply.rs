@@ -13,13 +13,18 @@ use crate::admin::access::AccessError;
 /// Media type of problem details (RFC 9457).
 pub(super) const PROBLEM: &str = "application/problem+json";
 
-/// Description of an applied change, for the log.
+/// Descriptions of changes, made or failed, for the log.
 #[derive(Clone, Debug)]
-pub(super) struct Audit(pub(super) String);
+pub(super) struct Audit(pub(super) Vec<String>);
 
 /// Adds the description of an applied change, which the log shows with the caller.
-pub(super) fn audited(mut response: Response<Full<Bytes>>, change: String) -> Response<Full<Bytes>> {
-    response.extensions_mut().insert(Audit(change));
+pub(super) fn audited(response: Response<Full<Bytes>>, change: String) -> Response<Full<Bytes>> {
+    audited_each(response, vec![change])
+}
+
+/// Adds the descriptions of several changes. Each has a line of its own in the log.
+pub(super) fn audited_each(mut response: Response<Full<Bytes>>, changes: Vec<String>) -> Response<Full<Bytes>> {
+    response.extensions_mut().insert(Audit(changes));
     response
 }
 
@@ -44,11 +49,15 @@ pub(super) fn problem_with(
     detail: &str,
     member: Option<(&'static str, Value)>,
 ) -> Response<Full<Bytes>> {
-    let title = status.canonical_reason().unwrap_or_default();
-    let mut body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
-    if let Some((name, value)) = member {
-        body[name] = value;
-    }
+    problem_over(status, detail, member.map_or_else(|| json!({}), |(name, value)| json!({name: value})))
+}
+
+/// Returns a problem with the members of the object `body`.
+pub(super) fn problem_over(status: StatusCode, detail: &str, mut body: Value) -> Response<Full<Bytes>> {
+    body["type"] = json!("about:blank");
+    body["title"] = json!(status.canonical_reason().unwrap_or_default());
+    body["status"] = json!(status.as_u16());
+    body["detail"] = json!(detail);
     reply(status, PROBLEM, format!("{body:#}\n").into())
 }
 

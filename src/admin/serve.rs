@@ -2,65 +2,76 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, unix};
-use tokio::sync::Semaphore;
 
 use crate::admin::connection::{self, HEADER_TIMEOUT};
 use crate::admin::peer::Peer;
+use crate::admin::places::{Place, Places};
 use crate::admin::state::AdminState;
 use tollgate_proxy::http::certificate::CertificateNames;
 use tollgate_proxy::server::stream::ClientStream;
 use tollgate_transport::executor::spawn_boxed;
 
-/// Maximum number of connections of the port, and of the socket. Further clients wait in the accept queue.
+/// Maximum number of connections of the port, and of the socket. A further client gets the place of the longest idle
+/// connection. If all have requests in progress, it waits.
 const MAX_CONNECTIONS: usize = 128;
 /// Pause after `accept` has failed.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Serves the admin port until the process ends.
 pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
-    let serve = |(stream, peer): (TcpStream, SocketAddr), state| serve_client(stream, peer.ip(), state);
+    let serve = |(stream, peer): (TcpStream, SocketAddr), state, place| serve_client(stream, peer.ip(), state, place);
     accept(|| listener.accept(), serve, &state).await;
 }
 
 /// Serves the Unix socket until the process ends. Its connections count apart from those of the port.
 pub async fn socket(listener: UnixListener, state: Arc<AdminState>) {
-    let serve = |(stream, _): (UnixStream, unix::SocketAddr), state| connection::serve(stream, Peer::Socket, state);
+    let serve = |(stream, _): (UnixStream, unix::SocketAddr), state, place| {
+        connection::serve(stream, Peer::Socket, state, place)
+    };
     accept(|| listener.accept(), serve, &state).await;
 }
 
-async fn accept<S, A, F>(accept: impl Fn() -> A, serve: impl Fn(S, Arc<AdminState>) -> F, state: &Arc<AdminState>)
-where
+async fn accept<S, A, F>(
+    accept: impl Fn() -> A,
+    serve: impl Fn(S, Arc<AdminState>, Rc<Place>) -> F,
+    state: &Arc<AdminState>,
+) where
     A: Future<Output = io::Result<S>>,
     F: Future<Output = ()> + 'static,
 {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = Places::new(MAX_CONNECTIONS);
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let Ok(accepted) = accept().await else {
             tokio::time::sleep(BACK_OFF).await;
             continue;
         };
-        let serving = serve(accepted, Arc::clone(state));
+        let place = places.take().await;
+        let serving = serve(accepted, Arc::clone(state), Rc::clone(&place));
         spawn_boxed(async move {
-            serving.await;
-            drop(permit);
+            // An evicted connection reads no further request.
+            tokio::select! {
+                biased;
+                () = place.evicted() => {}
+                () = serving => {}
+            }
         });
     }
 }
 
 /// Serves a connection of the port, after a TLS handshake if the configuration has TLS.
-async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>) {
+async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>, place: Rc<Place>) {
     let Some(tls) = state.config.load().management.tls.as_ref().map(|tls| Arc::clone(&tls.config)) else {
-        return connection::serve(stream, Peer::Port { client, certificate: None }, state).await;
+        return connection::serve(stream, Peer::Port { client, certificate: None }, state, place).await;
     };
     match tokio::time::timeout(HEADER_TIMEOUT, Box::pin(ClientStream::handshake(stream, tls))).await {
         Ok(Ok((stream, _))) => {
             let certificate = stream.client_certificate().map(CertificateNames::of);
-            connection::serve(stream, Peer::Port { client, certificate }, state).await;
+            connection::serve(stream, Peer::Port { client, certificate }, state, place).await;
         }
         Ok(Err(error)) => tracing::debug!(%client, %error, "tls handshake of an admin client failed"),
         Err(_) => tracing::debug!(%client, "tls handshake of an admin client timed out"),

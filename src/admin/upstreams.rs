@@ -56,7 +56,7 @@ pub(super) fn describe_all(state: &AdminState) -> Value {
 
 /// Body of a drain.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a JSON object")]
 struct Drain {
     expires_in: ExpiresIn,
     /// True if the last endpoint that gets requests may be drained.

@@ -94,10 +94,20 @@ fn finish(result: Result<String, CallError>) -> ExitCode {
     match result.map(|text| io::stdout().lock().write_all(text.as_bytes())) {
         Ok(written) => ExitCode::from(u8::from(written.is_err())),
         Err(error) => {
-            eprintln!("tollgate: {error}");
+            eprintln!("tollgate: {}", in_options(&error.to_string()));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns a message of the API with the options of the command in place of the members of a body.
+fn in_options(message: &str) -> String {
+    let message = message.replace(r#"name one with "rule" (and "plan")"#, "name one with --rule (and --plan)");
+    let negative = "a grant must not be negative";
+    if message.contains(negative) {
+        return format!("{negative}: take tokens away with `tollgate limits set`");
+    }
+    message
 }
 
 impl Key {
@@ -196,6 +206,16 @@ fn render(answer: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_name_options_and_no_body() {
+        assert_eq!(
+            in_options(r#"several rules: name one with "rule" (and "plan"): `a` (status 400)"#),
+            "several rules: name one with --rule (and --plan): `a` (status 400)"
+        );
+        let negative = r#"the body must be {"grant": N}: a grant must not be negative: set "remaining" (status 400)"#;
+        assert_eq!(in_options(negative), "a grant must not be negative: take tokens away with `tollgate limits set`");
+    }
 
     #[test]
     fn a_budget_is_a_table() {

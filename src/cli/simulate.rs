@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     map: Option<Map>,
     #[command(flatten)]
     overlays: Overlays,
-    /// Second configuration, to show the difference (repeatable); values of later files win
+    /// Configuration to compare FILE with: shows requests that FILE newly denies or allows (repeatable); values of later files win
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
     /// Replay N times as fast as the log, such as 2, x2 or 0.5
@@ -48,7 +48,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
-/// read or no line can be used.
+/// read, no line has a field of the map, or no line can be used.
 pub(super) fn run(arguments: Arguments, mut command_line: CommandLine) -> ExitCode {
     command_line.profiles = arguments.profiles.profiles;
     let mut loaded = Vec::new();
@@ -73,6 +73,9 @@ pub(super) fn run(arguments: Arguments, mut command_line: CommandLine) -> ExitCo
     });
     if shows_progress {
         eprint!("\r\x1b[K");
+    }
+    if let Some(missing) = result.input.missing_fields() {
+        return fail(&missing);
     }
     if let Some(path) = &arguments.report
         && let Err(error) = std::fs::write(path, html::page(&result))

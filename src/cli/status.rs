@@ -31,6 +31,24 @@ fn whole_seconds(time: &str) -> String {
     time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// Describes the store of the limits, and the state of Redis.
+fn store(redis: &Value) -> String {
+    if redis.is_null() {
+        return "memory".to_owned();
+    }
+    let details = &redis["details"];
+    let state = format!(
+        "redis {}, {} of {} workers connected",
+        string(&redis["status"]).to_lowercase(),
+        details["connected"],
+        details["workers"]
+    );
+    match details["error"].as_str().filter(|_| redis["status"] != "UP") {
+        Some(error) => format!("{state}: {}", printable(error)),
+        None => state,
+    }
+}
+
 /// Describes an endpoint, with its failures since the latest response.
 fn endpoint(endpoint: &Value) -> String {
     let state = format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"]));
@@ -61,6 +79,7 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
             ),
         ],
     ];
+    rows.push(vec!["store".to_owned(), store(&config["redis"])]);
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();
         let mut name = format!("upstream {}", string(&upstream["name"]));

@@ -37,6 +37,9 @@ fn on_another_address_reads_and_changes_need_a_token() {
     for open in ["/health/live", "/health/ready", "/actuator/health", "/metrics", "/actuator/prometheus"] {
         assert_eq!(status("GET", open), [200; 4], "{open}");
     }
+    let shows_components = ["", "unknown-token-of-16", READ, WRITE]
+        .map(|token| ask(&gateway, "GET", "/actuator/health", token).json().get("components").is_some());
+    assert_eq!(shows_components, [false, false, true, true], "the status is for everyone, components are not");
     for read in ["/api/limits", "/api/limits/a/x", "/actuator", "/actuator/gateway/routes"] {
         assert_eq!(status("GET", read), [401, 401, 200, 200], "{read}");
     }
@@ -82,6 +85,16 @@ fn without_tokens_only_health_is_served_on_another_address() {
     assert!(gateway.log().contains("this address serves only health"), "{}", gateway.log());
     let paths = ["/health/live", "/metrics", "/api/limits", "/actuator/gateway/routes"];
     assert_eq!(paths.map(|path| ask(&gateway, "GET", path, WRITE).status), [200, 401, 401, 401]);
+}
+
+#[test]
+fn components_of_health_are_shown_to_everyone_only_if_the_file_says_so() {
+    let shown = |details: &str| {
+        let health = format!("endpoint: {{health: {{show-details: {details}}}}}, {TOKENS}");
+        let gateway = gateway("0.0.0.0", &health);
+        ["", READ].map(|token| ask(&gateway, "GET", "/actuator/health", token).json().get("components").is_some())
+    };
+    assert_eq!(["always", "when-authorized", "never"].map(shown), [[true, true], [false, true], [false, false]]);
 }
 
 #[test]

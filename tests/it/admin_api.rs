@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::support::client::Connection;
 use crate::support::eventually;
 use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::redis::Redis;
 
 const CONFIG: &str = "
 upstreams: {shop: {endpoints: ['http://127.0.0.1:1']}}
@@ -102,6 +103,9 @@ fn a_reload_answers_with_the_problems_of_the_file() {
     assert_eq!(after["hash"], applied.json()["hash"]);
     let (code, out, _) = run(&["reload", &gateway.admin.to_string()]);
     assert!(code == Some(0) && out.starts_with("configuration reloaded, hash "), "{out}");
+    std::fs::remove_file(gateway.config()).unwrap();
+    let (code, _, err) = run(&["reload", &gateway.admin.to_string()]);
+    assert!(code == Some(1) && err.contains("stays in use: ") && err.matches("tollgate: ").count() == 1, "{err}");
 }
 
 #[test]
@@ -116,6 +120,21 @@ fn the_status_shows_upstreams_and_breakers() {
     for part in ["ready", "2 routes", "http://127.0.0.1:1 unknown", "breaker shop"] {
         assert!(out.contains(part), "{part}: {out}");
     }
+    assert!(out.lines().any(|line| line.starts_with("store ") && line.ends_with(" memory")), "{out}");
+    let mut redis = Redis::start();
+    let gateway = Gateway::start(&format!("redis: {{url: '{}', timeout: 5s}}\n{CONFIG}", redis.url()));
+    let store = || {
+        run(&["status", &gateway.admin.to_string()])
+            .1
+            .lines()
+            .find(|line| line.starts_with("store "))
+            .map(str::to_owned)
+    };
+    eventually("redis is connected", || {
+        store().is_some_and(|line| line.ends_with(" redis up, 1 of 1 workers connected"))
+    });
+    redis.kill();
+    eventually("redis is lost", || store().is_some_and(|line| line.contains(" redis down, 0 of 1 workers connected")));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Unix socket and TLS of the admin port, with curl and with the commands.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tollgate_test_support::Certificates;
 
@@ -151,4 +152,26 @@ fn optional_certificates_leave_tokens_and_probes() {
     let [cert, key] = [stranger.client(), stranger.client_key()].map(text);
     assert!(change(&["--cert", &cert, "--key", &key]) < 0, "a certificate of another CA");
     assert_eq!(curl(&["-k", "-H", "Host: rebound.example", &format!("{base}/health/live")]), 403);
+}
+
+#[test]
+fn a_reload_ends_the_events_of_a_removed_token_on_a_loopback_port_that_asks_for_one() {
+    let certificates = Certificates::new();
+    let gateway = with_tls(&certificates, "127.0.0.1", "want", "client");
+    let ca = text(certificates.ca());
+    let base = format!("https://localhost:{}", gateway.admin.port());
+    eventually("it is ready", || curl(&["--cacert", &ca, &format!("{base}/health/ready")]) == 200);
+    let token = "Authorization: Bearer write-token-of-16-bytes";
+    let mut viewer = Command::new("curl")
+        .args(["-sSN", "--max-time", "60", "--cacert", &ca, "-H", token, &format!("{base}/api/events")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(viewer.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "event: snapshot"), "the viewer gets snapshots");
+    let config = tls_config(&certificates, "127.0.0.1", "want", "client");
+    gateway.reload(&config.replace("write-token-of-16-bytes", "another-token-of-16"));
+    assert!(lines.any(|line| line == "event: end"), "the stream ends");
+    assert_eq!(lines.filter(|line| line == "event: snapshot").count(), 0);
+    assert!(viewer.wait().unwrap().success(), "the gateway closed the stream");
 }

@@ -76,13 +76,14 @@ fn a_key_cannot_forge_a_log_line() {
     let gateway = Gateway::start(CONFIG);
     let path = "/api/limits/a/x%0A2026-01-01T00:00:00Z%20%20INFO%20forged%1B%5B31m%0D%C2%9B";
     assert_eq!(Connection::open(gateway.admin).request("DELETE", path, &[], b"").status, 200);
-    let line = gateway.logged("limit changed on the admin port");
-    assert!(line.contains(r"key=x\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\r\u{9b} action"), "{line}");
+    let line = gateway.logged("change requested on the admin port");
+    let escaped = r#"change="reset of key x\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\r\u{9b} under rule"#;
+    assert!(line.contains(escaped), "{line}");
     assert!(!gateway.log().lines().any(|line| line.starts_with("2026-01-01")), "{}", gateway.log());
 }
 
 #[test]
-fn a_crowd_of_idle_clients_waits_and_leaves_descriptors() {
+fn a_crowd_of_idle_clients_leaves_descriptors_and_stops_no_probe() {
     let gateway = Gateway::start(CONFIG);
     let sockets = || {
         let fds = std::fs::read_dir(format!("/proc/{}/fd", gateway.pid())).unwrap();
@@ -94,15 +95,18 @@ fn a_crowd_of_idle_clients_waits_and_leaves_descriptors() {
         .count()
     };
     let before = sockets();
-    let mut crowd: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(gateway.admin).unwrap()).collect();
+    let crowd: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(gateway.admin).unwrap()).collect();
     eventually("connections up to the cap are accepted", || sockets() >= before + 128);
     assert!(sockets() <= before + 130, "{} sockets, {before} before", sockets());
-    let late = crowd.split_off(199).remove(0);
-    drop(crowd);
-    (&late).write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    (&late).read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "served once others have left: {answer}");
+    for path in ["/health/ready", "/health/live", "/metrics"] {
+        assert_eq!(raw(&gateway, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")), 200);
+    }
+    // The longest idle connections made room, before the timeout of any.
+    let is_open = |mut client: &TcpStream| {
+        client.set_nonblocking(true).unwrap();
+        client.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    assert!(!is_open(&crowd[0]) && is_open(&crowd[255]));
 }
 
 #[test]

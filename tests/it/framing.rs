@@ -5,7 +5,7 @@ use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
 #[test]
-fn content_length_with_transfer_encoding_is_refused_and_closes_the_connection() {
+fn a_length_beside_a_transfer_coding_counts_for_nothing_and_closes_the_connection() {
     // RFC 9112 §6.3: either the chunks are used and the length is dropped, or 400; the connection closes in both cases.
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());

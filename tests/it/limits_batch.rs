@@ -80,6 +80,8 @@ fn walk(gateway: &Gateway, store: &str) {
         ("POST", "sold", json!({"keys": [{"key": "x", "grant": -1}]}), 400, "invalid value"),
         ("POST", "sold", json!({"keys": [{"key": "x", "grant": MOST + 1}]}), 400, "a grant is at most"),
         ("POST", "sold", json!({"keys": []}), 400, "1 to 256 keys"),
+        ("POST", "sold", json!(5), 400, "expected a JSON object"),
+        ("PUT", "sold/x", json!(5), 400, "expected a JSON object"),
         ("POST", "sold", json!({"keys": vec![json!({"key": "x"}); 257]}), 400, "got 257"),
         ("POST", "sold", json!({"keys": [{"key": ""}]}), 400, "a key is empty"),
         ("POST", "sold", json!({"keys": [{"key": "x", "remaining": 1}]}), 400, "unknown field"),
@@ -106,13 +108,7 @@ fn many_keys_in_memory_are_read_and_granted_in_one_call() {
 
 #[test]
 fn many_keys_in_redis_are_read_and_granted_in_one_call() {
-    let mut redis = Redis::start();
+    let redis = Redis::start();
     let gateway = Gateway::start(&format!("redis: {{url: '{}', timeout: 5s}}\n{ROUTES}", redis.url()));
     walk(&gateway, "redis");
-    redis.kill();
-    let (status, answer) = call(&gateway, "POST", "sold", &json!({"keys": [{"key": "x"}, {"key": "y", "grant": 1}]}));
-    assert_eq!(status, 503);
-    let error = |index: usize| answer["keys"][index]["error"].as_str().unwrap().to_owned();
-    assert_eq!(error(0), "Redis is unreachable");
-    assert!(error(1).ends_with("the grant may have been made: read the key first"), "{}", error(1));
 }

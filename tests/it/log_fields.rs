@@ -171,3 +171,31 @@ fn a_line_has_hashes_in_place_of_keys_if_so_configured() {
     assert!(keys[0].len() == 16 && keys[0].bytes().all(|byte| byte.is_ascii_hexdigit()), "{keys:?}");
     assert!(keys[0] == keys[1] && keys[1] != keys[2], "{keys:?}");
 }
+
+#[test]
+fn a_line_has_the_id_of_a_trace_that_the_gateway_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let (collector, upstream) = (Upstream::ok("{}"), Upstream::ok("x"));
+    let traced = |probability: f64| {
+        format!(
+            "management: {{tracing: {{sampling: {{probability: {probability}}}}}, otlp: {{tracing: {{endpoint: \
+             '{}/v1/traces'}}}}}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+            collector.uri(),
+            upstream.uri()
+        )
+    };
+    let cases = [(1.0, &[][..]), (0.0, &[][..]), (0.0, &[("traceparent", TRACEPARENT)][..])];
+    for (index, (probability, fields)) in cases.into_iter().enumerate() {
+        let gateway = logging(&path, &traced(probability));
+        assert_eq!(gateway.connect().request("GET", "/a", fields, b"").status, 200);
+        lines(&path, index + 1);
+    }
+    let lines = lines(&path, 3);
+    let requests = upstream.requests();
+    let forwarded: Vec<_> =
+        requests.iter().map(|request| request.header("traceparent").map(|value| &value[3..35])).collect();
+    let logged: Vec<_> = lines.iter().map(|line| line["trace_id"].as_str()).collect();
+    assert_eq!(logged, forwarded);
+    assert_eq!(logged.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+}

@@ -39,6 +39,22 @@ fn differing_keys_are_refused_and_equal_ones_count_once() {
 }
 
 #[test]
+fn space_around_a_cookie_makes_no_other_key() {
+    let gateway = Gateway::start(
+        "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: \
+         {replenish-rate: 1, period: 1h, burst-capacity: 1, key-resolver: 'cookie:sid'}}]}]",
+    );
+    let status = |cookie: &str| gateway.connect().request("GET", "/", &[("cookie", cookie)], b"").status;
+    assert_eq!(status("sid=cc"), 200);
+    for spelling in
+        ["sid=cc", "sid= cc", "sid=\tcc", "sid =cc", "sid=cc ; a=b", "sid=\"cc\"", "sid=\" cc\"", "a=b;sid=cc"]
+    {
+        assert_eq!(status(spelling), 429, "{spelling:?}");
+    }
+    assert_eq!(status("sid=%63c"), 200, "percent-encoding is not decoded");
+}
+
+#[test]
 fn differing_keys_are_refused_by_a_concurrency_limiter() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::start(&format!(

@@ -49,7 +49,7 @@ routes:
 ";
 
 /// The same secrets, each on a line with an error.
-const BROKEN: [&str; 17] = [
+const BROKEN: [&str; 22] = [
     "redis: {url: 'redis://gate:s3cret@127.0.0.1:1/x y'}",
     "redis: {host: a, password: s3cret, prot: 1}",
     "management: {tokens: [{name: a, role: x, token: s3cret}]}",
@@ -66,6 +66,11 @@ const BROKEN: [&str; 17] = [
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: x, exempt: [s3cret], block: 's3cret'}}]}]",
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, plan-resolver: {table: {s3cret: none}}, plans: {gold: {replenish-rate: 5}}}}]}]",
     "routes:\n- id: a\n  uri: 'echo:'\n  filters:\n  - name: RequestRateLimiter\n    args:\n      exempt:\n      - {s3cret: 1}\n      - s3cret",
+    "redis: {host: a, passwrd: s3cret}",
+    "jwt: {secrt: s3cret}",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeadr=X-Api-Key, s3cret']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeadersIfNotPrsent=X-Api-Key:s3cret']}]",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a, 'Headr=X-Api-Key, s3cret']}]",
     "routes:\n- id: a\n  uri: 'echo:'\n  filters:\n  - name: AddRequestHeader\n    args:\n      name: X-Token\n      value: [s3cret]\n",
 ];
 

@@ -1,4 +1,4 @@
-//! Random faults for `TOLLGATE_SOAK_SECONDS` (default 60): limits hold, requests are not delayed, nothing leaks.
+//! Random faults for `TOLLGATE_SOAK_SECONDS` (default 30): limits hold, requests are not delayed, nothing leaks.
 //! `TOLLGATE_SOAK_SEED` selects the faults.
 
 use std::time::{Duration, Instant};

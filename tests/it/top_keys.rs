@@ -113,7 +113,7 @@ fn hashes_replace_key_ids_in_the_api_and_in_the_log() {
     assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
     let reset = Connection::open(gateway.admin).request("DELETE", "/api/limits/orders/alice?rule=hourly", &[], b"");
     assert_eq!((reset.status, reset.json()["key"].as_str()), (200, Some(hash.as_str())));
-    gateway.logged(&format!("limit changed on the admin port route=\"orders\" key={hash}"));
+    gateway.logged(&format!("change=\"reset of key {hash} under rule `hourly` of route orders\""));
     assert!(!gateway.log().contains("alice"), "{}", gateway.log());
     let second = Gateway::start(&format!("{hashing}{ROUTES}"));
     ask(&second, "/orders", "alice", 4);

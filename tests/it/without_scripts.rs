@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::client::Response;
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::load::{Load, statuses};
 use crate::support::redis::Redis;
@@ -50,6 +51,23 @@ fn two_gateways_of_64_clients_keep_to_one_limit_under_a_lock() {
     }
     let contended = gateways.each_ref().map(|gateway| gateway.metric("tollgate_redis_lock_contended_total", &[]));
     assert!(contended.iter().sum::<f64>() > 0.0, "64 clients wanted one lock");
+}
+
+#[test]
+fn a_refusal_without_the_lock_is_not_degraded() {
+    let redis = without_scripts();
+    let yaml = yaml(&redis, &[("a", &format!("algorithm: fixed-window, limit: 100, window: 1h, {LOCK}"))]);
+    let gateway = Gateway::start(&yaml.replace("timeout: 20s", "timeout: 1s"));
+    eventually("redis decides", || ask(&gateway, "/a", "warm").header("x-ratelimit-degraded").is_none());
+    let decisions = |labels: &[&str]| gateway.metric("tollgate_limiter_decisions_total", labels);
+    let before = decisions(&["source=\"fallback\""]);
+    redis.cli(&["SET", "window.{a.k}.lock", "other"]);
+    let answer = ask(&gateway, "/a", "k");
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    assert_eq!((answer.header("x-ratelimit-remaining"), answer.header("x-ratelimit-degraded")), (Some("-1"), None));
+    assert_eq!(decisions(&["verdict=\"unavailable\"", "source=\"redis\""]), 1.0);
+    assert_eq!(decisions(&["source=\"fallback\""]), before);
+    assert_eq!(gateway.metric("tollgate_redis_lock_exhausted_total", &[]), 1.0);
 }
 
 #[test]

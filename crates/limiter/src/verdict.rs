@@ -75,7 +75,8 @@ pub enum Outcome {
     },
     /// Denied forever: the cost exceeds the capacity of the rule.
     NeverAdmitted,
-    /// Denied because the store is unreachable (`on-store-failure: deny`): status 503, not 429.
+    /// Denied without a count: status 503, not 429. The store is unreachable (`on-store-failure: deny`), or, with the
+    /// source [`Redis`](Source::Redis), other requests held the lock of the key for too long.
     StoreUnavailable {
         /// Suggested time until a retry.
         retry_after: Duration,

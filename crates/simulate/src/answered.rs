@@ -7,6 +7,8 @@ use http::request::Parts;
 use http::{Method, Request};
 use tollgate_filters::cors::{Policy, Verdict};
 
+use crate::input::Entry;
+use crate::keys::NeededKey;
 use crate::knowledge::Known;
 use crate::routes::LogRoute;
 use tollgate_config::{Config, TrafficEndpoints};
@@ -16,6 +18,9 @@ use tollgate_routing::{Predicate, RequestView};
 const SIZE_REASONS: [&str; 2] = ["request-too-large", "request-header-too-large"];
 /// Reasons in the log of requests that a CORS policy answered.
 const CORS_REASONS: [&str; 2] = ["cors-preflight", "cors-refused"];
+
+/// Reasons in the log of requests that limiters refused, since they had no usable key.
+const KEY_REASONS: [&str; 2] = ["empty-key", "ambiguous-key"];
 
 /// Requests that the gateway answers before their limiters.
 pub(super) struct Answered {
@@ -79,10 +84,19 @@ impl Answered {
         })
     }
 
-    /// Returns the way of a request of `route` to its limiters. `reason` is that of the log.
-    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, reason: &[u8], route: &LogRoute) -> Way {
+    /// Returns the way of the request of `entry` to the limiters of `route`.
+    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, entry: &Entry, route: &LogRoute) -> Way {
+        let reason = entry.reason();
         let is_one_of = |reasons: &[&str]| reasons.iter().any(|known| known.as_bytes() == reason);
         if route.checks_size && is_one_of(&SIZE_REASONS) {
+            return Way::Answered;
+        }
+        // The limiter of a later rule refused a request that has decisions: the earlier rules counted it.
+        if self.has_reasons
+            && is_one_of(&KEY_REASONS)
+            && entry.first_decided.is_none()
+            && route.keys.iter().any(NeededKey::is_logged)
+        {
             return Way::Answered;
         }
         let Some((_, policy)) = self.policies.iter().find(|(path, _)| path.matches(view)) else { return Way::Free };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::input::LackingField;
 use crate::report::{Chart, Outcome, Report, RuleOutcome, percent};
 
 const WIDTH: f64 = 800.0;
@@ -35,8 +36,13 @@ pub fn page(report: &Report) -> String {
         }
         out.push_str("</ul>\n");
     }
+    for LackingField { field, lacking, lines } in &input.lacking_fields {
+        let _ = writeln!(out, "<p>{lacking} of {lines} lines lack the field {} of --map.</p>", escape(field));
+    }
     if let Some(comparison) = &report.comparison {
-        out.push_str("<h2>Difference</h2><table><tr><th>Requests</th><th></th></tr>");
+        let files: Vec<_> = report.configurations.iter().map(|outcome| escape(&outcome.file)).collect();
+        let _ = write!(out, "<h2>Difference of {}</h2>", files.join(" from "));
+        out.push_str("<table><tr><th>Requests</th><th></th></tr>");
         for (name, count) in [
             ("newly denied", comparison.newly_denied),
             ("newly allowed", comparison.newly_allowed),
@@ -46,6 +52,16 @@ pub fn page(report: &Report) -> String {
             let _ = write!(out, "<tr><td>{name}</td><td>{count}</td></tr>");
         }
         out.push_str("</table>\n");
+        if !comparison.rules.is_empty() {
+            out.push_str("<table><tr><th>Route</th><th>Rule</th><th>Newly denied</th><th>Newly allowed</th></tr>");
+        }
+        for rule in &comparison.rules {
+            let _ = write!(out, "<tr><td>{}</td><td>{}</td>", escape(&rule.route), escape(&rule.rule));
+            let _ = write!(out, "<td>{}</td><td>{}</td></tr>", rule.newly_denied, rule.newly_allowed);
+        }
+        if !comparison.rules.is_empty() {
+            out.push_str("</table>\n");
+        }
     }
     report.configurations.iter().for_each(|outcome| configuration(&mut out, outcome));
     out.push_str("</body></html>\n");
@@ -68,11 +84,14 @@ fn configuration(out: &mut String, outcome: &Outcome) {
             reproduced.same, reproduced.different
         );
     }
-    out.push_str("<table><tr><th>Route</th><th>Rule</th><th>Requests</th><th>Denied</th><th>Observed</th><th>Share</th><th>Peak/s</th></tr>");
+    out.push_str("<table><tr><th>Route</th><th>Rule</th><th>Requests</th><th>Denied</th><th>Observed</th><th>Key unknown</th><th>Share</th><th>Peak/s</th></tr>");
     for rule in &outcome.rules {
-        let RuleOutcome { requests, denied, observed, share, peak_per_second, .. } = rule;
+        let RuleOutcome { requests, denied, observed, unknown, share, peak_per_second, .. } = rule;
         let _ = write!(out, "<tr><td>{}</td><td>{}</td><td>{requests}</td>", escape(&rule.route), escape(&rule.rule));
-        let _ = write!(out, "<td>{denied}</td><td>{observed}</td><td>{share} %</td><td>{peak_per_second}</td></tr>");
+        let _ = write!(
+            out,
+            "<td>{denied}</td><td>{observed}</td><td>{unknown}</td><td>{share} %</td><td>{peak_per_second}</td></tr>"
+        );
     }
     out.push_str("</table>\n");
     outcome.rules.iter().for_each(|rule| rule_section(out, rule));

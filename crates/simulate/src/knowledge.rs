@@ -11,6 +11,7 @@ use tollgate_config::{Config, TrustedProxies};
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     has_client: bool,
+    has_method: bool,
     has_host: bool,
     has_received_bytes: bool,
     headers: Vec<HeaderName>,
@@ -18,6 +19,10 @@ pub(super) struct Known {
     hides_peer: bool,
     /// True if the log has the keys of rules and the routes of requests.
     pub(super) is_own: bool,
+    /// True if keys in the log are hashes.
+    pub(super) hashes_keys: bool,
+    /// True if single lines may lack a part that others have: JSON of other servers.
+    pub(super) is_mapped: bool,
 }
 
 impl Known {
@@ -28,11 +33,14 @@ impl Known {
         let headers = if is_json { named.collect() } else { vec![http::header::REFERER, http::header::USER_AGENT] };
         Self {
             has_client: !is_json || map.has(&Slot::Client),
+            has_method: !is_json || map.has(&Slot::Method) || map.has(&Slot::Request),
             has_host: is_json && map.has(&Slot::Host),
             has_received_bytes: is_json && map.has(&Slot::ReceivedBytes),
             headers,
             hides_peer: false,
             is_own: is_json && map.is_own(),
+            is_mapped: is_json && !map.is_own(),
+            hashes_keys: false,
         }
     }
 
@@ -48,6 +56,7 @@ impl Known {
         let text = resolver.to_string();
         let lacking = text.split(',').filter(|part| match part.split([':', '/']).next().unwrap_or_default() {
             "ip" => !self.has_client,
+            "method" => !self.has_method,
             "host" => !self.has_host,
             "header" => !self.has_header(part.trim_start_matches("header:")),
             "cookie" => !self.has_header("cookie"),
@@ -62,7 +71,8 @@ impl Known {
     pub(super) fn lacks_for_predicate(&self, text: &str) -> bool {
         let (name, arguments) = text.split_once(['=', ':']).unwrap_or((text, ""));
         match name {
-            "Path" | "Method" | "Query" => false,
+            "Path" | "Query" => false,
+            "Method" => !self.has_method,
             "Host" => !self.has_host,
             "RemoteAddr" => !self.has_client || self.hides_peer,
             "Header" => !self.has_header(arguments.split(',').next().unwrap_or_default().trim()),
@@ -71,6 +81,7 @@ impl Known {
                 ["Header", "Cookie", "Host", "Addr", "Weight", "After", "Before", "Between", "Version"]
                     .iter()
                     .any(|name| arguments.contains(name))
+                    || !self.has_method && arguments.contains("Method")
             }
             _ => true,
         }
@@ -96,6 +107,20 @@ impl Known {
     pub(super) fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
     }
+}
+
+/// Returns the items of `--map` that would add the parts of requests in `lacking`, in parentheses behind a space; empty if
+/// a log cannot have them.
+pub(super) fn map_hint(lacking: &str) -> String {
+    let item = |part: &str| match part.split([':', '/']).next().unwrap_or_default() {
+        "ip" => Some("client=FIELD".to_owned()),
+        "method" | "host" => Some(format!("{part}=FIELD")),
+        "header" => Some(format!("header.{}=FIELD", part.trim_start_matches("header:"))),
+        "cookie" => Some("header.Cookie=FIELD".to_owned()),
+        _ => None,
+    };
+    let items: Vec<_> = lacking.split(',').map(str::trim).filter_map(item).collect();
+    if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }
 }
 
 /// False if neither predicates, key resolvers and filters of `config` nor its CORS policies name the header field.
@@ -125,7 +150,21 @@ mod tests {
         let predicate = |known: &Known, text: &str| known.lacks_for_predicate(text);
         assert!(!predicate(&own, "Path=/a") && !predicate(&own, "Host=a") && predicate(&combined, "Host=a"));
         assert!(predicate(&own, "Header=X-Key, .*") && !predicate(&mapped, "Header=X-Key, .*"));
+        assert!(predicate(&mapped, "Method=POST") && predicate(&mapped, "not: Method=GET"));
+        assert!(!predicate(&own, "Method=POST") && !predicate(&combined, "Method=POST"));
         assert!(predicate(&own, "Weight=g, 1") && predicate(&own, "any: [Cookie=a, b; Path=/]"));
+    }
+
+    #[test]
+    fn hints_name_the_items_of_a_map() {
+        for (lacking, hint) in [
+            ("ip", " (--map client=FIELD)"),
+            ("ip/24, header:X-Key", " (--map client=FIELD,header.X-Key=FIELD)"),
+            ("method, host, cookie:c", " (--map method=FIELD,host=FIELD,header.Cookie=FIELD)"),
+            ("principal", ""),
+        ] {
+            assert_eq!(map_hint(lacking), hint);
+        }
     }
 
     #[test]

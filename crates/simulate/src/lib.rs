@@ -5,9 +5,11 @@
 //! the rules would have done. Memory grows with the keys in the log, not with its lines.
 
 mod answered;
+mod compare;
 mod context;
 pub mod html;
 pub mod input;
+mod keys;
 mod knowledge;
 mod logged_request;
 pub mod replay;

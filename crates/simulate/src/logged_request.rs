@@ -5,7 +5,6 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Uri};
 
 use crate::input::Entry;
-use crate::routes::LogRoute;
 
 /// Builds the head of a request; `None` if its target is malformed.
 pub(super) fn head(entry: &Entry) -> Option<Parts> {
@@ -20,16 +19,4 @@ pub(super) fn head(entry: &Entry) -> Option<Parts> {
         head.headers.insert(CONTENT_LENGTH, bytes.into());
     }
     Some(head)
-}
-
-/// Adds the keys that the log has for rules of the route.
-pub(super) fn add_logged_keys(head: &mut Parts, entry: &Entry, route: &LogRoute) {
-    if entry.route() != Some(route.id.as_bytes()) {
-        return;
-    }
-    for (rule, field) in &route.logged_keys {
-        if let Some(key) = entry.key_of(rule) {
-            head.headers.insert(field.clone(), key);
-        }
-    }
 }

@@ -10,11 +10,13 @@ use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::answered::{Answered, Way};
+use crate::compare::{Finished, Refusal};
 use crate::context::LogContext;
 use crate::input::{Entry, LogTime, LoggedVerdict, Slot};
+use crate::keys::NeededKey;
 use crate::knowledge::Known;
-use crate::logged_request::{add_logged_keys, head};
-use crate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
+use crate::logged_request::head;
+use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::{LogRoute, RouteBuilder};
 use crate::statistics::Counts;
 use crate::waiting::{RunningRequest, Waiting};
@@ -23,9 +25,6 @@ use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::facts::{self, RequestFacts};
 use tollgate_routing::{RequestView, RouteTable};
-
-/// Number of keys that are reported per rule.
-const TOP_KEYS: usize = 10;
 
 /// Replay of requests through one configuration.
 pub struct Replay {
@@ -43,9 +42,6 @@ pub struct Replay {
     /// Facts of a finished request, emptied for the next one.
     spare_facts: Option<Box<RequestFacts>>,
 }
-
-/// Numbers of finished requests, with true if limiters refused them.
-pub type Finished = Vec<(u64, bool)>;
 
 /// Upper bound of the requests that wait for a further decision. Beyond it, the first continue early.
 const MAX_WAITING: usize = 10_000;
@@ -88,12 +84,12 @@ impl Replay {
     /// Returns true if requests need this field of the log. Other fields are not read from its lines.
     pub(super) fn reads(&self, slot: &Slot) -> bool {
         let any = |is_so: fn(&LogRoute) -> bool| self.table.iter().any(|(_, route)| is_so(route));
-        let has_logged_keys = any(|route| !route.logged_keys.is_empty());
+        let has_logged_keys = any(|route| route.keys.iter().any(NeededKey::is_logged));
         match slot {
             Slot::Status => false,
             Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
             Slot::Route => has_logged_keys || any(|route| route.is_uncertain),
-            Slot::Reason => self.answered.has_policies() || any(|route| route.checks_size),
+            Slot::Reason => has_logged_keys || self.answered.has_policies() || any(|route| route.checks_size),
             _ => true,
         }
     }
@@ -106,11 +102,11 @@ impl Replay {
             head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
         else {
             self.totals.refused += 1;
-            return finished.push((number, false));
+            return finished.push((number, None));
         };
         if self.answered.is_own_endpoint(head.uri.path()) {
             self.totals.answered += 1;
-            return finished.push((number, false));
+            return finished.push((number, None));
         }
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
@@ -118,33 +114,43 @@ impl Replay {
             Found::Route(index) => index,
             Found::None => {
                 self.totals.unrouted += 1;
-                return finished.push((number, false));
+                return finished.push((number, None));
             }
             Found::Undetermined => {
                 self.totals.undetermined += 1;
-                return finished.push((number, false));
+                return finished.push((number, None));
             }
         };
         let Some((predicates, route)) = self.table.get(index) else { return };
-        match self.answered.way(&head, &view, entry.reason(), route) {
+        match self.answered.way(&head, &view, entry, route) {
             Way::Free => {}
             way => {
                 let count =
                     if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
                 *count += 1;
-                return finished.push((number, false));
+                return finished.push((number, None));
             }
         }
         if !route.is_limited {
             self.count_route(index, false);
             self.reproduced.different += u64::from(entry.verdict.is_some());
-            return finished.push((number, false));
+            return finished.push((number, None));
+        }
+        let listed = route.listed_verdict(entry);
+        let is_blocked = listed == Some(LoggedVerdict::Blocked);
+        // Earlier limiters counted a blocked request that has decisions. No limiter counted an exempt one.
+        if listed.is_some() && !(is_blocked && entry.first_decided.is_some()) {
+            let refusal = is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id)));
+            self.reproduced.same += 1;
+            self.totals.denied += u64::from(is_blocked);
+            self.count_route(index, is_blocked);
+            return finished.push((number, refusal));
         }
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
         }
-        add_logged_keys(&mut head, entry, route);
+        route.keys.iter().for_each(|key| key.apply(&mut head, entry, &route.id));
         head.extensions.insert(RequestContext {
             client_ip: entry.client,
             route_id: Some(Arc::clone(&route.id)),
@@ -163,6 +169,7 @@ impl Replay {
             second_us: times.now.us,
             route: index,
             logged: entry.verdict,
+            is_blocked,
             response,
             facts,
         };
@@ -195,29 +202,34 @@ impl Replay {
             }
             _ => {
                 let number = request.number;
-                let is_refused = self.count(request);
-                finished.push((number, is_refused));
+                let refusal = self.count(request);
+                finished.push((number, refusal));
             }
         }
     }
 
-    /// Counts the verdicts on a request. Returns true if limiters refused it.
-    fn count(&mut self, request: RunningRequest) -> bool {
-        let Some((_, route)) = self.table.get(request.route) else { return false };
+    /// Counts the verdicts on a request. Returns the rule that refused it.
+    fn count(&mut self, request: RunningRequest) -> Option<Refusal> {
+        let (_, route) = self.table.get(request.route)?;
         let mut facts = request.facts.unwrap_or_default();
         let limiter = &facts.limiter;
         self.counts.add(&route.id, limiter, request.second_us);
         let verdict = limiter.verdict();
-        let is_refused = matches!(verdict, Some(VerdictKind::Denied | VerdictKind::Blocked));
+        let is_refusal = |kind| matches!(kind, VerdictKind::Denied | VerdictKind::Blocked);
+        let refusal = limiter.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
+        let refusal = refusal.map(|verdict| (Arc::clone(&route.id), Arc::clone(&verdict.rule)));
+        let refusal = refusal.or_else(|| request.is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id))));
+        let is_refused = refusal.is_some();
         self.count_route(request.route, is_refused);
         self.totals.denied += u64::from(is_refused);
         facts.clear();
         self.spare_facts = Some(facts);
         if let Some(logged) = request.logged {
-            let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
+            let is_same = (verdict.is_some() || request.is_blocked)
+                && matches!(logged, LoggedVerdict::Denied | LoggedVerdict::Blocked) == is_refused;
             *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
         }
-        is_refused
+        refusal
     }
 
     fn count_route(&mut self, index: usize, is_refused: bool) {
@@ -236,31 +248,16 @@ impl Replay {
             denied: *denied,
         });
         let routes = routes.collect();
-        let rules = std::mem::take(&mut self.counts.rules).into_iter().map(|((route, rule), counts)| {
-            let mut top: Vec<_> = counts.denied_keys.iter().map(|(key, denied)| (&**key, *denied)).collect();
-            let denied_keys = top.len();
-            top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
-            top.truncate(TOP_KEYS);
-            let key_count = |(key, denied): (&[u8], u64)| {
-                let key = String::from_utf8_lossy(key).into_owned();
-                KeyCount { key, denied }
-            };
-            RuleOutcome {
-                route: route.to_string(),
-                rule: rule.to_string(),
-                requests: counts.requests,
-                denied: counts.denied,
-                observed: counts.observed,
-                share: percent(counts.denied + counts.observed, counts.requests),
-                peak_per_second: counts.peak,
-                peak_at: (counts.peak > 0).then(|| time(counts.peak_second * 1_000_000)).flatten(),
-                denied_keys,
-                top: top.into_iter().map(key_count).collect(),
-                chart: counts.chart,
+        for (_, route) in self.table.iter() {
+            for (key, rule) in route.keys.iter().flat_map(|key| key.rules.iter().map(move |rule| (key, rule))) {
+                if let lacking @ 1.. = key.lacking.get() {
+                    self.counts.of(&route.id, &rule.as_str().into()).unknown = lacking;
+                }
+                let note = key.note().map(|text| Note { route: route.id.to_string(), rule: Some(rule.clone()), text });
+                self.notes.extend(note.filter(|note| !self.notes.contains(note)));
             }
-        });
-        let mut rules: Vec<RuleOutcome> = rules.collect();
-        rules.sort_by(|a, b| (&a.route, &a.rule).cmp(&(&b.route, &b.rule)));
+        }
+        let rules = self.counts.outcomes();
         let has_verdicts = self.reproduced != Reproduced::default();
         Outcome { routes, rules, notes: self.notes, reproduced: has_verdicts.then_some(self.reproduced), ..self.totals }
     }

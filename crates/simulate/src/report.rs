@@ -37,7 +37,7 @@ pub struct Outcome {
     pub unrouted: u64,
     /// Requests that are refused before routing.
     pub refused: u64,
-    /// Requests that CORS or limits of size answer before the limiters.
+    /// Requests that CORS, limits of size or the lack of a key answer before the limiters decide.
     pub answered: u64,
     /// Requests whose route or way to the limiters depends on parts that the log lacks.
     pub undetermined: u64,
@@ -87,6 +87,8 @@ pub struct RuleOutcome {
     pub denied: u64,
     /// Requests that it would have denied if it were enforced.
     pub observed: u64,
+    /// Requests that the rule did not check, since their lines lack its key.
+    pub unknown: u64,
     /// Denied and would-be denied requests in percent.
     pub share: f64,
     /// Most denied and would-be denied requests in one second.
@@ -123,18 +125,34 @@ pub struct Note {
     pub text: String,
 }
 
-/// Difference between two configurations, in requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Difference of the first configuration from the second one, in requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Comparison {
-    /// Denied by the second configuration only.
+    /// Denied by the first configuration, allowed by the second.
     pub newly_denied: u64,
-    /// Denied by the first configuration only.
+    /// Allowed by the first configuration, denied by the second.
     pub newly_allowed: u64,
     /// Denied by both.
     pub denied_by_both: u64,
     /// Allowed by both.
     pub allowed_by_both: u64,
+    /// Difference by route and rule, for rules that have one.
+    pub rules: Vec<RuleComparison>,
+}
+
+/// Difference by one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RuleComparison {
+    /// Id of the route.
+    pub route: String,
+    /// Name of the rule, as in metrics.
+    pub rule: String,
+    /// Requests that the rule denies in the first configuration, and that the second allows.
+    pub newly_denied: u64,
+    /// Requests that the rule denies in the second configuration, and that the first allows.
+    pub newly_allowed: u64,
 }
 
 /// Returns `us` since 1970 as RFC 3339, in seconds.

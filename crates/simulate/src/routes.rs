@@ -8,7 +8,9 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::answered::Answered;
 use crate::context::LogContext;
-use crate::knowledge::Known;
+use crate::input::{Entry, LoggedVerdict};
+use crate::keys::NeededKey;
+use crate::knowledge::{Known, map_hint};
 use crate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
@@ -28,8 +30,20 @@ pub(super) struct LogRoute {
     pub(super) is_uncertain: bool,
     /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
     pub(super) checks_size: bool,
-    /// Rules whose keys come from the log, with the header fields that carry them.
-    pub(super) logged_keys: Vec<(String, HeaderName)>,
+    /// True if access lists read keys that the log lacks for exempt and blocked requests.
+    pub(super) keeps_lists: bool,
+    /// Keys of rules that single lines of the log may lack.
+    pub(super) keys: Vec<NeededKey>,
+}
+
+impl LogRoute {
+    /// Returns the verdict of access lists in the log that the request keeps.
+    pub(super) fn listed_verdict(&self, entry: &Entry) -> Option<LoggedVerdict> {
+        let is_listed = |verdict: &LoggedVerdict| matches!(verdict, LoggedVerdict::Exempt | LoggedVerdict::Blocked);
+        entry
+            .verdict
+            .filter(|verdict| self.keeps_lists && is_listed(verdict) && entry.route() == Some(self.id.as_bytes()))
+    }
 }
 
 /// Builds the routes, and notes their parts that cannot be simulated.
@@ -56,14 +70,13 @@ impl RouteBuilder<'_> {
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
             let by = if self.known.is_own { "taken from the log" } else { "not simulated" };
-            self.note(
-                route,
-                None,
-                format!("{by}: `{}` reads parts of requests that the log lacks", names.join("`, `")),
-            );
+            let is_method = |name: &&str| name.starts_with("Method");
+            let hint = if names.iter().any(is_method) { map_hint("method") } else { String::new() };
+            let text = format!("{by}: `{}` reads parts of requests that the log lacks{hint}", names.join("`, `"));
+            self.note(route, None, text);
         }
         let predicates = known.into_iter().map(|(_, predicate)| predicate.clone()).collect();
-        let mut logged_keys = Vec::new();
+        let mut keys = Vec::new();
         let mut number = 0;
         let mut filters = Vec::new();
         for filter in &route.filters {
@@ -71,7 +84,7 @@ impl RouteBuilder<'_> {
                 Filter::RequestRateLimiter(limiter) => {
                     number += 1;
                     let mut limiter = limiter.clone();
-                    self.limiter(route, number, &mut limiter, &mut logged_keys);
+                    self.limiter(route, number, &mut limiter, &mut keys);
                     filters.push(Filter::RequestRateLimiter(limiter));
                 }
                 Filter::Edit(_) | Filter::Plain(PlainFilter::RedirectTo(_)) => filters.push(filter.clone()),
@@ -98,6 +111,18 @@ impl RouteBuilder<'_> {
         if matches!(route.uri, Target::Forward(_)) {
             self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
         }
+        let keeps_lists = self.keeps_lists(route);
+        if keeps_lists {
+            let text = match self.known.hashes_keys {
+                true => {
+                    "verdicts of its lists are taken from the log, which has hashes of keys (`management.hash-keys`)"
+                }
+                false => {
+                    "its lists exempt and block at least the requests that they did in the log, which lacks their keys"
+                }
+            };
+            self.note(route, None, text.to_owned());
+        }
         let prepared = Route { filters, ..route.clone() };
         let stacked = stack(&prepared.id, &prepared.filters, None, empty_upstream(), self.context);
         let stacked = with_single_keys(self.config.repeated_keys, &prepared, stacked);
@@ -107,7 +132,24 @@ impl RouteBuilder<'_> {
         let id = Arc::clone(&route.id);
         let checks_size = !sizes.is_empty();
         let is_limited = route.filters.iter().any(is_limiter);
-        (predicates, LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, logged_keys })
+        (
+            predicates,
+            LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keeps_lists, keys },
+        )
+    }
+
+    /// Returns true if access lists of the route read keys that the log has only for requests that rules counted.
+    fn keeps_lists(&self, route: &Route) -> bool {
+        let is_kept = |filter: &Filter| {
+            let Filter::RequestRateLimiter(limiter) = filter else { return false };
+            let settings = &limiter.settings;
+            let mut limiter = limiter.clone();
+            let own: Vec<_> = limits_mut(&mut limiter).filter_map(|limit| limit.key_resolver.clone()).collect();
+            let mut resolvers = own.iter().chain([&settings.key_resolver]);
+            !(settings.exempt.is_empty() && settings.block.is_empty())
+                && resolvers.any(|resolver| self.known.lacks(resolver).is_some())
+        };
+        self.known.is_own && route.filters.iter().any(is_kept)
     }
 
     /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
@@ -124,13 +166,7 @@ impl RouteBuilder<'_> {
     }
 
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown.
-    fn limiter(
-        &mut self,
-        route: &Route,
-        number: usize,
-        limiter: &mut RateLimiter,
-        logged_keys: &mut Vec<(String, HeaderName)>,
-    ) {
+    fn limiter(&mut self, route: &Route, number: usize, limiter: &mut RateLimiter, keys: &mut Vec<NeededKey>) {
         let naming = Naming { route: &route.id, number, limiter };
         let names: Vec<String> =
             naming.all().iter().map(|named| rule_name(&route.id, &named.scope).to_owned()).collect();
@@ -145,37 +181,59 @@ impl RouteBuilder<'_> {
         }
         // Responses are not read.
         limiter.settings.headers.include = false;
-        let mut default_field = None;
+        let (first, shared) = (keys.len(), limiter.settings.enforcement);
         for (limit, name) in limits_mut(limiter).zip(&names) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
                 self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
                 continue;
             }
-            let resolver = limit.key_resolver.as_ref().unwrap_or(&default);
-            let Some(lacking) = self.known.lacks(resolver) else { continue };
-            let field = format!("x-tollgate-simulated-key-{}", logged_keys.len());
-            let field = HeaderName::try_from(field).ok().filter(|_| self.known.is_own);
-            let Some(field) = field else {
+            let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
+            let lacking = self.known.lacks(&resolver);
+            if let Some(lacking) = lacking.as_ref().filter(|_| !self.known.is_own) {
                 limit.enforcement = Enforcement::Off;
-                let text =
-                    format!("not simulated: its key is `{lacking}`, which the log lacks (--map header.NAME=FIELD)");
+                let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", map_hint(lacking));
                 self.note(route, Some(name), text);
                 continue;
-            };
-            if limit.key_resolver.is_none() {
-                default_field.get_or_insert_with(|| field.clone());
             }
-            limit.key_resolver = KeyResolver::parse(&format!("header:{field}")).ok();
-            logged_keys.push((name.clone(), field));
-            let text =
-                format!("its key `{lacking}` is taken from the log, which holds if the key resolver is unchanged");
-            self.note(route, Some(name), text);
+            let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
+            if is_share && lacking.is_some() && self.known.hashes_keys {
+                limit.enforcement = Enforcement::Off;
+                let text = "not simulated: `enforce-percent` chooses keys, and the log has hashes of them \
+                            (`management.hash-keys`)";
+                self.note(route, Some(name), text.to_owned());
+                continue;
+            }
+            let known = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
+            let at = known.unwrap_or(keys.len());
+            if known.is_none() {
+                keys.extend(self.needed_key(&resolver, lacking.is_some(), keys.len()));
+            }
+            let Some(key) = keys.get_mut(at) else { continue };
+            key.rules.push(name.clone());
+            if let Some(logged) = key.log_resolver() {
+                limit.key_resolver = Some(logged);
+            }
+        }
+        if keys.len() > first {
+            // Requests without a key in the log are counted, not refused.
+            limiter.settings.deny_empty_key = false;
         }
         // Access lists and plans read the key of the limiter.
-        if let Some(resolver) = default_field.and_then(|field| KeyResolver::parse(&format!("header:{field}")).ok()) {
+        let key = keys[first..].iter().find(|key| key.is_of(&default));
+        if let Some(resolver) = key.and_then(NeededKey::log_resolver) {
             limiter.settings.key_resolver = resolver;
         }
+    }
+
+    /// Returns the key of `resolver` that single lines may lack, at the position `at` among those of the route; `None` if
+    /// every line has it.
+    fn needed_key(&self, resolver: &KeyResolver, is_lacking: bool, at: usize) -> Option<NeededKey> {
+        if is_lacking {
+            let field = HeaderName::try_from(format!("x-tollgate-simulated-key-{at}")).ok()?;
+            return Some(NeededKey::logged(resolver, field));
+        }
+        if self.known.is_mapped { NeededKey::of_request(resolver) } else { None }
     }
 
     /// Describes why the plans of requests are unknown; `None` if they are known, or if there are none.
@@ -185,7 +243,16 @@ impl RouteBuilder<'_> {
             PlanResolver::Request(resolver) => {
                 self.known.lacks(resolver).map(|lacking| format!("the plan is in `{lacking}`, which the log lacks"))
             }
-            PlanResolver::Table(_) => None,
+            PlanResolver::Table(_) => {
+                let lacking = self.known.lacks(&limiter.settings.key_resolver)?;
+                match (self.known.hashes_keys, self.known.is_own) {
+                    (true, _) => {
+                        Some("plans are by key, and the log has hashes of keys (`management.hash-keys`)".to_owned())
+                    }
+                    (false, true) => None,
+                    (false, false) => Some(format!("plans are by the key `{lacking}`, which the log lacks")),
+                }
+            }
         }
     }
 

@@ -1,11 +1,10 @@
 //! A whole simulation: logs, one or two configurations, and the report.
 
-use std::collections::HashMap;
-
-use crate::input::{Entry, Inputs, LogTime, Map, Ordered, Slot};
+use crate::compare::{Comparing, Finished};
+use crate::input::{Entry, InputStats, Inputs, LogTime, Map, Ordered, Slot};
 use crate::knowledge::{Known, may_read_header};
-use crate::replay::{Finished, Replay, ReplayTimes};
-use crate::report::{Comparison, Report, time};
+use crate::replay::{Replay, ReplayTimes};
+use crate::report::{Report, time};
 use tollgate_config::Config;
 
 /// Requests between two calls of the progress function.
@@ -20,8 +19,8 @@ pub struct Progress {
     pub share: Option<f64>,
 }
 
-/// Replays `inputs` through `configurations`, each with the name of its file. Requests arrive `rate` times as fast as in
-/// the log.
+/// Replays `inputs` through `configurations`, each with the name of its file; the first is compared with the second.
+/// Requests arrive `rate` times as fast as in the log.
 pub fn simulate(
     configurations: &[(&str, &Config)],
     mut inputs: Inputs,
@@ -29,7 +28,9 @@ pub fn simulate(
     rate: f64,
     mut on_progress: impl FnMut(Progress),
 ) -> Report {
-    let known = Known::of(map, inputs.is_json());
+    let mut known = Known::of(map, inputs.is_json());
+    known.hashes_keys =
+        known.is_own && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
     let mut replays: Vec<Replay> =
         configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
     inputs.skip_fields(|slot| match slot {
@@ -37,9 +38,8 @@ pub fn simulate(
         slot => replays.iter().any(|replay| replay.reads(slot)),
     });
     let mut ordered = Ordered::new(inputs);
-    let mut comparison = Comparison::default();
+    let mut comparing = Comparing::default();
     let mut finished = vec![Finished::new(); replays.len()];
-    let mut unmatched = [HashMap::new(), HashMap::new()];
     let mut decided = Vec::new();
     let (mut first_us, mut last_us, mut requests) = (None, None, 0_u64);
     while let Some(entry) = ordered.next_entry() {
@@ -49,7 +49,7 @@ pub fn simulate(
         for (replay, finished) in replays.iter_mut().zip(&mut finished) {
             replay.run(requests, &entry, &times, finished);
         }
-        compare(&mut finished, &mut unmatched, &mut comparison);
+        comparing.add(&mut finished);
         ordered.recycle(entry);
         requests += 1;
         if requests.is_multiple_of(PROGRESS_EVERY) {
@@ -59,43 +59,16 @@ pub fn simulate(
     for (replay, finished) in replays.iter_mut().zip(&mut finished) {
         replay.advance(LogTime::MAX, finished);
     }
-    compare(&mut finished, &mut unmatched, &mut comparison);
+    comparing.add(&mut finished);
+    let (lacking_fields, first_fields) = ordered.inputs.lacking_fields();
     Report {
-        input: ordered.inputs.stats,
+        input: InputStats { lacking_fields, first_fields, ..ordered.inputs.stats },
         from: first_us.and_then(time),
         to: last_us.and_then(time),
         rate,
-        comparison: (replays.len() > 1).then_some(comparison),
+        comparison: (replays.len() > 1).then(|| comparing.finish()),
         configurations: replays.into_iter().map(Replay::finish).collect(),
     }
-}
-
-/// Counts the requests that both configurations have finished. Others wait in `unmatched`.
-fn compare(finished: &mut [Finished], unmatched: &mut [HashMap<u64, bool>; 2], comparison: &mut Comparison) {
-    let [first, second] = finished else { return finished.iter_mut().for_each(Vec::clear) };
-    let [first_left, second_left] = unmatched;
-    let mut count = |first, second| {
-        let count = match (first, second) {
-            (false, true) => &mut comparison.newly_denied,
-            (true, false) => &mut comparison.newly_allowed,
-            (true, true) => &mut comparison.denied_by_both,
-            (false, false) => &mut comparison.allowed_by_both,
-        };
-        *count += 1;
-    };
-    for (number, is_refused) in first.drain(..) {
-        first_left.insert(number, is_refused);
-    }
-    for (number, is_refused) in second.drain(..) {
-        second_left.insert(number, is_refused);
-    }
-    second_left.retain(|number, second| match first_left.remove(number) {
-        Some(first) => {
-            count(first, *second);
-            false
-        }
-        None => true,
-    });
 }
 
 /// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`. `decided` is the memory

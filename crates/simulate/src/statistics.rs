@@ -6,7 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
+use crate::report::{KeyCount, RuleOutcome, percent, time};
 use tollgate_proxy::http::facts::limiter::LimiterFacts;
+
+/// Number of keys that are reported per rule.
+const TOP_KEYS: usize = 10;
 
 /// Upper bound of the points of a chart.
 const MAX_POINTS: usize = 400;
@@ -20,6 +24,8 @@ pub(super) struct RuleCounts {
     pub(super) requests: u64,
     pub(super) denied: u64,
     pub(super) observed: u64,
+    /// Requests whose key the log lacks.
+    pub(super) unknown: u64,
     /// Keys with their denied and would-be denied requests.
     pub(super) denied_keys: HashMap<Box<[u8]>, u64>,
     second: u64,
@@ -98,6 +104,33 @@ impl RuleCounts {
     }
 }
 
+impl RuleCounts {
+    fn outcome(self, route: &str, rule: &str) -> RuleOutcome {
+        let mut top: Vec<_> = self.denied_keys.iter().map(|(key, denied)| (&**key, *denied)).collect();
+        let denied_keys = top.len();
+        top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+        top.truncate(TOP_KEYS);
+        let key_count = |(key, denied): (&[u8], u64)| {
+            let key = String::from_utf8_lossy(key).into_owned();
+            KeyCount { key, denied }
+        };
+        RuleOutcome {
+            route: route.to_owned(),
+            rule: rule.to_owned(),
+            requests: self.requests,
+            denied: self.denied,
+            observed: self.observed,
+            unknown: self.unknown,
+            share: percent(self.denied + self.observed, self.requests),
+            peak_per_second: self.peak,
+            peak_at: (self.peak > 0).then(|| time(self.peak_second * 1_000_000)).flatten(),
+            denied_keys,
+            top: top.into_iter().map(key_count).collect(),
+            chart: self.chart,
+        }
+    }
+}
+
 /// Route and rule.
 type RuleName = (Arc<str>, Arc<str>);
 
@@ -127,6 +160,14 @@ impl Counts {
             self.known.insert(addresses, (position, name));
         }
         &mut self.rules[position].1
+    }
+
+    /// Returns the results of the rules, by route and rule.
+    pub(super) fn outcomes(&mut self) -> Vec<RuleOutcome> {
+        let rules = std::mem::take(&mut self.rules).into_iter();
+        let mut rules: Vec<RuleOutcome> = rules.map(|((route, rule), counts)| counts.outcome(&route, &rule)).collect();
+        rules.sort_by(|a, b| (&a.route, &a.rule).cmp(&(&b.route, &b.rule)));
+        rules
     }
 
     /// Adds the verdicts on a request of `route`.

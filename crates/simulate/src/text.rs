@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::report::{Outcome, Report, RuleOutcome, percent};
+use crate::input::LackingField;
+use crate::report::{Outcome, Report, RuleComparison, RuleOutcome, percent};
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -26,16 +27,29 @@ impl Display for Report {
             let (count, secs) = (input.out_of_order, input.out_of_order_secs);
             writeln!(f, "{count} lines are up to {secs:.3} s too late to be sorted; they are replayed late")?;
         }
+        for LackingField { field, lacking, lines } in &input.lacking_fields {
+            writeln!(f, "{lacking} of {lines} lines lack the field `{}` of --map", field.escape_debug())?;
+        }
         for outcome in &self.configurations {
             writeln!(f)?;
             outcome.fmt(f)?;
         }
         if let Some(comparison) = &self.comparison {
-            writeln!(f, "\ndifference")?;
+            let mut files = self.configurations.iter().map(|outcome| outcome.file.escape_debug());
+            if let (Some(first), Some(second)) = (files.next(), files.next()) {
+                writeln!(f, "\ndifference of {first} from {second}")?;
+            }
             writeln!(f, "  newly denied     {:>10}", comparison.newly_denied)?;
             writeln!(f, "  newly allowed    {:>10}", comparison.newly_allowed)?;
             writeln!(f, "  denied by both   {:>10}", comparison.denied_by_both)?;
             writeln!(f, "  allowed by both  {:>10}", comparison.allowed_by_both)?;
+            if !comparison.rules.is_empty() {
+                writeln!(f, "\n  {:<24} {:<20} {:>13} {:>13}", "ROUTE", "RULE", "NEWLY DENIED", "NEWLY ALLOWED")?;
+            }
+            for rule in &comparison.rules {
+                let RuleComparison { route, rule, newly_denied, newly_allowed } = rule;
+                writeln!(f, "  {route:<24} {rule:<20} {newly_denied:>13} {newly_allowed:>13}")?;
+            }
         }
         Ok(())
     }
@@ -53,7 +67,7 @@ impl Display for Outcome {
         for (count, text) in [
             (self.unrouted, "match no route"),
             (self.refused, "are refused before routing"),
-            (self.answered, "are answered by CORS or a limit of size, before the limiters"),
+            (self.answered, "are answered by CORS, a limit of size or for lack of a key, before the limiters"),
             (self.undetermined, "have no known route or way to a limiter, since the log lacks what decides"),
         ] {
             if count > 0 {
@@ -104,6 +118,9 @@ impl Display for RuleOutcome {
             "  {:<24} {rule:<20} {requests:>10} {denied:>10} {observed:>10} {share:>6} % {peak_per_second:>8}",
             ""
         )?;
+        if self.unknown > 0 {
+            writeln!(f, "  {:<24} - {} requests are unknown: their lines lack the key", "", self.unknown)?;
+        }
         // The counts of keys stand below those of their rule: an observed rule denies nothing.
         let column = if *denied > 0 || *observed == 0 { 10 } else { 21 };
         for key in &self.top {

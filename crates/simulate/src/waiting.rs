@@ -16,6 +16,8 @@ pub(super) struct RunningRequest {
     /// Position of its route.
     pub(super) route: usize,
     pub(super) logged: Option<LoggedVerdict>,
+    /// True if the request is refused since an access list blocked it in the log.
+    pub(super) is_blocked: bool,
     pub(super) response: ResponseFuture,
     pub(super) facts: Option<Box<RequestFacts>>,
 }

@@ -26,7 +26,10 @@ pub(super) struct Description {
 const JSON: &str = "application/json";
 pub(super) const UNKNOWN_PARAMETER: &str = "Unknown query parameter";
 const NO_ROUTE: (u16, &str) = (404, "Unknown route, rule or plan");
-const NO_REDIS: (u16, &str) = (503, "Redis is unreachable; nothing was changed");
+const NO_REDIS: (u16, &str) = (503, "Redis is unreachable");
+const NO_CHANGE: (u16, &str) =
+    (503, "Redis did not confirm the change: `detail` says that nothing was changed, or that it may have been");
+const SLOW_BODY: (u16, &str) = (408, "The body did not arrive in time");
 const LOCKED: (u16, &str) = (501, "Limits under `atomicity: lock` must be changed in Redis itself");
 const ENDING: (u16, &str) = (503, "The gateway is shutting down");
 
@@ -59,8 +62,8 @@ impl Operation {
                     .with("route", "Id of a route; all without it", text_schema())
                     .or(&[(400, UNKNOWN_PARAMETER), (404, "Unknown route")])
             }
-            Self::ReadLimit => limit("readLimit", "Budget of a key under each rule"),
-            Self::ResetLimit => limit("resetLimit", "Resets the budget of a key"),
+            Self::ReadLimit => limit("readLimit", "Budget of a key under each rule", NO_REDIS),
+            Self::ResetLimit => limit("resetLimit", "Resets the budget of a key", NO_CHANGE),
             Self::ManyLimits => Description {
                 body: Some(json!({
                     "type": "object",
@@ -89,8 +92,9 @@ impl Operation {
                     "manyLimits",
                     "Reads many keys of one rule, and grants tokens of a quota to them",
                     &["route", "store", "keys"],
-                ))
-            },
+                ), (503, "Keys failed; each of `keys` has its state or its `error`, which says whether a grant was made"))
+            }
+            .or(&[SLOW_BODY]),
             Self::SetLimit => Description {
                 query: Vec::new(),
                 body: Some(json!({
@@ -104,9 +108,9 @@ impl Operation {
                     "oneOf": [{"required": ["remaining"]}, {"required": ["grant"]}],
                     "additionalProperties": false,
                 })),
-                ..limit("setLimit", "Sets the budget of a key, or adds to it")
+                ..limit("setLimit", "Sets the budget of a key, or adds to it", NO_CHANGE)
             }
-            .or(&[(408, "The body did not arrive in time")]),
+            .or(&[SLOW_BODY]),
             Self::Overrides => {
                 list("listOverrides", "Temporary overrides of limits", &["route", "rule", "override", "expires-in-ms"])
             }
@@ -193,7 +197,7 @@ impl Description {
 
     /// Adds the schema of a body.
     fn sends(self, schema: Value) -> Self {
-        Self { body: Some(schema), ..self }.or(&[(400, "Invalid body"), (408, "The body did not arrive in time")])
+        Self { body: Some(schema), ..self }.or(&[(400, "Invalid body"), SLOW_BODY])
     }
 
     /// Adds statuses.
@@ -231,21 +235,16 @@ fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> De
 }
 
 /// Describes an endpoint that returns the budget of a key.
-fn limit(id: &'static str, summary: &'static str) -> Description {
-    selected(object(id, summary, &["route", "key", "limits"]))
+fn limit(id: &'static str, summary: &'static str, lost: (u16, &'static str)) -> Description {
+    selected(object(id, summary, &["route", "key", "limits"]), lost)
 }
 
-/// Adds the choice of a rule, and its errors.
-fn selected(description: Description) -> Description {
+/// Adds the choice of a rule, and its errors; `lost` is that of a lost Redis.
+fn selected(description: Description, lost: (u16, &'static str)) -> Description {
     description
         .with("rule", "Name or bucket of a rule; all without it", text_schema())
         .with("plan", "Plan of the rule; empty for requests without a plan", text_schema())
-        .or(&[
-            (400, "Invalid path, query or body, or a change that could mean several rules"),
-            NO_ROUTE,
-            LOCKED,
-            NO_REDIS,
-        ])
+        .or(&[(400, "Invalid path, query or body, or a change that could mean several rules"), NO_ROUTE, LOCKED, lost])
 }
 
 fn set_override(id: &'static str, summary: &'static str) -> Description {
@@ -268,9 +267,9 @@ fn set_override(id: &'static str, summary: &'static str) -> Description {
         };
     }
     let description = object(id, summary, &["route", "rule", "override", "expires-in-ms"]).sends(schema);
-    selected(description).or(&[(409, "Too many overrides, or plans that share buckets under equal rules")])
+    selected(description, NO_CHANGE).or(&[(409, "Too many overrides, or plans that share buckets under equal rules")])
 }
 
 fn end_override(id: &'static str, summary: &'static str) -> Description {
-    selected(object(id, summary, &["route", "rule"])).or(&[(404, "Unknown route, rule, plan or override")])
+    selected(object(id, summary, &["route", "rule"]), NO_CHANGE).or(&[(404, "Unknown route, rule, plan or override")])
 }

@@ -133,6 +133,7 @@ mod tests {
             gateway: path("gateway"),
             may_refresh: false,
             shows_components: true,
+            components_are_open: false,
             has_probes: false,
         }
     }

@@ -11,11 +11,12 @@ export function keyPage(state) {
   const failure = el("p", { class: "error", role: "alert" });
   const refusal = el("p", { class: "error", role: "alert" });
   const title = el("h2", {});
+  const plan = el("p", { class: "muted", hidden: true });
   const cards = el("div", { class: "cards" });
   const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); open(); } },
     field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns, such as a client address or an API key."),
     el("button", { type: "submit", class: "primary" }, "Show"));
-  const result = el("section", { hidden: true }, title, refusal, cards);
+  const result = el("section", { hidden: true }, title, plan, refusal, cards);
   const overrides = overrideList(() => state.snapshot?.top.hashed);
   const node = el("div", {}, heading("Key"), form, failure, result, overrides.node);
   /// Every rule, as `/api/limits` lists them.
@@ -79,13 +80,15 @@ export function keyPage(state) {
   function draw(found) {
     result.hidden = false;
     title.replaceChildren("Budget of ", el("code", {}, opened.key), found.key === opened.key ? "" : ` (shown elsewhere as ${found.key})`);
+    plan.hidden = found.plan === undefined;
+    text(plan, found.plan ? `Plan: ${found.plan}` : "No plan");
     keyed(cards, found.limits, (limit) => JSON.stringify([limit.rule, limit.plan ?? null]), createLimit, (card, limit) => card.tollgate(limit));
   }
 
   function createLimit(first) {
     const left = el("b", {}), of = el("span", { class: "muted" });
     const meter = el("span", { class: "meter", "aria-hidden": "true" });
-    const full = el("dd", {}), override = el("dd", {}), limitNow = el("dd", {});
+    const full = el("dd", {}), retry = el("dd", {}), override = el("dd", {}), limitNow = el("dd", {});
     const overridden = el("div", { hidden: true }, el("dt", {}, "Override"), override);
     const amount = el("input", { type: "number", min: "0", step: "1", value: "1", required: true, inputmode: "numeric" });
     const change = (body, done) => act(done, () => call("PUT", path(opened.route, opened.key), { rule: first.rule, plan: first.plan ?? "", ...body }));
@@ -94,6 +97,7 @@ export function keyPage(state) {
     const card = el("section", { class: "card" }, name,
       el("p", { class: "left" }, left, of), meter,
       el("dl", { class: "facts" },
+        el("div", {}, el("dt", {}, "Next request"), retry),
         el("div", {}, el("dt", {}, "Full again"), full),
         overridden,
         el("div", {}, el("dt", {}, "Limit"), limitNow),
@@ -113,6 +117,8 @@ export function keyPage(state) {
       const applied = limit.override;
       overridden.hidden = !applied;
       if (applied) text(override, `${words(applied.unlimited || applied.block ? applied : limit.numbers)}, ends in ${duration(applied["expires-in-ms"])}`);
+      const wait = limit["retry-after-ms"];
+      text(retry, wait === null ? "never" : wait > 0 ? `in ${duration(wait)}` : "now");
       text(full, limit["reset-after-ms"] > 0 ? `in ${duration(limit["reset-after-ms"])}` : isSpent(limit) ? "never" : "now");
     };
     return card;

@@ -27,8 +27,10 @@ use self::rates::Rates;
 pub(super) use self::stream::EventStream;
 use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
+use crate::admin::peer::port_needs_identity;
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
+use tollgate_config::Config;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Body of a response: complete, or a stream of events.
@@ -92,7 +94,8 @@ fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
 
 /// Publishes a snapshot every second, until the gateway shuts down or has been without viewers for [`LINGER`].
 ///
-/// A reload may have removed the token of a viewer: on an address that needs tokens, all viewers must connect again.
+/// A reload may have removed the token of a viewer: on a port that asks for one before or after it, all viewers must
+/// connect again.
 async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -102,7 +105,9 @@ async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
-        let is_replaced = !state.address.is_loopback() && !Arc::ptr_eq(&config, &state.config.load());
+        let latest = state.config.load_full();
+        let asks = |config: &Config| port_needs_identity(state.address, &config.management);
+        let is_replaced = !Arc::ptr_eq(&config, &latest) && (asks(&config) || asks(&latest));
         let snapshot = event("snapshot", &snapshot::take(&state, &mut rates).await);
         let mut shared = state.events.lock();
         if shared.viewers > 0 {

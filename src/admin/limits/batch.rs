@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 
 use crate::admin::limits::bucket_store::{BucketStore, Reading};
+use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::describe;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::overrides::in_effect;
 use crate::admin::limits::selection::{Selector, select};
+use crate::admin::reply::{json, problem_over, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::EffectiveRule;
@@ -26,7 +30,7 @@ pub(super) const MAX_BODY_BYTES: usize = 512 * 1024;
 
 /// Body of a POST.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(super) struct Batch {
     /// Name of the rule. Needed if the keys have several.
     pub(super) rule: Option<String>,
@@ -37,7 +41,7 @@ pub(super) struct Batch {
 
 /// Key of a batch.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 struct Entry {
     key: String,
     /// Tokens to add; `None` reads the key.
@@ -62,33 +66,45 @@ impl Batch {
     }
 }
 
-/// Applies `batch` to `route`. Returns the state of each key in the order of the list, with 503 if one has none.
+/// Applies `batch` to `route`. Returns the state of each key in the order of the list, as a problem with 503 if one has
+/// none. Adds each grant to `changes`, made or not, for the log.
 pub(super) async fn apply(
     batch: Batch,
     route: &Route,
     selector: &Selector,
     config: &Config,
     state: &AdminState,
-) -> Result<(StatusCode, Value), LimitsError> {
+    changes: &mut Vec<String>,
+) -> Result<Response<Full<Bytes>>, LimitsError> {
     let rules = select(route, selector, true)?;
     let Some(selected) = rules.first() else { return Err(LimitsError::NoRules(route.id.to_string())) };
     let rule = &selected.named.limit.rule;
     if batch.keys.iter().any(|entry| entry.grant.is_some()) && !matches!(rule, Rule::Quota(_)) {
         return Err(LimitsError::BadBatch("only a `quota` can be granted to several keys in one call".into()));
     }
-    let store = BucketStore::of(selected.limiter, config, state)?;
+    let store = BucketStore::of(selected.limiter, config, state);
+    let store = store.map_err(|error| match (error, batch.keys.iter().find_map(Entry::change)) {
+        (LimitsError::Unreachable, Some(change)) => Lost::unsent().during(change, &rules, 0).into(),
+        (error, _) => error,
+    })?;
     let bucket = |entry| BucketKey { scope: &selected.named.scope, id: Entry::id(entry) };
     let overrides: Vec<_> =
         batch.keys.iter().map(|entry| state.stores.overrides().effective_rule(bucket(entry), rule)).collect();
     let wanted: Vec<_> = batch.keys.iter().map(|entry| (bucket(entry), entry.grant)).collect();
     let readings = read_all(&store, rule, &wanted, &overrides).await;
-    for entry in batch.keys.iter().filter(|entry| entry.grant.is_some()) {
-        tracing::info!(route = &*route.id, key = %key_display::shown(entry.id()), action = "grant", "limit changed on the admin port");
-    }
-    let has_failed = readings.iter().any(Result::is_err);
+    let failed = readings.iter().filter(|reading| reading.is_err()).count();
     let readings = readings.into_iter().zip(&overrides);
     let described = batch.keys.iter().zip(readings).map(|(entry, (reading, effective))| {
-        let mut described = entry.describe(reading);
+        let key = key_display::shown(entry.id()).to_string();
+        let reading = reading.map_err(|lost| match entry.change() {
+            Some(change) => lost.during(change, &rules, 0).into(),
+            None => LimitsError::Unreachable,
+        });
+        if let Some(change) = entry.change() {
+            let change = change.audit(&route.id, &rules, &key);
+            changes.push(reading.as_ref().map_or_else(|error| format!("{change} failed: {error}"), |_| change.clone()));
+        }
+        let mut described = describe_key(&key, reading);
         if let Some((effective, left)) = effective {
             described["override"] = in_effect(effective, *left);
         }
@@ -98,7 +114,13 @@ pub(super) async fn apply(
     let mut answer = describe(route, selected);
     answer["store"] = json!(store.name());
     answer["keys"] = json!(keys);
-    Ok((if has_failed { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }, answer))
+    Ok(match failed {
+        0 => json(StatusCode::OK, &answer),
+        failed => {
+            let detail = format!("{failed} of {} keys failed, each with its `error` in `keys`", batch.keys.len());
+            problem_over(StatusCode::SERVICE_UNAVAILABLE, &detail, answer)
+        }
+    })
 }
 
 /// Reads each of `wanted` under the rule in effect for it: one call for each rule.
@@ -107,13 +129,10 @@ async fn read_all(
     configured: &Rule,
     wanted: &[(BucketKey<'_>, Option<u64>)],
     overrides: &[Option<(EffectiveRule, Duration)>],
-) -> Vec<Result<Reading, LimitsError>> {
+) -> Vec<Result<Reading, Lost>> {
     let mut groups: Vec<(&Rule, Vec<usize>)> = Vec::new();
     for (position, effective) in overrides.iter().enumerate() {
-        let rule = match effective {
-            Some((EffectiveRule::Rule(rule), _)) => rule,
-            Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => configured,
-        };
+        let rule = effective.as_ref().and_then(|(effective, _)| effective.rule()).unwrap_or(configured);
         match groups.iter_mut().find(|(known, _)| *known == rule) {
             Some((_, positions)) => positions.push(position),
             None => groups.push((rule, vec![position])),
@@ -133,18 +152,16 @@ impl Entry {
         self.key.as_bytes()
     }
 
-    fn describe(&self, reading: Result<Reading, LimitsError>) -> Value {
-        let key = key_display::shown(self.id());
-        match reading {
-            Ok(reading) => json!({
-                "key": key,
-                "remaining": reading.remaining,
-                "reset-after-ms": u64::try_from(reading.reset_after.as_millis()).unwrap_or(u64::MAX),
-            }),
-            Err(error) if self.grant.is_some() => {
-                json!({"key": key, "error": format!("{error}; the grant may have been made: read the key first")})
-            }
-            Err(error) => json!({"key": key, "error": error.to_string()}),
+    fn change(&self) -> Option<Change> {
+        self.grant.map(|grant| Change::Grant(i64::try_from(grant).unwrap_or(i64::MAX)))
+    }
+}
+
+fn describe_key(key: &str, reading: Result<Reading, LimitsError>) -> Value {
+    match reading {
+        Ok(Reading { remaining, reset_after }) => {
+            json!({"key": key, "remaining": remaining, "reset-after-ms": whole_millis(reset_after)})
         }
+        Err(error) => json!({"key": key, "error": error.to_string()}),
     }
 }

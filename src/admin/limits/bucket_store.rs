@@ -10,6 +10,7 @@ use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
+use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
@@ -96,13 +97,13 @@ impl BucketStore {
         &self,
         rule: &Rule,
         wanted: &[(BucketKey<'_>, Option<u64>)],
-    ) -> Vec<Result<Reading, LimitsError>> {
+    ) -> Vec<Result<Reading, Lost>> {
         match self {
             Self::Redis(store) => {
                 let reading =
                     |verdict: RuleVerdict| Reading { remaining: verdict.remaining, reset_after: verdict.reset_after };
                 let verdicts = store.read_all(rule, wanted).await.into_iter();
-                verdicts.map(|verdict| verdict.map(reading).map_err(|_| LimitsError::Unreachable)).collect()
+                verdicts.map(|verdict| verdict.map(reading).map_err(Lost::from)).collect()
             }
             Self::Memory(store) => {
                 let mut readings = Vec::with_capacity(wanted.len());
@@ -111,7 +112,8 @@ impl BucketStore {
                         store.grant_quota(key, quota, i64::try_from(grant).unwrap_or(i64::MAX));
                     }
                     let read = self.read(key, rule).await;
-                    readings.push(read.map(|(remaining, reset_after)| Reading { remaining, reset_after }));
+                    let reading = read.map(|(remaining, reset_after)| Reading { remaining, reset_after });
+                    readings.push(reading.map_err(|_| Lost::unsent()));
                 }
                 readings
             }
@@ -167,61 +169,67 @@ impl BucketStore {
         }
     }
 
+    /// Applies a change.
+    pub(super) async fn change(&self, key: BucketKey<'_>, rule: &Rule, change: Change) -> Result<(), Lost> {
+        match change {
+            Change::Grant(more) => self.grant(key, rule, more).await,
+            Change::Set(remaining) => self.set(key, rule, remaining).await,
+            Change::Reset => self.forget(key, rule).await,
+        }
+    }
+
     /// Sets the remaining tokens to `remaining`, or as close as the rule allows: at most its capacity, and at most what
     /// the window still counts.
-    pub(super) async fn set(&self, key: BucketKey<'_>, rule: &Rule, remaining: u64) -> Result<(), LimitsError> {
+    async fn set(&self, key: BucketKey<'_>, rule: &Rule, remaining: u64) -> Result<(), Lost> {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
                     store.set_quota(key, quota, remaining);
                 }
                 Self::Redis(store) => {
-                    store.set_quota(key, quota, remaining).await.map_err(|_| LimitsError::Unreachable)?;
+                    store.set_quota(key, quota, remaining).await?;
                 }
             }
             return Ok(());
         }
-        let (left, _, now_us) = self.query(key, rule).await?;
+        let (left, _, now_us) = self.query(key, rule).await.map_err(|_| Lost::unsent())?;
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.settle(key, rule, signed(left) - signed(remaining), now_us).await
     }
 
     /// Adds `more` tokens.
-    pub(super) async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), LimitsError> {
+    async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), Lost> {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
                     store.grant_quota(key, quota, more);
                 }
                 Self::Redis(store) => {
-                    store.grant_quota(key, quota, more).await.map_err(|_| LimitsError::Unreachable)?;
+                    store.grant_quota(key, quota, more).await?;
                 }
             }
             return Ok(());
         }
-        let (_, _, now_us) = self.query(key, rule).await?;
+        let (_, _, now_us) = self.query(key, rule).await.map_err(|_| Lost::unsent())?;
         self.settle(key, rule, more.saturating_neg(), now_us).await
     }
 
     /// Charges `more` tokens; refunds them if it is negative.
-    async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), LimitsError> {
+    async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), Lost> {
         let check = Check { key, rule, cost: 0 };
         match self {
             Self::Memory(store) => store.settle(check, more, now_us),
-            Self::Redis(store) if !store.settle_confirmed(check, more, now_us).await => {
-                return Err(LimitsError::Unreachable);
-            }
-            Self::Redis(_) => {}
+            Self::Redis(store) => store.settle_confirmed(check, more, now_us).await?,
         }
         Ok(())
     }
 
     /// Deletes the bucket, which makes it full.
-    pub(super) async fn forget(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(), LimitsError> {
+    async fn forget(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(), Lost> {
         match self {
             Self::Memory(store) => store.forget(key, rule),
             Self::Redis(store) => {
-                store.forget(Check { key, rule, cost: 0 }).await.map_err(|_| LimitsError::Unreachable)?;
+                store.forget(Check { key, rule, cost: 0 }).await?;
             }
         }
         Ok(())

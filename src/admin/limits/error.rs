@@ -1,9 +1,13 @@
 //! Errors of the limits API.
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
 use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
+use crate::admin::limits::change::Unconfirmed;
+use crate::admin::reply::problem;
 use tollgate_proxy::state::overrides::OverrideError;
 
 /// Error of a request, sent as a problem (RFC 9457).
@@ -52,6 +56,8 @@ pub(in crate::admin) enum LimitsError {
     Locked,
     #[error("Redis is unreachable")]
     Unreachable,
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
     #[error("only GET, PUT and DELETE of a key and POST of a list are allowed here")]
     Method,
     #[error("the body did not arrive in time")]
@@ -59,6 +65,11 @@ pub(in crate::admin) enum LimitsError {
 }
 
 impl LimitsError {
+    /// Returns the problem.
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        problem(self.status(), &self.to_string())
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
@@ -72,7 +83,9 @@ impl LimitsError {
             | Self::SeveralRules(_)
             | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,
             Self::Locked | Self::Override(OverrideError::Redis(StoreError::NoScripts)) => StatusCode::NOT_IMPLEMENTED,
-            Self::Unreachable | Self::Override(_) | Self::OverrideTimeout => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unreachable | Self::Unconfirmed(_) | Self::Override(_) | Self::OverrideTimeout => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
         }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bucket_store;
+mod change;
 mod error;
 pub(super) mod overrides;
 mod plan;
@@ -11,30 +12,26 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::batch::Batch;
 pub(super) use self::bucket_store::BucketStore;
+use self::change::{Change, ChangeBody, Lost};
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::query::parameters;
-use crate::admin::reply::{json, problem, whole_millis};
+use crate::admin::reply::{audited_each, json, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::describe as in_words;
 use tollgate_config::{Config, Route};
 use tollgate_filters::request_rate_limiter::Enforcement;
-use tollgate_proxy::state::overrides::{EffectiveRule, RuleChange};
+use tollgate_proxy::state::overrides::RuleChange;
 use tollgate_proxy::telemetry::key_display;
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;
-
-/// Largest grant.
-const MAX_GRANT: i64 = MAX_SAFE_INTEGER as i64;
 
 /// Path prefix of the API.
 pub(super) const ROOT: &str = "/api/limits";
@@ -43,32 +40,24 @@ pub(super) const ROOT: &str = "/api/limits";
 enum Action {
     Read,
     Change(Change),
-    Reset,
-}
-
-/// Body of a PUT.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Change {
-    /// Name of the rule. Needed if the key has several.
-    rule: Option<String>,
-    /// Plan of the rule. Needed if several plans have a rule of this name.
-    plan: Option<String>,
-    /// Tokens that shall remain.
-    remaining: Option<u64>,
-    /// Tokens to add.
-    grant: Option<i64>,
 }
 
 /// Returns the response to a request below [`ROOT`].
 pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
-    match dispatch(request, state).await {
-        Ok((status, body)) => json(status, &body),
-        Err(error) => problem(error.status(), &error.to_string()),
-    }
+    let mut changes = Vec::new();
+    let response = match dispatch(request, state, &mut changes).await {
+        Ok(response) => response,
+        Err(error) => error.response(),
+    };
+    audited_each(response, changes)
 }
 
-async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(StatusCode, Value), LimitsError> {
+/// Does the work of a request. Adds each change to `changes`, made or not, for the log.
+async fn dispatch(
+    request: Request<Incoming>,
+    state: &AdminState,
+    changes: &mut Vec<String>,
+) -> Result<Response<Full<Bytes>>, LimitsError> {
     let config = state.config.load_full();
     let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().to_owned();
     if path.trim_matches('/').is_empty() {
@@ -76,7 +65,7 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(Sta
         if !is_read {
             return Err(LimitsError::Method);
         }
-        return all_rules(&config, request.uri().query().unwrap_or_default()).map(|rules| (StatusCode::OK, rules));
+        return all_rules(&config, request.uri().query().unwrap_or_default()).map(|rules| json(StatusCode::OK, &rules));
     }
     let path = path.trim_start_matches('/');
     let (route, key) = path.split_once('/').map_or((path, None), |(route, key)| (route, Some(key)));
@@ -90,33 +79,40 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(Sta
         }
         let mut batch = Batch::parse(&body(request, batch::MAX_BODY_BYTES).await?)?;
         let selector = selector.or(batch.rule.take(), batch.plan.take());
-        return batch::apply(batch, find()?, &selector, &config, state).await;
+        return batch::apply(batch, find()?, &selector, &config, state, changes).await;
     };
     let route = find()?;
     let (action, selector) = action(request, selector).await?;
-    let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
-    let plan = plan::plan(&rules, &key, &config, state).await?;
-    let limits = apply(&action, route, &rules, &key, &config, state).await?;
-    let key = key_display::shown(&key);
-    if !matches!(action, Action::Read) {
-        tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
-    }
-    let mut answer = json!({"route": &*route.id, "key": key, "limits": limits});
+    let rules = select(route, &selector, matches!(action, Action::Change(Change::Grant(_) | Change::Set(_))))?;
+    let shown = key_display::shown(&key).to_string();
+    let result = match action {
+        Action::Read => read(route, &rules, &key, &config, state).await,
+        Action::Change(change) => {
+            let result = change_and_read(change, route, &rules, &key, &config, state).await;
+            let change = change.audit(&route.id, &rules, &shown);
+            changes.push(result.as_ref().map_or_else(|error| format!("{change} failed: {error}"), |_| change.clone()));
+            result
+        }
+    };
+    let (plan, limits) = result?;
+    let mut answer = json!({"route": &*route.id, "key": shown, "limits": limits});
     if let Some(plan) = plan {
         answer["plan"] = json!(plan);
     }
-    Ok((StatusCode::OK, answer))
+    Ok(json(StatusCode::OK, &answer))
 }
 
 /// Reads the action of a request.
 async fn action(request: Request<Incoming>, selector: Selector) -> Result<(Action, Selector), LimitsError> {
     let action = match *request.method() {
         Method::GET => Action::Read,
-        Method::DELETE => Action::Reset,
+        Method::DELETE => Action::Change(Change::Reset),
         Method::PUT => {
-            let mut change = change(request).await?;
-            let selector = selector.or(change.rule.take(), change.plan.take());
-            return Ok((Action::Change(change), selector));
+            let body = body(request, MAX_BODY_BYTES).await?;
+            let mut body: ChangeBody =
+                serde_json::from_slice(&body).map_err(|error| LimitsError::BadBody(error.to_string()))?;
+            let change = body.change()?;
+            return Ok((Action::Change(change), selector.or(body.rule.take(), body.plan.take())));
         }
         _ => return Err(LimitsError::Method),
     };
@@ -138,30 +134,56 @@ fn selector(query: &str) -> Result<Selector, LimitsError> {
     Ok(selector)
 }
 
-/// Applies `action` to each of `rules`. Returns the state of each afterwards.
-async fn apply(
-    action: &Action,
+/// Plan of a key, as [`plan::plan`] returns it, and its state under each rule.
+type KeyState = (Option<Option<String>>, Vec<Value>);
+
+/// Applies `change` to each of `rules`. Returns the state of the key afterwards.
+async fn change_and_read(
+    change: Change,
     route: &Route,
     rules: &[RouteRule<'_>],
     key: &[u8],
     config: &Config,
     state: &AdminState,
-) -> Result<Vec<Value>, LimitsError> {
+) -> Result<KeyState, LimitsError> {
+    let unsent = |error| match error {
+        LimitsError::Unreachable => Lost::unsent().during(change, rules, 0).into(),
+        error => error,
+    };
+    // Everything that may fail without a change comes first.
+    plan::plan(rules, key, config, state).await.map_err(unsent)?;
+    let store = |selected: &RouteRule<'_>| BucketStore::of(selected.limiter, config, state).map_err(unsent);
+    let stores = rules.iter().map(store).collect::<Result<Vec<_>, _>>()?;
+    for (position, (selected, store)) in rules.iter().zip(&stores).enumerate() {
+        let key = BucketKey { scope: &selected.named.scope, id: key };
+        let rule = &selected.named.limit.rule;
+        let effective = state.stores.overrides().effective_rule(key, rule);
+        let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
+        let changed = store.change(key, rule, change).await;
+        changed.map_err(|lost| lost.during(change, rules, position))?;
+    }
+    read(route, rules, key, config, state).await.map_err(|error| match error {
+        LimitsError::Unreachable => Lost::unsent().during(change, rules, rules.len()).into(),
+        error => error,
+    })
+}
+
+/// Returns the state of a key under each of `rules`.
+async fn read(
+    route: &Route,
+    rules: &[RouteRule<'_>],
+    key: &[u8],
+    config: &Config,
+    state: &AdminState,
+) -> Result<KeyState, LimitsError> {
+    let plan = plan::plan(rules, key, config, state).await?;
     let mut limits = Vec::with_capacity(rules.len());
     for selected in rules {
         let store = BucketStore::of(selected.limiter, config, state)?;
         let key = BucketKey { scope: &selected.named.scope, id: key };
-        let effective = state.stores.overrides().effective_rule(key, &selected.named.limit.rule);
-        let rule = match &effective {
-            Some((EffectiveRule::Rule(rule), _)) => rule,
-            _ => &selected.named.limit.rule,
-        };
-        match action {
-            Action::Read => {}
-            Action::Reset => store.forget(key, rule).await?,
-            Action::Change(Change { remaining: Some(remaining), .. }) => store.set(key, rule, *remaining).await?,
-            Action::Change(Change { grant, .. }) => store.grant(key, rule, grant.unwrap_or_default()).await?,
-        }
+        let rule = &selected.named.limit.rule;
+        let effective = state.stores.overrides().effective_rule(key, rule);
+        let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
         let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
         let mut limit = describe(route, selected);
         limit["capacity"] = json!(rule.capacity());
@@ -176,7 +198,7 @@ async fn apply(
         limit["retry-after-ms"] = if probe.is_exceeded { json!(probe.retry_after.map(whole_millis)) } else { json!(0) };
         limits.push(limit);
     }
-    Ok(limits)
+    Ok((plan, limits))
 }
 
 /// Lists every rule of every route, or of the one that `route=ID` names.
@@ -219,18 +241,6 @@ fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
     described
 }
 
-async fn change(request: Request<Incoming>) -> Result<Change, LimitsError> {
-    let bad = |reason: &dyn ToString| LimitsError::BadBody(reason.to_string());
-    let body = body(request, MAX_BODY_BYTES).await?;
-    let change: Change = serde_json::from_slice(&body).map_err(|error| bad(&error))?;
-    match (change.remaining, change.grant) {
-        (Some(0..=MAX_SAFE_INTEGER), None) | (None, Some(0..=MAX_GRANT)) => Ok(change),
-        (None, Some(..0)) => Err(bad(&"a grant must not be negative: set \"remaining\" to take tokens away")),
-        (Some(_), None) | (None, Some(_)) => Err(bad(&format!("the number must be at most {MAX_SAFE_INTEGER}"))),
-        _ => Err(bad(&"give exactly one of the two")),
-    }
-}
-
 async fn body(request: Request<Incoming>, max_bytes: usize) -> Result<Bytes, LimitsError> {
     let body = Limited::new(request.into_body(), max_bytes).collect();
     let body = tokio::time::timeout(BODY_TIMEOUT, body).await.map_err(|_| LimitsError::SlowBody)?;
@@ -254,16 +264,5 @@ fn decode(text: &str) -> Vec<u8> {
             }
             [] => return out,
         };
-    }
-}
-
-impl Action {
-    fn as_str(&self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Change(Change { remaining: Some(_), .. }) => "set",
-            Self::Change(_) => "grant",
-            Self::Reset => "reset",
-        }
     }
 }

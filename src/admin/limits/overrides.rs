@@ -15,7 +15,7 @@ use crate::admin::expires_in::ExpiresIn;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::selection::{RouteRule, Selector, select};
 use crate::admin::limits::{MAX_BODY_BYTES, body, decode, describe, selector};
-use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::reply::{audited, json, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
@@ -47,7 +47,7 @@ pub(in crate::admin) async fn respond(
 ) -> Response<Full<Bytes>> {
     match dispatch(request, caller, state).await {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
-        Err(error) => problem(error.status(), &error.to_string()),
+        Err(error) => error.response(),
     }
 }
 

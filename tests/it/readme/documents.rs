@@ -167,6 +167,29 @@ fn every_link_in_the_documents_resolves() {
     }
 }
 
+#[test]
+fn every_path_that_the_documents_name_exists() {
+    let folders: Vec<PathBuf> = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let is_of_repository = |path: &str| {
+        let first = path.split_once('/').map(|(first, _)| root().join(first));
+        first.is_some_and(|first| first.is_dir() && folders.contains(&first) && !first.ends_with("target"))
+    };
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        // Every second part is a block of code.
+        for line in text.split("```").step_by(2).flat_map(str::lines) {
+            let paths = quoted(line).into_iter().filter(|path| !path.contains(' ') && is_of_repository(path));
+            for path in paths {
+                let exists = root().join(&path).exists() || document.parent().unwrap().join(&path).exists();
+                assert!(exists, "{}: {path}", document.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 100, "{named}");
+}
+
 /// Every Markdown file of the repository.
 fn documents() -> Vec<PathBuf> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -2,6 +2,7 @@
 //! their lines ([`Report`]).
 
 mod collect;
+mod excerpt;
 mod locate;
 mod missing;
 mod repeats;

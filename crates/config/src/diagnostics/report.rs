@@ -5,9 +5,10 @@ use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::diagnostics::excerpt;
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{mask_line, mask_message};
+use crate::diagnostics::secrets::{UnknownNames, mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
 /// Severity of a [`Diagnostic`].
@@ -53,6 +54,8 @@ pub struct Report {
     list: Vec<Diagnostic>,
     missing: Vec<Missing>,
     has_other_errors: bool,
+    /// Names that excerpts mask as the suggested ones.
+    unknown: UnknownNames,
 }
 
 impl Severity {
@@ -76,11 +79,12 @@ impl Report {
         (missing, mut has_other_errors): (Vec<Missing>, bool),
     ) -> Self {
         let files: Vec<Vec<&str>> = text.files.iter().map(|file| file.text.lines().collect()).collect();
+        let unknown = UnknownNames::of(&list);
         for problem in &mut list {
             let lines = files.get(problem.file).map_or(&[][..], Vec::as_slice);
             let line = problem.line.checked_sub(1);
-            problem.message = mask_message(&problem.message, lines, line);
-            problem.help = problem.help.take().map(|help| mask_message(&help, lines, line));
+            problem.message = mask_message(&problem.message, lines, line, &unknown);
+            problem.help = problem.help.take().map(|help| mask_message(&help, lines, line, &unknown));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
             if may_be_accepted && text.is_accepted(problem.file, problem.line, &problem.message) {
                 problem.severity = Severity::Note;
@@ -89,7 +93,7 @@ impl Report {
                 has_other_errors = true;
             }
         }
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors }
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -209,16 +213,14 @@ impl Report {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.text())?;
-        if let Some((above, line)) = problem.line.checked_sub(1).and_then(|above| Some((above, lines.get(above)?))) {
+        if let Some(above) = problem.line.checked_sub(1).filter(|above| *above < lines.len()) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
+            let masked = mask_line(lines, above, &self.unknown);
+            let (part, column) = excerpt::around(masked, problem.column.saturating_sub(1));
             // Tabs stay tabs, so that the caret is in the right column.
-            let indent: String = line
-                .chars()
-                .take(problem.column.saturating_sub(1))
-                .map(|c| if c == '\t' { '\t' } else { ' ' })
-                .collect();
-            writeln!(out, "  {number} | {}", mask_line(lines, above))?;
+            let indent: String = part.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            writeln!(out, "  {number} | {part}")?;
             writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
         }
         if let Some(help) = &problem.help {

@@ -1,6 +1,6 @@
 //! A specification of `RequestRateLimiter` to a checked limiter.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tollgate_limiter::rule::{Calendar, Quota, Rule};
 use tollgate_limiter::store::OnStoreFailure;
@@ -64,7 +64,7 @@ pub(crate) fn check(
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
-    warn_of_periods(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);
+    warn_of_shared_keys(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);
     if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
         warn_of_principal(&limiter, &args, spec.span, diagnostics);
     }
@@ -150,12 +150,14 @@ fn is_default(args: &LimiterArgs) -> bool {
     args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
 }
 
-/// Warns of quotas that plans count on one key with more periods than count side by side.
-fn warn_of_periods(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
+/// Warns of rules that plans count on one key, but not side by side: of different algorithms, or with too many periods.
+fn warn_of_shared_keys(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
     let route = "route".into();
     let all = Naming { route: &route, number: 1, limiter }.all();
     let mut periods: BTreeMap<&str, HashSet<Option<&Calendar>>> = BTreeMap::new();
+    let mut algorithms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for named in &all {
+        algorithms.entry(&*named.scope).or_default().insert(named.limit.rule.algorithm().as_str());
         let Rule::Quota(quota) = &named.limit.rule else { continue };
         periods.entry(&*named.scope).or_default().insert(quota.reset());
     }
@@ -163,6 +165,12 @@ fn warn_of_periods(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostic
         diagnostics
             .warn(at, "more than four different `reset` count on one key: four are kept, so that the others may deny too early")
             .help("give the quotas of some plans a `bucket` of their own");
+    }
+    if let Some(mixed) = algorithms.values().find(|names| names.len() > 1) {
+        let names = mixed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        diagnostics
+            .warn(at, format!("plans limit by different algorithms ({names}), which count apart: a client whose plan changes gets the limit of each"))
+            .help("use one algorithm in all plans; different limits, rates and windows share what was spent");
     }
 }
 

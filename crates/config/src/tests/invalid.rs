@@ -119,3 +119,21 @@ fn a_redis_timeout_of_zero_is_reported_once() {
         assert!(text.contains("test.yaml:1:35: error: must be longer than 0"), "{text}");
     }
 }
+
+#[test]
+fn tokens_of_registries_have_visible_ascii_characters_only() {
+    let text = |consul: &str, kubernetes: &str| {
+        format!(
+            "consul:\n  token: '{consul}'\n  discovery: {{acl-token: ' '}}\nkubernetes:\n  client:\n    \
+             master-url: 'http://k'\n    oauth-token: '{kubernetes}'\n\
+             routes: [{{id: a, uri: 'lb://a', predicates: [Path=/a]}}]\n"
+        )
+    };
+    let problems = refused(&text("a b", "\u{e4}"));
+    for expected in ["an ACL token has visible", "a bearer token has visible", "test.yaml:2:", "test.yaml:7:"] {
+        assert!(problems.contains(expected), "{problems}");
+    }
+    let registries = loaded(&text(" a ", "b")).config.registries;
+    let Registry::Consul(consul) = &registries[0] else { panic!("{registries:?}") };
+    assert_eq!(consul.token, Some(Secret("a".to_owned())), "a blank `acl-token` counts as absent");
+}

@@ -5,8 +5,9 @@
 
 mod windows;
 
+use self::windows::Window;
 pub use self::windows::Windows;
-use self::windows::{Counted, Window};
+use super::lengths::Counted;
 use super::{Algorithm, Moment, RuleVerdict};
 use crate::rule::FixedWindow;
 
@@ -66,11 +67,11 @@ impl FixedWindow {
 
     /// Returns the windows at `now`.
     #[inline]
-    fn counted(&self, state: Option<&Windows>, now: Moment) -> Counted {
+    fn counted(&self, state: Option<&Windows>, now: Moment) -> Counted<Window> {
         let fresh = self.fresh(now);
         match state {
             Some(windows) => windows.at(fresh, now.now_us),
-            None => Counted { own: fresh, others: Vec::new(), is_stale: false },
+            None => Counted::fresh(fresh),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod fixed_window;
 pub mod leaky_bucket;
+mod lengths;
 pub mod quota;
 pub mod sliding_window_counter;
 pub mod sliding_window_log;

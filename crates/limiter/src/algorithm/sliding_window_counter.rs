@@ -9,7 +9,8 @@
 mod counters;
 
 pub use self::counters::Counters;
-use self::counters::{Counted, Windows};
+use self::counters::Windows;
+use super::lengths::Counted;
 use super::{Algorithm, Moment, RuleVerdict};
 use crate::rule::SlidingWindowCounter;
 
@@ -23,7 +24,7 @@ impl Algorithm for SlidingWindowCounter {
         let left = self.left(&own, now.now_us);
         if cost <= left {
             own.current += cost;
-            others.iter_mut().for_each(|other| other.windows.current += cost);
+            others.iter_mut().for_each(|other| other.window.current += cost);
             let verdict = RuleVerdict::allowed(left - cost, own.reset_after_us(now.now_us), now);
             return (verdict, (cost > 0 || is_stale).then(|| Counters::new(own, others, now.now_us)));
         }
@@ -37,8 +38,7 @@ impl Algorithm for SlidingWindowCounter {
         let mut counted = self.counted(state, now);
         let mut changed = counted.is_stale;
         let taken = if more > 0 { more.unsigned_abs().min(self.left(&counted.own, now.now_us)) } else { 0 };
-        for windows in
-            std::iter::once(&mut counted.own).chain(counted.others.iter_mut().map(|other| &mut other.windows))
+        for windows in std::iter::once(&mut counted.own).chain(counted.others.iter_mut().map(|other| &mut other.window))
         {
             changed |= taken > 0 || more < 0 && windows.give_back(more.unsigned_abs(), counted_at_us);
             windows.current += taken;
@@ -54,10 +54,10 @@ impl Algorithm for SlidingWindowCounter {
 
 impl SlidingWindowCounter {
     /// Returns the counters at `now`.
-    fn counted(&self, state: Option<&Counters>, now: Moment) -> Counted {
+    fn counted(&self, state: Option<&Counters>, now: Moment) -> Counted<Windows> {
         let window_us = self.window_us();
         let fresh = Windows::starting(now.now_us.saturating_add(window_us - now.wall_us % window_us), window_us);
-        state.map_or(Counted { own: fresh, others: Vec::new(), is_stale: false }, |counters| counters.at(fresh, now))
+        state.map_or(Counted::fresh(fresh), |counters| counters.at(fresh, now))
     }
 
     /// Returns the whole tokens available; 0 if a higher limit admitted more than this one.

@@ -62,7 +62,7 @@ mod stats;
 mod store;
 mod topology;
 
-pub(crate) use self::client::Unanswered;
+pub use self::client::Unanswered;
 pub use self::client::{RedisClient, RedisStatus};
 pub use self::command::key_names;
 #[doc(hidden)]

@@ -9,6 +9,7 @@ use tollgate_limiter::rule::{Rule, SlidingWindowCounter, TokenBucket};
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, OnStoreFailure, Store};
+use tollgate_limiter::verdict::Verdict;
 
 use crate::model::answer;
 use crate::support::RedisServer;
@@ -36,14 +37,23 @@ impl Stores {
         Self { memory: memory(), redis, clock, scope: scope.to_owned() }
     }
 
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now_us()
+    }
+
     /// Asks both stores; they must agree.
     pub(crate) async fn is_admitted(&self, rule: &Rule, cost: u64) -> bool {
+        self.ask(rule, cost).await.is_allowed()
+    }
+
+    /// Returns the verdict of both stores; they must agree.
+    pub(crate) async fn ask(&self, rule: &Rule, cost: u64) -> Verdict {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
         let memory = answer(self.memory.decide(&[check])).await;
         let redis = answer(self.redis.decide(&[check])).await;
-        let said = |verdict: &tollgate_limiter::verdict::Verdict| (verdict.outcome, verdict.remaining);
+        let said = |verdict: &Verdict| (verdict.outcome, verdict.remaining);
         assert_eq!(said(&memory), said(&redis), "memory and redis differ under {rule:?}");
-        memory.is_allowed()
+        memory
     }
 
     async fn settle(&self, rule: &Rule, cost: u64, more: i64) {
@@ -53,7 +63,7 @@ impl Stores {
     pub(crate) async fn settle_taken_at(&self, rule: &Rule, cost: u64, more: i64, taken_at: u64) {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
         self.memory.settle(check, more, taken_at);
-        assert!(self.redis.settle_confirmed(check, more, taken_at).await);
+        assert!(self.redis.settle_confirmed(check, more, taken_at).await.is_ok());
     }
 
     /// Sends a request every `gap_us` for `time_us`, under each rule in turn. Returns the number admitted.

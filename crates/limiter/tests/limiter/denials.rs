@@ -111,7 +111,7 @@ async fn tokens_returned_here_end_a_denial_at_once() {
         store.settle(check, -1, taken.counted_at_us);
         eventually("it passes", async || ask(&store, &rule, 1).await.is_allowed()).await;
         denied(&store, &rule, 1).await;
-        assert!(store.settle_confirmed(check, -1, taken.counted_at_us).await);
+        assert!(store.settle_confirmed(check, -1, taken.counted_at_us).await.is_ok());
         assert!(ask(&store, &rule, 1).await.is_allowed(), "{rule:?}");
     }
 }
@@ -131,7 +131,7 @@ async fn tokens_returned_by_another_gateway_end_a_denial_by_its_notice() {
         match rule {
             Rule::LeakyBucket(_) => continue,
             Rule::Quota(_) => assert_eq!(there.grant_quota(KEY, &stock, 1).await, Ok(1)),
-            _ => assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await),
+            _ => assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await.is_ok()),
         }
         // The notice was sent before the reply to its publisher.
         while !ask(&here, &rule, 1).await.is_allowed() {
@@ -151,7 +151,7 @@ async fn a_returned_turn_can_be_taken() {
     let second = ask(&here, &rule, 1).await;
     assert!(first.delay.is_zero() && second.delay > Duration::from_secs(3_000), "{second:?}");
     denied(&here, &rule, 1).await;
-    assert!(there.settle_confirmed(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await);
+    assert!(there.settle_confirmed(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await.is_ok());
     let start = tokio::time::Instant::now();
     while !ask(&here, &rule, 1).await.is_allowed() {
         assert!(start.elapsed() < Duration::from_millis(900));
@@ -191,7 +191,10 @@ async fn without_notices_a_denial_is_cached_for_a_second() {
         let clock = tokio::time::Instant::now();
         denied(&here, &window(3), 1).await;
         let check = Check { key: KEY, rule: &window(3), cost: 3 };
-        assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "a user without PUBLISH may settle");
+        assert!(
+            there.settle_confirmed(check, -1, taken.counted_at_us).await.is_ok(),
+            "a user without PUBLISH may settle"
+        );
         let took = eventually("the cached denial expires", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
         assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));

@@ -37,6 +37,7 @@ async fn contention_is_a_refusal_and_never_a_fallback() {
         });
         for verdict in verdicts.await {
             assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{on_store_failure:?}: {verdict:?}");
+            assert_eq!((verdict.source, verdict.remaining), (Source::Redis, None), "{on_store_failure:?}");
         }
         assert_eq!(failed(), before, "contention is no failure of redis: {:?}", store.status());
         assert_eq!(self::calls(&stats) - calls, 64, "each decision has its latency");

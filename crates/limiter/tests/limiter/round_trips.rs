@@ -74,9 +74,9 @@ async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
         }
         let check = Check { key: BucketKey { scope: &scopes[0], id: b"a" }, rule: &rules[0], cost: 1 };
         // The script for a single rule, if the list was longer.
-        assert!(store.settle_confirmed(check, -1, 0).await);
+        assert!(store.settle_confirmed(check, -1, 0).await.is_ok());
         monitor.sent(redis);
-        assert!(store.settle_confirmed(check, -1, 0).await);
+        assert!(store.settle_confirmed(check, -1, 0).await.is_ok());
         assert_eq!(monitor.sent(redis), ["evalsha", "publish"], "a correction of {:?}, and its notice", rules[0]);
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn with_rate_limiter(
             match event.rule.and_then(|rule| series.get(rule)) {
                 Some((series, rule)) => {
                     series.observe(event.kind, event.source);
-                    if let (Some(key), Some(rule)) = (key, *rule) {
+                    if let (Some(key), Some(rule)) = (key, rule) {
                         top_keys::observe(rule, event.kind, key);
                     }
                 }

@@ -60,6 +60,9 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary,
         return Err(Failure::MethodRefused);
     }
     let summary = summarize(&head.headers, rules.underscores)?;
+    if head.version == Version::HTTP_2 && head.headers.values().any(has_outer_whitespace) {
+        return Err(Failure::BadRequest("a field value begins or ends with whitespace"));
+    }
     check_host(head, summary)?;
     let has_normal_host = summary.has_normal_host && head.uri.authority().is_none();
     if !has_normal_host && !normalize_host_field(&mut head.headers) {
@@ -117,9 +120,17 @@ pub fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().as_bytes().contains(&b'_')
 }
 
+/// Returns true if the value begins or ends with whitespace. Over HTTP/2 that is malformed (RFC 9113 §8.2.1); an HTTP/1.1
+/// upstream would remove the whitespace, and so read another value than the gateway. hyper removes it from HTTP/1.1 requests.
+fn has_outer_whitespace(value: &HeaderValue) -> bool {
+    let bytes = value.as_bytes();
+    [bytes.first(), bytes.last()].into_iter().flatten().any(|byte| matches!(byte, b' ' | b'\t'))
+}
+
 fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(()) };
+    // hyper drops the length of such a request and closes its connection; another reader must not see both.
     if headers.contains_key(CONTENT_LENGTH) {
         return Err(Failure::Ambiguous("both Content-Length and Transfer-Encoding"));
     }
@@ -184,7 +195,7 @@ fn host_form(text: &[u8]) -> Option<HostForm> {
     };
     let port = match rest.split_first() {
         None => true,
-        Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        Some((b':', digits)) => is_port(digits),
         Some(_) => false,
     };
     let literal = host.first() == Some(&b'[');
@@ -198,6 +209,12 @@ fn host_form(text: &[u8]) -> Option<HostForm> {
         }
     }
     (port && !host.is_empty()).then_some(form)
+}
+
+/// Returns true for a port, which may be empty (RFC 3986 §3.2.3), of at most five digits.
+fn is_port(digits: &[u8]) -> bool {
+    let number = |port: u32, digit: &u8| digit.is_ascii_digit().then(|| port * 10 + u32::from(digit - b'0'));
+    digits.len() <= 5 && digits.iter().try_fold(0, number).is_some_and(|port| port <= u32::from(u16::MAX))
 }
 
 const ALLOWED: u8 = 1;

@@ -198,6 +198,10 @@ impl Drop for Record {
             self.metrics.observe(&self.method, self.status, duration);
         }
         if let Some(trace) = self.trace.take() {
+            // The trace may have started here.
+            if let Some(details) = self.details() {
+                details.traceparent = Some(trace.traceparent());
+            }
             trace.finish(self.status, self.failure);
         }
         if let Some((log, line)) = self.log.take() {

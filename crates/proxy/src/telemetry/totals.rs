@@ -79,7 +79,7 @@ impl RouteTotals {
             }
             VerdictKind::Denied | VerdictKind::Blocked | VerdictKind::Unavailable => self.denied += count,
         }
-        if source == Some(Source::Fallback) || kind == VerdictKind::Unavailable {
+        if source == Some(Source::Fallback) {
             self.degraded += count;
         }
     }
@@ -110,12 +110,14 @@ mod tests {
                 limiter.observe(VerdictKind::Denied, Some(Source::Fallback));
                 limiter.observe(VerdictKind::Observed, Some(Source::Memory));
                 limiter.observe(VerdictKind::Blocked, None);
+                // Without the lock in time: refused by Redis.
+                limiter.observe(VerdictKind::Unavailable, Some(Source::Redis));
             }
         }
         let totals = metrics.totals();
         assert_eq!(totals.unrouted, 2);
         let route = &totals.routes["orders"];
         assert_eq!((route.latency.count(), route.errors), (4, 2));
-        assert_eq!((route.allowed, route.denied, route.observed, route.degraded), (8, 8, 4, 4));
+        assert_eq!((route.allowed, route.denied, route.observed, route.degraded), (8, 12, 4, 4));
     }
 }

@@ -57,10 +57,14 @@ pub struct Entry {
 /// Verdict in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggedVerdict {
-    /// The request was allowed, or is exempt.
-    Passed,
-    /// The request was denied or blocked.
-    Refused,
+    /// The request was allowed.
+    Allowed,
+    /// The request was denied.
+    Denied,
+    /// An access list exempted the request.
+    Exempt,
+    /// An access list blocked the request.
+    Blocked,
 }
 
 impl Entry {

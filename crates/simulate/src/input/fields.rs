@@ -9,6 +9,7 @@ use http::Method;
 use super::entry::{Entry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
 use super::names::FieldNames;
+use super::presence::Presence;
 use super::time::{self, Clock};
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
@@ -41,6 +42,8 @@ pub(super) struct Fields {
     clock: Clock,
     /// Names of the fields of earlier lines.
     pub(super) names: FieldNames,
+    /// Fields that lines have.
+    pub(super) presence: Presence,
     /// Entry whose memory the next one takes.
     pub(super) spare: Option<Box<Entry>>,
 }
@@ -79,6 +82,7 @@ impl Fields {
     /// The value does not fit.
     pub(super) fn set(&mut self, slot: &Slot, value: Value<'_>) -> Result<(), &'static str> {
         match (slot, value) {
+            (Slot::Skipped, _) => {}
             (_, Value::Text(text)) => return self.set_text(slot, &text),
             (Slot::Time, value) => {
                 self.parts.time_us = Some(number_of_time(&value).ok_or("the time is not readable")?);
@@ -140,7 +144,7 @@ impl Fields {
                 let span = self.append(text);
                 self.headers.push((name.clone(), span));
             }
-            Slot::Header(_) | Slot::Decided | Slot::DecidedOrder | Slot::Keys => {}
+            Slot::Skipped | Slot::Header(_) | Slot::Decided | Slot::DecidedOrder | Slot::Keys => {}
         }
         Ok(())
     }
@@ -258,8 +262,10 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
 
 fn logged_verdict(text: &str) -> Option<LoggedVerdict> {
     match text {
-        "allowed" | "exempt" => Some(LoggedVerdict::Passed),
-        "denied" | "blocked" => Some(LoggedVerdict::Refused),
+        "allowed" => Some(LoggedVerdict::Allowed),
+        "denied" => Some(LoggedVerdict::Denied),
+        "exempt" => Some(LoggedVerdict::Exempt),
+        "blocked" => Some(LoggedVerdict::Blocked),
         _ => None,
     }
 }

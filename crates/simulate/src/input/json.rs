@@ -19,6 +19,7 @@ pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<E
     // One check of the line costs less than one of each text in it.
     let text = std::str::from_utf8(line).map_err(|_| "no JSON object: the text is not UTF-8")?;
     fields.clear();
+    fields.presence.begin(text, map);
     match usual::parse(text, map, fields) {
         Some(outcome) => {
             outcome?;
@@ -86,6 +87,7 @@ impl<'de> Visitor<'de> for Object<'_> {
         while let Some(Name(name)) = access.next_key()? {
             if let Some((position, slot)) = self.map.find(self.prefix, &name, expected) {
                 expected = position + 1;
+                self.fields.presence.note(position);
                 let value = access.next_value_seed(Any)?;
                 if value != Value::Other
                     && let Err(error) = self.fields.set(slot, value)
@@ -192,7 +194,7 @@ mod tests {
         let entry = parse(line, &Map::default(), &mut Fields::default()).unwrap();
         assert_eq!((entry.time_us, entry.at().us), (1_795_341_600_000_007, 1_795_341_600_000_042));
         assert_eq!((entry.method.as_str(), &entry.target()[..]), ("POST", &b"/a?b"[..]));
-        assert_eq!(entry.verdict, Some(LoggedVerdict::Refused));
+        assert_eq!(entry.verdict, Some(LoggedVerdict::Denied));
         // No field value has such a key.
         assert_eq!((entry.keys.len(), entry.key_of("x"), entry.key_of("y")), (1, None, None));
         assert_eq!(entry.headers().next().unwrap().1, "u");

@@ -42,6 +42,8 @@ pub enum Slot {
     Keys,
     /// Header field of the request.
     Header(HeaderName),
+    /// Part that nothing reads.
+    Skipped,
 }
 
 /// Names of the fields of JSON logs.
@@ -152,8 +154,15 @@ impl Map {
         Self { fields, is_own, buckets: buckets.into() }
     }
 
-    /// Returns the map without the fields for which `is_read` is false.
+    /// Returns the map without the values of fields for which `is_read` is false.
     pub(super) fn without_unread(mut self, is_read: impl Fn(&Slot) -> bool) -> Self {
+        if !self.is_own {
+            // Lines that lack them are counted.
+            for (_, slot) in self.fields.iter_mut().filter(|(_, slot)| !is_read(slot)) {
+                *slot = Slot::Skipped;
+            }
+            return self;
+        }
         self.fields.retain(|(_, slot)| is_read(slot));
         Self::new(self.fields, self.is_own)
     }

@@ -14,6 +14,7 @@ use super::entry::Entry;
 use super::fields::Fields;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::map::{Map, Slot};
+use super::presence::{LackingField, Presence};
 use super::{combined, json};
 
 /// Number of broken lines that are shown.
@@ -45,6 +46,25 @@ pub struct InputStats {
     pub out_of_order: u64,
     /// Largest of these differences, in seconds.
     pub out_of_order_secs: f64,
+    /// Fields of `--map` that lines lack.
+    pub lacking_fields: Vec<LackingField>,
+    /// Fields of the first lines, if there is a map.
+    #[serde(skip)]
+    pub first_fields: Vec<String>,
+}
+
+impl InputStats {
+    /// Describes the fields of `--map` that no line has; `None` if there are none.
+    #[must_use]
+    pub fn missing_fields(&self) -> Option<String> {
+        let missing = self.lacking_fields.iter().filter(|field| field.lacking == field.lines);
+        let missing: Vec<_> = missing.map(|field| field.field.as_str()).collect();
+        let names = missing.join("`, `");
+        let first = self.first_fields.join(", ");
+        let has_fields = !missing.is_empty() && !first.is_empty();
+        has_fields
+            .then(|| format!("no line has the field `{names}` of --map; the fields of the first lines are {first}"))
+    }
 }
 
 /// Line that could not be used.
@@ -144,6 +164,11 @@ impl Inputs {
     /// Leaves out fields for which `is_read` is false: nothing reads them.
     pub fn skip_fields(&mut self, is_read: impl Fn(&Slot) -> bool) {
         self.map = std::mem::take(&mut self.map).without_unread(is_read);
+    }
+
+    /// Returns the fields of the map that lines lack, and the fields of the first lines.
+    pub fn lacking_fields(&self) -> (Vec<LackingField>, Vec<String>) {
+        Presence::lacking(self.sources.iter().map(|source| &source.fields.presence), &self.map)
     }
 
     /// Takes the memory of an entry that is no longer needed.

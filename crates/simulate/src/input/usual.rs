@@ -28,8 +28,11 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
     loop {
         let field = rest.field(previous, map, fields)?;
         previous = Some(field);
+        if let Some(position) = field.slot {
+            fields.presence.note(position);
+        }
         match field.slot.map(|slot| &map.fields[slot].1) {
-            None => rest.skip()?,
+            None | Some(Slot::Skipped) => rest.skip()?,
             Some(Slot::Keys) => rest.keys(fields)?,
             Some(slot) if rest.peek()? == b'"' => problem = problem.and(fields.set_text(slot, rest.text()?)),
             Some(slot) => {

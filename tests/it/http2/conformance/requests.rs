@@ -45,6 +45,9 @@ pub(super) fn requests() -> Vec<Case> {
             malformed(),
         ),
         case("8.2.1", "an upper-case name", with(&[("X-Upper", "1")]), malformed()),
+        // An HTTP/1.1 upstream would remove the whitespace, and so read another value than the gateway.
+        case("8.2.1", "a value that begins with a space", with(&[("x", " a")]), Status(400)),
+        case("8.2.1", "a value that ends with a tab", with(&[("x", "a\t")]), Status(400)),
         case("8.2.2", "connection", with(&[("connection", "close")]), malformed()),
         case("8.2.2", "transfer-encoding", with(&[("transfer-encoding", "chunked")]), malformed()),
         case("8.2.2", "te other than trailers", with(&[("te", "gzip")]), malformed()),

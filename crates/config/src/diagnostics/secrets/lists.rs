@@ -175,11 +175,11 @@ fn is_network(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::diagnostics::secrets::{mask_line, mask_message};
+    use crate::diagnostics::secrets::{UnknownNames, mask_line, mask_message};
 
     fn masked(text: &str) -> String {
         let lines: Vec<&str> = text.lines().collect();
-        (0..lines.len()).map(|at| mask_line(&lines, at)).collect::<Vec<_>>().join("\n")
+        (0..lines.len()).map(|at| mask_line(&lines, at, &UnknownNames::default())).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -227,7 +227,8 @@ mod tests {
     #[test]
     fn messages_do_not_repeat_a_key() {
         let lines = ["exempt:", "  - abc", "  - 10.0.0.0/99"];
-        let message = |at| mask_message("`abc` is no network; `10.0.0.0/99` neither", &lines, Some(at));
+        let message =
+            |at| mask_message("`abc` is no network; `10.0.0.0/99` neither", &lines, Some(at), &UnknownNames::default());
         assert_eq!(message(1), "`****` is no network; `10.0.0.0/99` neither");
         assert_eq!(message(2), "`abc` is no network; `10.0.0.0/99` neither");
     }

@@ -1,17 +1,22 @@
 //! Secrets in lines of a configuration, which excerpts and messages mask.
 
 mod lists;
+mod misspelled;
 
 use std::ops::Range;
+
+pub(super) use self::misspelled::UnknownNames;
+use self::misspelled::resembles_secret;
 
 /// Text in place of a secret in a message.
 const MASK: &str = "****";
 /// Shortest secret that is replaced in messages; shorter ones are too likely to be a part of other words.
 const SHORTEST: usize = 3;
 /// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
-const SECRET_KEYS: [&str; 10] = [
+const SECRET_KEYS: [&str; 11] = [
     "password",
     "passwd",
+    "pwd",
     "passphrase",
     "secret",
     "token",
@@ -40,18 +45,18 @@ const SHORTCUTS: [&str; 8] = [
 ];
 
 /// Returns the line at `at` with each character of a secret replaced by `*`. Columns stay the same.
-pub(super) fn mask_line(lines: &[&str], at: usize) -> String {
+pub(super) fn mask_line(lines: &[&str], at: usize, unknown: &UnknownNames) -> String {
     let line = lines.get(at).copied().unwrap_or_default();
-    let ranges = secrets(lines, at);
+    let ranges = secrets(lines, at, unknown);
     let is_secret = |at: usize| ranges.iter().any(|range| range.contains(&at));
     line.char_indices().map(|(at, c)| if is_secret(at) { '*' } else { c }).collect()
 }
 
 /// Returns `message` without the secrets of the line at `at`, and without passwords of URLs.
-pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>) -> String {
+pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>, unknown: &UnknownNames) -> String {
     let line = at.and_then(|at| lines.get(at)).copied().unwrap_or_default();
     let secrets: Vec<&str> =
-        at.map(|at| secrets(lines, at)).unwrap_or_default().into_iter().map(|range| &line[range]).collect();
+        at.map(|at| secrets(lines, at, unknown)).unwrap_or_default().into_iter().map(|range| &line[range]).collect();
     // Messages quote values in backquotes; a quoted value may be a part of the secret.
     let parts: Vec<&str> = message.split('`').collect();
     let is_secret = |part: &str| part.len() >= SHORTEST && secrets.iter().any(|secret| secret.contains(part));
@@ -70,20 +75,24 @@ pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>) -> 
 }
 
 /// Returns the places of the line at `at` that may be secrets.
-fn secrets(lines: &[&str], at: usize) -> Vec<Range<usize>> {
+fn secrets(lines: &[&str], at: usize, unknown: &UnknownNames) -> Vec<Range<usize>> {
     let Some(line) = lines.get(at) else { return Vec::new() };
     let mut found = Vec::new();
-    find_values(line, lists::has_secret_sibling(lines, at), &mut found);
+    find_values(line, lists::has_secret_sibling(lines, at), unknown, &mut found);
     lists::find(lines, at, &mut found);
     find_tables(line, &mut found);
-    find_shortcuts(line, &mut found);
-    find_named_list(line, &mut found);
+    for shortcut in SHORTCUTS.into_iter().chain(unknown.shortcuts()) {
+        find_shortcuts(line, shortcut, &mut found);
+    }
+    for list in [NAMED_LIST].into_iter().chain(unknown.shortcuts()) {
+        find_named_list(line, list, &mut found);
+    }
     find_urls(line, &mut found);
     found
 }
 
 /// Finds values of keys that name a secret: `password: x`, `{token: x}`.
-fn find_values(line: &str, has_secret_sibling: bool, found: &mut Vec<Range<usize>>) {
+fn find_values(line: &str, has_secret_sibling: bool, unknown: &UnknownNames, found: &mut Vec<Range<usize>>) {
     let entries: Vec<(&str, Range<usize>)> = entries(line).collect();
     let names_secret = has_secret_sibling || names_secret(line);
     for (key, range) in entries {
@@ -91,6 +100,7 @@ fn find_values(line: &str, has_secret_sibling: bool, found: &mut Vec<Range<usize
         let is_scheme =
             |scheme: &str| value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         let is_secret = is_secret_key(key)
+            || unknown.has_key(key)
             || is_scheme("bearer ")
             || is_scheme("basic ")
             || matches!(key, "value" | "regexp") && names_secret;
@@ -175,10 +185,10 @@ fn block_end(value: &str) -> Option<usize> {
     })
 }
 
-/// Finds the values of a list of names with values.
-fn find_named_list(line: &str, found: &mut Vec<Range<usize>>) {
-    let Some(at) = line.find(NAMED_LIST) else { return };
-    let mut start = at + NAMED_LIST.len();
+/// Finds the values of the list of names with values behind `list`.
+fn find_named_list(line: &str, list: &str, found: &mut Vec<Range<usize>>) {
+    let Some(at) = line.find(list) else { return };
+    let mut start = at + list.len();
     for item in line[start..].split(',') {
         if let Some((name, value)) = item.split_once(':')
             && is_secret_name(name)
@@ -190,31 +200,29 @@ fn find_named_list(line: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds values of shortcuts whose name says that they are secrets: `AddRequestHeader=Authorization, Bearer x`.
-fn find_shortcuts(line: &str, found: &mut Vec<Range<usize>>) {
-    for shortcut in SHORTCUTS {
-        for (at, _) in line.match_indices(shortcut) {
-            let start = at + shortcut.len();
-            let before = line[..at].chars().next_back();
-            // `Header=` is also the end of longer names.
-            if before.is_some_and(char::is_alphanumeric) {
-                continue;
-            }
-            let quote = before.filter(|c| matches!(c, '"' | '\''));
-            let end = match quote {
-                Some(quote) => line[start..].find(quote),
-                None => line[start..].find(']'),
-            };
-            let item = &line[start..start + end.unwrap_or(line.len() - start)];
-            // Without a comma, the value follows a space.
-            if let Some((name, value)) = item.split_once(',').or_else(|| item.split_once(' '))
-                && is_secret_name(name)
-                && !value.trim().is_empty()
-                && !is_variable(value.trim())
-            {
-                let value_start = start + name.len() + 1 + (value.len() - value.trim_start().len());
-                found.push(value_start..start + item.trim_end().len());
-            }
+/// Finds values behind `shortcut` whose name says that they are secrets: `AddRequestHeader=Authorization, Bearer x`.
+fn find_shortcuts(line: &str, shortcut: &str, found: &mut Vec<Range<usize>>) {
+    for (at, _) in line.match_indices(shortcut) {
+        let start = at + shortcut.len();
+        let before = line[..at].chars().next_back();
+        // `Header=` is also the end of longer names.
+        if before.is_some_and(char::is_alphanumeric) {
+            continue;
+        }
+        let quote = before.filter(|c| matches!(c, '"' | '\''));
+        let end = match quote {
+            Some(quote) => line[start..].find(quote),
+            None => line[start..].find(']'),
+        };
+        let item = &line[start..start + end.unwrap_or(line.len() - start)];
+        // Without a comma, the value follows a space.
+        if let Some((name, value)) = item.split_once(',').or_else(|| item.split_once(' '))
+            && is_secret_name(name)
+            && !value.trim().is_empty()
+            && !is_variable(value.trim())
+        {
+            let value_start = start + name.len() + 1 + (value.len() - value.trim_start().len());
+            found.push(value_start..start + item.trim_end().len());
         }
     }
 }
@@ -233,10 +241,12 @@ fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
+/// Returns true for a key whose value may be a secret, also if its name is misspelled.
 fn is_secret_key(key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or(key);
     let letters: String = last.chars().filter(char::is_ascii_alphanumeric).collect();
-    SECRET_KEYS.iter().any(|secret| letters.to_ascii_lowercase().ends_with(secret))
+    let letters = letters.to_ascii_lowercase();
+    SECRET_KEYS.iter().any(|secret| letters.ends_with(secret)) || resembles_secret(last)
 }
 
 /// Returns true for the name of a header, cookie or parameter whose value may be a secret.

@@ -1,6 +1,7 @@
 //! Tests of masking.
 
 use super::*;
+use crate::diagnostics::{Diagnostic, Severity};
 
 #[test]
 fn secrets_are_masked_and_columns_stay() {
@@ -21,8 +22,11 @@ fn secrets_are_masked_and_columns_stay() {
         ("otlp: {headers: {A: b, C: \"d\"}, timeout: 1s}", "otlp: {headers: {A: *, C: \"*\"}, timeout: 1s}"),
         ("  Authorization: Bearer abc", "  Authorization: **********"),
         ("  password: ${PASSWORD:abc}", "  password: ***************"),
+        ("redis: {passwrd: abc, url: x}", "redis: {passwrd: ***, url: x}"),
+        ("jwt: {secrt: abc}", "jwt: {secrt: ***}"),
+        ("  pwd: abc", "  pwd: ***"),
     ] {
-        assert_eq!(mask_line(&[line], 0), masked);
+        assert_eq!(mask_line(&[line], 0, &UnknownNames::default()), masked);
         assert_eq!(line.chars().count(), masked.chars().count());
     }
 }
@@ -38,7 +42,7 @@ fn other_values_are_shown() {
         "  key-resolver: header:x-api-key",
         "  username: gateway",
     ] {
-        let shown = mask_line(&[line], 0);
+        let shown = mask_line(&[line], 0, &UnknownNames::default());
         assert!(shown == line || line.contains("a@b"), "{shown}");
     }
 }
@@ -47,12 +51,46 @@ fn other_values_are_shown() {
 fn messages_do_not_repeat_a_secret() {
     let line = ["- AddRequestHeader=Authorization, Bearer x, and y"];
     assert_eq!(
-        mask_message("expected text, found `hunter2`", &["  password: hunter2"], Some(0)),
+        mask_message("expected text, found `hunter2`", &["  password: hunter2"], Some(0), &UnknownNames::default()),
         "expected text, found `****`"
     );
     assert_eq!(
-        mask_message("`and y` is one too many for `AddRequestHeader`", &line, Some(0)),
+        mask_message("`and y` is one too many for `AddRequestHeader`", &line, Some(0), &UnknownNames::default()),
         "`****` is one too many for `AddRequestHeader`"
     );
-    assert_eq!(mask_message("cannot read `redis://u:p@h:1x`", &[], None), "cannot read `redis://u:****@h:1x`");
+    assert_eq!(
+        mask_message("cannot read `redis://u:p@h:1x`", &[], None, &UnknownNames::default()),
+        "cannot read `redis://u:****@h:1x`"
+    );
+}
+
+#[test]
+fn unknown_names_are_masked_as_the_suggested_ones() {
+    let unknown = |message: &str, help: &str| Diagnostic {
+        severity: Severity::Error,
+        file: 0,
+        line: 1,
+        column: 1,
+        message: message.to_owned(),
+        also: Vec::new(),
+        help: Some(help.to_owned()),
+        is_mistake: false,
+        names_sections: false,
+    };
+    let names = UnknownNames::of(&[
+        unknown("unknown filter `AddRequestHeadr`", "did you mean `AddRequestHeader`?"),
+        unknown("unknown filter `OurHeader`", "docs/reference/filters lists all filters"),
+        unknown("unknown key `client-scr`", "did you mean `client-secret`?"),
+        unknown("unknown key `client-nm`", "did you mean `client-name`?"),
+    ]);
+    for (line, masked) in [
+        ("- AddRequestHeadr=X-Api-Key, abc", "- AddRequestHeadr=X-Api-Key, ***"),
+        ("- 'OurHeader=X-Token, abc'", "- 'OurHeader=X-Token, ***'"),
+        ("- OurHeader=X-Key:abc,X-B:c", "- OurHeader=X-Key:***,*****"),
+        ("- OurHeader=X-Colour, red", "- OurHeader=X-Colour, red"),
+        ("a: {client-scr: abc, client-nm: d}", "a: {client-scr: ***, client-nm: d}"),
+    ] {
+        assert_eq!(mask_line(&[line], 0, &names), masked);
+    }
+    assert_eq!(mask_message("found `abc`", &["client-scr: abc"], Some(0), &names), "found `****`");
 }

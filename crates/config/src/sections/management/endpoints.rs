@@ -69,7 +69,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
         (access > RawAccess::None).then(|| join(&base, mapped.unwrap_or(id)))
     };
     let health = &raw.endpoint.health;
-    let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) != "always");
+    let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "never");
     let gateway = access("gateway", &raw.endpoint.gateway);
     Actuator {
         health: path("health", access("health", health)),
@@ -77,6 +77,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
         gateway: path("gateway", gateway),
         may_refresh: gateway == RawAccess::Unrestricted,
         shows_components: !hides(&health.show_components) && !hides(&health.show_details),
+        components_are_open: always_shows(health),
         has_probes: health.probes.enabled.unwrap_or(true),
         base,
     }
@@ -117,14 +118,13 @@ pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str
     };
     // Spring Cloud Gateway 4.1 and later show routes only if they are named; `*` does not include them.
     let routes = if is_named(included, "gateway") { RawAccess::ReadOnly } else { RawAccess::None };
-    let shows = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "always");
     let actuator = Actuator {
         health: served("health", health, RawAccess::ReadOnly),
         prometheus: served("prometheus", &raw.endpoint.prometheus, RawAccess::ReadOnly),
         gateway: served("gateway", &raw.endpoint.gateway, routes),
         may_refresh: false,
-        shows_components: shows(&health.show_components)
-            || (health.show_components.is_none() && shows(&health.show_details)),
+        shows_components: always_shows(health),
+        components_are_open: true,
         has_probes: health.probes.enabled.unwrap_or(true),
         base: base.clone(),
     };
@@ -134,6 +134,12 @@ pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str
     owned.sort_unstable();
     owned.dedup();
     Some(TrafficEndpoints { actuator, owned, has_probe_paths, ..TrafficEndpoints::default() })
+}
+
+/// Returns true if the components of health are shown to everyone.
+fn always_shows(health: &RawEndpoint) -> bool {
+    let shows = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "always");
+    shows(&health.show_components) || (health.show_components.is_none() && shows(&health.show_details))
 }
 
 fn of_switch(on: bool) -> RawAccess {

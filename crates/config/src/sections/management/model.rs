@@ -67,8 +67,10 @@ pub struct Actuator {
     pub gateway: Option<String>,
     /// Permits reloading the configuration.
     pub may_refresh: bool,
-    /// Shows the components of health.
+    /// Shows the components of health, to callers that may read.
     pub shows_components: bool,
+    /// Shows them to every caller.
+    pub components_are_open: bool,
     /// Enables `liveness` and `readiness`.
     pub has_probes: bool,
 }

@@ -55,12 +55,10 @@ pub(crate) struct RawConsulDiscovery {
     /// Tag that instances must have. Default: none.
     default_query_tag: Option<Spanned<String>>,
     /// Tags that instances must have, by service. Default: none.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     server_list_query_tags: BTreeMap<String, Spanned<String>>,
     /// Data center. Default: that of the agent.
     datacenter: Option<Spanned<String>>,
     /// Data centers by service. Default: none.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     datacenters: BTreeMap<String, Spanned<String>>,
     /// Metadata key with the zone of an instance. Default `zone`.
     default_zone_metadata_name: Option<String>,
@@ -164,12 +162,7 @@ pub(super) fn check(
     if let Some(at) = discovery.wait.filter(|_| wait > MAX_WAIT) {
         diagnostics.error(at.span, "`wait` must be at most 10m, Consul's own limit");
     }
-    let token = given(discovery.acl_token.as_ref()).or_else(|| given(raw.token.as_ref()));
-    if let Some(token) = token.filter(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-        let at = [&discovery.acl_token, &raw.token].into_iter().flatten().find(|text| text.value.trim() == token);
-        let at = at.map_or(section.span, |text| text.span);
-        diagnostics.error(at, "an ACL token has visible ASCII characters only");
-    }
+    let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
     let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {
         map.iter().map(|(name, text)| (name.clone(), text.value.trim().to_owned())).collect()
@@ -177,7 +170,7 @@ pub(super) fn check(
     let consul = Consul {
         server,
         tls,
-        token: token.map(|token| Secret(token.to_owned())),
+        token,
         passing: discovery.query_passing.unwrap_or(true),
         tag: text(&discovery.default_query_tag),
         tags: by_service(&discovery.server_list_query_tags),

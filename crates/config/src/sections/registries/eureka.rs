@@ -40,7 +40,6 @@ pub(crate) struct RawEurekaClient {
     /// Registers the gateway itself. Default false.
     register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     service_url: BTreeMap<String, Spanned<String>>,
     /// Seconds between two fetches. Default 30.
     registry_fetch_interval_seconds: Option<NonZeroU32>,
@@ -51,7 +50,6 @@ pub(crate) struct RawEurekaClient {
     /// Region whose `availability-zones` apply. Default `us-east-1`.
     region: Option<Spanned<String>>,
     /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     availability_zones: BTreeMap<String, Spanned<String>>,
     /// Asks the servers of the own zone first. Default true.
     prefer_same_zone_eureka: Option<bool>,
@@ -197,8 +195,7 @@ fn servers(
     };
     let mut servers = Vec::new();
     for urls in zones.iter().map(|zone| of_zone(zone)) {
-        for url in urls.value.split(',').map(str::trim).filter(|url| !url.is_empty()) {
-            let url = Spanned { value: url.to_owned(), span: urls.span };
+        for url in server::listed(&urls) {
             let server = server::check(&url, "eureka.client.service-url", None, diagnostics)?;
             if !servers.contains(&server) {
                 servers.push(server);

@@ -63,7 +63,6 @@ pub(crate) struct RawKubernetesDiscovery {
     /// Uses the services of all namespaces; needs a ClusterRole. Default false.
     all_namespaces: Option<bool>,
     /// Labels that services must have. Default: none.
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     service_labels: BTreeMap<String, Spanned<String>>,
     /// Name of the port that requests go to. Default: the label `primary-port-name`, then `https`, `http`, and the first one.
     primary_port_name: Option<Spanned<String>>,
@@ -120,18 +119,12 @@ pub(super) fn check(
         return None;
     }
     let server = api_server(section, env, diagnostics)?;
-    let token_file = given(client.oauth_token_file.as_ref()).map(PathBuf::from);
+    let file = given(client.oauth_token_file.as_ref()).map(PathBuf::from);
     let account = PathBuf::from(format!("{ACCOUNT}/token"));
-    let token = match (given(client.oauth_token.as_ref()), token_file) {
-        (Some(token), _) => Some(KubernetesToken::Text(Secret(token.to_owned()))),
-        (None, Some(file)) => Some(KubernetesToken::File(file)),
-        (None, None) => account.exists().then_some(KubernetesToken::File(account)),
+    let token = match server::token(&[&client.oauth_token], "a bearer token", diagnostics) {
+        Some(token) => Some(KubernetesToken::Text(token)),
+        None => file.or_else(|| account.exists().then_some(account)).map(KubernetesToken::File),
     };
-    if let (Some(KubernetesToken::Text(token)), Some(given)) = (&token, &client.oauth_token)
-        && !token.0.bytes().all(|byte| byte.is_ascii_graphic())
-    {
-        diagnostics.error(given.span, "a bearer token has visible ASCII characters only");
-    }
     let names = namespaces(client, discovery);
     for name in names.iter().filter(|name| !name.is_empty() && !is_name(name)) {
         let at = discovery.namespaces.first().or(discovery.namespace.as_ref()).or(client.namespace.as_ref());

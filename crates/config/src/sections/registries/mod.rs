@@ -56,29 +56,25 @@ pub(crate) fn check(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Registry> {
-    let mut found: Vec<(i32, u32, Registry)> = Vec::new();
-    if let Some(raw) = sections.consul
-        && let Some((order, consul)) = consul::check(raw, nodes, diagnostics)
-    {
-        found.push((order, raw.span.place, Registry::Consul(consul)));
-    }
-    if let Some(raw) = sections.eureka
-        && let Some((order, eureka)) = eureka::check(raw, nodes, diagnostics)
-    {
-        found.push((order, raw.span.place, Registry::Eureka(eureka)));
-    }
-    if let Some(raw) = sections.nacos
-        && let Some((order, nacos)) = nacos::check(raw, nodes, diagnostics)
-    {
-        found.push((order, raw.span.place, Registry::Nacos(nacos)));
-    }
-    if let Some(raw) = sections.kubernetes
-        && let Some((order, kubernetes)) = kubernetes::check(raw, nodes, env, diagnostics)
-    {
-        found.push((order, raw.span.place, Registry::Kubernetes(kubernetes)));
-    }
-    found.sort_by_key(|(order, place, _)| (*order, *place));
-    found.into_iter().map(|(.., registry)| registry).collect()
+    let consul = sections.consul.and_then(|raw| ranked(raw, consul::check(raw, nodes, diagnostics), Registry::Consul));
+    let eureka = sections.eureka.and_then(|raw| ranked(raw, eureka::check(raw, nodes, diagnostics), Registry::Eureka));
+    let nacos = sections.nacos.and_then(|raw| ranked(raw, nacos::check(raw, nodes, diagnostics), Registry::Nacos));
+    let kubernetes = sections
+        .kubernetes
+        .and_then(|raw| ranked(raw, kubernetes::check(raw, nodes, env, diagnostics), Registry::Kubernetes));
+    let mut found: Vec<_> = [consul, eureka, nacos, kubernetes].into_iter().flatten().collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().map(|(_, registry)| registry).collect()
+}
+
+/// Adds the place of its section to the order of a registry.
+fn ranked<R, C>(
+    section: &Spanned<R>,
+    checked: Option<(i32, C)>,
+    registry: fn(C) -> Registry,
+) -> Option<((i32, u32), Registry)> {
+    let (order, settings) = checked?;
+    Some(((order, section.span.place), registry(settings)))
 }
 
 /// Checks the registrations that a file switches on.
@@ -90,8 +86,9 @@ pub(crate) fn registrations(
     let consul = sections.consul.and_then(|raw| consul::registration(raw, nodes, diagnostics));
     let eureka = sections.eureka.and_then(|raw| eureka::registration(raw, nodes, diagnostics));
     let nacos = sections.nacos.and_then(|raw| nacos::registration(raw, nodes, diagnostics));
-    let consul = consul.map(|(consul, instance)| Registration { registry: Registry::Consul(consul), instance });
-    let eureka = eureka.map(|(eureka, instance)| Registration { registry: Registry::Eureka(eureka), instance });
-    let nacos = nacos.map(|(nacos, instance)| Registration { registry: Registry::Nacos(nacos), instance });
-    [consul, eureka, nacos].into_iter().flatten().collect()
+    let consul = consul.map(|(settings, instance)| (Registry::Consul(settings), instance));
+    let eureka = eureka.map(|(settings, instance)| (Registry::Eureka(settings), instance));
+    let nacos = nacos.map(|(settings, instance)| (Registry::Nacos(settings), instance));
+    let found = [consul, eureka, nacos].into_iter().flatten();
+    found.map(|(registry, instance)| Registration { registry, instance }).collect()
 }

@@ -153,16 +153,13 @@ pub(super) fn registration(
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
     let (raw, discovery) = (&section.value, &section.value.discovery);
-    let set = [&discovery.server_addr, &raw.server_addr].into_iter().find(|text| given(text.as_ref()).is_some());
-    let addresses = set.and_then(Option::as_ref);
-    let at = addresses.map_or(section.span, |addresses| addresses.span);
+    let set = [&discovery.server_addr, &raw.server_addr].into_iter().flatten().find(|set| given(Some(set)).is_some());
+    let default = Spanned { value: "localhost:8848".to_owned(), span: section.span };
     let context = given(discovery.context_path.as_ref()).unwrap_or("nacos").trim_matches('/');
-    let list = addresses.map_or("localhost:8848", |addresses| addresses.value.as_str());
     let mut servers = Vec::new();
-    for address in list.split(',').map(str::trim).filter(|address| !address.is_empty()) {
-        let url = Spanned { value: address.to_owned(), span: at };
+    for url in server::listed(set.unwrap_or(&default)) {
         let mut server = server::check(&url, "nacos.discovery.server-addr", Some(8848), diagnostics)?;
-        if discovery.secure == Some(true) && !address.contains("://") {
+        if discovery.secure == Some(true) && !url.value.contains("://") {
             server.scheme = Scheme::Https;
         }
         if server.path.is_empty() && !context.is_empty() {

@@ -114,6 +114,22 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Returns the parts of a comma-separated list that are not empty, each at the place of the list.
+pub(super) fn listed(list: &Spanned<String>) -> impl Iterator<Item = Spanned<String>> {
+    let parts = list.value.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| Spanned { value: part.to_owned(), span: list.span })
+}
+
+/// Checks a token of which `keys` has the first that is not empty. Reports other characters than a header can have.
+pub(super) fn token(keys: &[&Option<Spanned<String>>], name: &str, diagnostics: &mut Diagnostics) -> Option<Secret> {
+    let key = keys.iter().filter_map(|key| key.as_ref()).find(|key| given(Some(key)).is_some())?;
+    let token = key.value.trim();
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        diagnostics.error(key.span, format!("{name} has visible ASCII characters only"));
+    }
+    Some(Secret(token.to_owned()))
+}
+
 /// Returns the text of a value that is not empty: `${CONSUL_TOKEN:}` is empty in an environment without it.
 pub(super) fn given(text: Option<&Spanned<String>>) -> Option<&str> {
     text.map(|text| text.value.trim()).filter(|text| !text.is_empty())

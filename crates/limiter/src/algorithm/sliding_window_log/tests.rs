@@ -220,6 +220,46 @@ fn requests_of_a_coarse_window_move_no_tokens_of_a_shorter_one() {
 }
 
 #[test]
+fn a_limit_up_to_a_thousand_shares_no_entry_with_a_larger_limit_of_its_window() {
+    let (exact, coarse, mut state) = (rule(3, 60), rule(10_000, 60), None);
+    let start = 36_000 * SECOND;
+    decide(&coarse, &mut state, start, 1);
+    decide(&exact, &mut state, start + 814, 2);
+    assert_eq!(decide(&exact, &mut state, start + 815, 1).outcome, denied(60 * SECOND - 815), "the first expires");
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND - 1, 1).outcome, denied(1));
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND, 1).outcome, Outcome::Allowed);
+}
+
+#[test]
+fn a_larger_limit_delays_tokens_of_its_grain_that_a_limit_up_to_a_thousand_consumed() {
+    let (exact, coarse, mut state) = (rule(10, 60), rule(10_000, 60), None);
+    let (start, grain) = (36_000 * SECOND, 60_000);
+    decide(&exact, &mut state, start, 3);
+    decide(&coarse, &mut state, start + grain - 1, 1);
+    decide(&coarse, &mut state, start + grain, 1);
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND, 0).remaining, 5, "three of them a grain longer");
+    settle(&exact, &mut state, start + 60 * SECOND - 1, -3, start);
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND + grain - 2, 0).remaining, 5, "their time has changed");
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND + grain - 1, 0).remaining, 9);
+    assert_eq!(decide(&exact, &mut state, start + 60 * SECOND + grain, 0).remaining, 10);
+}
+
+#[test]
+fn a_raised_limit_of_a_longer_window_counts_what_the_former_one_and_the_shorter_window_needed() {
+    let (short, long, raised, mut state) = (rule(3_000, 1), rule(3, 60), rule(5_000, 60), None);
+    decide(&long, &mut state, 0, 1);
+    for second in 1..=10 {
+        decide(&short, &mut state, second * SECOND, 1);
+    }
+    assert_eq!(decide(&raised, &mut state, 10 * SECOND, 0).remaining, 5_000 - 4, "three, and that of the last second");
+    decide(&raised, &mut state, 10 * SECOND, 1);
+    for second in 11..=20 {
+        decide(&short, &mut state, second * SECOND, 1);
+    }
+    assert_eq!(decide(&raised, &mut state, 20 * SECOND, 0).remaining, 5_000 - 15, "from then on everything");
+}
+
+#[test]
 fn tokens_are_returned_if_at_most_a_thousand_entries_change() {
     let list: VecDeque<Run> = (0..3_000).map(|n| Run { at_us: 100 * SECOND + n, sum: n + 1 }).collect();
     let runs = Runs { list, ..Runs::default() };

@@ -125,10 +125,12 @@ impl Withdrawal {
         self.rests_at = self.log.last().map_or(0, |(newest, _)| newest + longest);
     }
 
-    /// Adds an entry, or adds to that of the same grain, which then counts from now. The finest grain in use applies.
-    fn push(&mut self, now: u64, cost: u64) {
+    /// Adds an entry, or adds to that of the same grain, which then counts from now. The finest grain applies: of the
+    /// windows in use and of `rule`, whose limit may be smaller than the largest one of its window.
+    fn push(&mut self, rule: &Rule, now: u64, cost: u64) {
+        let (limit, window) = numbers(rule);
         let grains = self.windows.iter().map(|(length, (_, limit))| grain_of(*length, *limit));
-        let grain = grains.min().unwrap_or(1);
+        let grain = grains.fold(grain_of(window, limit), u64::min);
         match self.log.last_mut() {
             Some(last) if last.0 / grain == now / grain => *last = (now, last.1 + cost),
             _ => self.log.push((now, cost)),
@@ -146,7 +148,7 @@ impl Model for Withdrawal {
             self.write(rule, now);
             let ahead: u64 = self.log.extract_if(.., |(at, _)| *at > now).map(|(_, cost)| cost).sum();
             if ahead > 0 {
-                self.push(now, ahead);
+                self.push(rule, now, ahead);
             }
         }
     }
@@ -168,7 +170,7 @@ impl Model for Withdrawal {
     fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
         if cost > 0 {
             self.write(rule, now);
-            self.push(now, cost);
+            self.push(rule, now, cost);
         }
     }
 

@@ -100,7 +100,7 @@ impl Stores {
         if *MEMORY_ONLY {
             return Ok(());
         }
-        let is_taken = self.redis.settle_confirmed(check, more, counted_at_us).await;
+        let is_taken = self.redis.settle_confirmed(check, more, counted_at_us).await.is_ok();
         if is_taken { Ok(()) } else { Err("redis refused a correction".to_owned()) }
     }
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod incoming;
+mod stream;
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -23,7 +24,8 @@ use tower::BoxError;
 
 use self::client::ClientBody;
 pub use self::client::UploadProgress;
-pub use self::incoming::{Incoming, StreamBody};
+pub use self::incoming::{ClientStream, Incoming};
+pub use self::stream::StreamBody;
 use crate::http::busy::{BusyCount, BusyGuard};
 
 /// Body of a request or response.

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use h2::server::{Connection, Handshake, SendResponse};
 use h2::{Reason, RecvStream};
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
+use http::header::{EXPECT, HeaderMap};
 use http::{Method, Request, StatusCode};
 
 use self::outstanding::{Part, Responses};
 use self::preface::CheckedPreface;
 use self::stream::{Exchange, head_too_large};
-use crate::http::body::{Incoming, StreamBody};
+use crate::http::body::{ClientStream, Incoming, StreamBody};
 use crate::http::busy::BusyGuard;
 use crate::http::handler::Handler;
 use crate::http::interim::{InterimResponses, InterimSender};
@@ -136,8 +136,7 @@ impl<H: Handler> Http2Server<H> {
         let interim = InterimResponses::default();
         let mut sender = Some(interim.open());
         let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
-        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let body = StreamBody::new(stream, length, waiting);
+        let body = ClientStream::new(StreamBody::new(stream, &head.headers), waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));

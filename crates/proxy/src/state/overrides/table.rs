@@ -56,6 +56,15 @@ impl EffectiveRule {
             Self::Blocked => "block",
         }
     }
+
+    /// Returns the rule with other numbers, if there is one.
+    #[must_use]
+    pub fn rule(&self) -> Option<&Rule> {
+        match self {
+            Self::Rule(rule) => Some(rule),
+            Self::Unlimited | Self::Blocked => None,
+        }
+    }
 }
 
 /// Rule of the configuration that overrides may name.

@@ -28,12 +28,15 @@ pub const FIELDS: &[Field] = &[
     field("received_bytes", "bytes of the request body that were read"),
     field("duration_ms", "time from the request head to the last byte of the response"),
     field("request_id", "request id; absent with `request-id.enabled: false`"),
-    field("trace_id", "trace id of a valid `traceparent` field"),
+    field(
+        "trace_id",
+        "trace id of a valid `traceparent` field, or of the trace that the gateway started if it is sampled",
+    ),
     field("route", "id of the matched route"),
     field("degraded", "true if a limit was decided without Redis, else absent"),
     field(
         "verdict",
-        "verdict of the limiters: `allowed`, `denied`, `unavailable` (no store), `exempt` or `blocked` (lists); absent if none judged the request",
+        "verdict of the limiters: `allowed`, `denied`, `unavailable` (no store, or no lock in time), `exempt` or `blocked` (lists); absent if none judged the request",
     ),
     field("rule", "rule that denied the request, otherwise the one with the smallest share left"),
     field("key", "key id of the request under that rule"),

@@ -54,7 +54,7 @@ pub struct Details {
     pub host: Option<HeaderValue>,
     /// Version of TLS, such as `TLSv1.3`.
     pub tls: Option<&'static str>,
-    /// Valid `traceparent` field.
+    /// Valid `traceparent` field of the client, or that of the sampled trace.
     pub traceparent: Option<HeaderValue>,
     /// Request id.
     pub request_id: Option<HeaderValue>,

@@ -44,25 +44,25 @@ pub(super) fn merge(answers: Vec<WorkerTop>, workers: usize, limit: usize) -> To
     Top { covered, is_complete, rules }
 }
 
-/// Key id, and true if it is cut.
-type ShownKey = (Box<[u8]>, bool);
+/// Kept bytes of a key id, true if it is cut, and the hash of the whole id.
+type KeyName = (Box<[u8]>, bool, u64);
 
 fn merge_rule(name: RuleName, sketches: Vec<SketchTop>, limit: usize) -> RuleTop {
     let total = sketches.iter().map(|sketch| sketch.total).sum();
     let others: u64 = sketches.iter().map(|sketch| sketch.others).sum();
-    let mut sums: HashMap<ShownKey, (u64, u64)> = HashMap::new();
+    let mut sums: HashMap<KeyName, (u64, u64)> = HashMap::new();
     for sketch in sketches {
-        for KeyCount { key, is_cut, count, error } in sketch.keys {
-            let (sum, errors) = sums.entry((key, is_cut)).or_insert((others, others));
+        for KeyCount { key, is_cut, hash, count, error } in sketch.keys {
+            let (sum, errors) = sums.entry((key, is_cut, hash)).or_insert((others, others));
             *sum = sum.saturating_sub(sketch.others) + count;
             *errors = errors.saturating_sub(sketch.others) + error;
         }
     }
-    let key = |((key, is_cut), (count, error))| KeyCount { key, is_cut, count, error };
+    let key = |((key, is_cut, hash), (count, error))| KeyCount { key, is_cut, hash, count, error };
     let mut keys: Vec<KeyCount> = sums.into_iter().map(key).collect();
     keys.sort_unstable_by(|a, b| {
         let certain = |key: &KeyCount| key.count.saturating_sub(key.error);
-        certain(b).cmp(&certain(a)).then(b.count.cmp(&a.count)).then_with(|| a.key.cmp(&b.key))
+        certain(b).cmp(&certain(a)).then(b.count.cmp(&a.count)).then_with(|| (&a.key, a.hash).cmp(&(&b.key, b.hash)))
     });
     keys.truncate(limit);
     RuleTop { name, total, keys }

@@ -23,7 +23,8 @@ use self::sketch::{MAX_ENTRIES, Sketch};
 
 /// Time that one sketch covers.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Entries of all sketches of a worker in one window, about 150 bytes each.
+/// Entries of all sketches of a worker in one window, about 150 bytes each. With more than 85 rules, [`MIN_ENTRIES`] for
+/// each rule and verdict can exceed it.
 const ENTRIES_PER_WORKER: usize = 16 * 1024;
 /// Lower bound of the entries of a sketch.
 const MIN_ENTRIES: usize = 64;
@@ -84,9 +85,13 @@ struct WorkerTop {
     sketches: Vec<SketchTop>,
 }
 
-/// Handle of a rule's sketches, valid on the thread that registered it.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleHandle(usize);
+/// Handle of a rule's sketches, valid on the thread that registered it. The sketches of a rule without handles are
+/// dropped once their windows have ended.
+#[derive(Clone, Debug)]
+pub struct RuleHandle {
+    slot: usize,
+    _in_use: Arc<()>,
+}
 
 /// Queries for one worker.
 pub type Queries = mpsc::Receiver<Request>;
@@ -105,7 +110,8 @@ pub struct Readers(Vec<mpsc::Sender<Request>>);
 /// Sketches of one worker.
 #[derive(Debug)]
 struct WorkerKeys {
-    rules: Vec<RuleKeys>,
+    /// Rules by the slot of their handles. Empty slots are used again.
+    rules: Vec<Option<RuleKeys>>,
     /// Start of the current window, and of the one before.
     started: Instant,
     before: Instant,
@@ -114,6 +120,8 @@ struct WorkerKeys {
 #[derive(Debug)]
 struct RuleKeys {
     name: RuleName,
+    /// Shared with the handles.
+    in_use: Arc<()>,
     current: [Option<Box<Sketch>>; CountedVerdict::ALL.len()],
     previous: [Option<Box<Sketch>>; CountedVerdict::ALL.len()],
 }
@@ -130,7 +138,7 @@ pub fn register(name: RuleName) -> RuleHandle {
 
 /// Counts a verdict on `key`. Must be called on the thread of `rule`.
 #[inline]
-pub fn observe(rule: RuleHandle, kind: VerdictKind, key: &[u8]) {
+pub fn observe(rule: &RuleHandle, kind: VerdictKind, key: &[u8]) {
     if let Some(verdict) = CountedVerdict::of(kind) {
         KEYS.with_borrow_mut(|keys| keys.observe(rule, verdict, key));
     }
@@ -208,30 +216,43 @@ impl WorkerKeys {
     }
 
     fn register(&mut self, name: RuleName) -> RuleHandle {
-        let known = self.rules.iter().position(|known| known.name == name);
-        RuleHandle(known.unwrap_or_else(|| {
-            self.rules.push(RuleKeys { name, current: Default::default(), previous: Default::default() });
+        let handle = |slot, in_use: &Arc<()>| RuleHandle { slot, _in_use: Arc::clone(in_use) };
+        let mut known = self.rules.iter().enumerate().filter_map(|(slot, rule)| Some((slot, rule.as_ref()?)));
+        if let Some((slot, rule)) = known.find(|(_, rule)| rule.name == name) {
+            return handle(slot, &rule.in_use);
+        }
+        let slot = self.rules.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.rules.push(None);
             self.rules.len() - 1
-        }))
+        });
+        let in_use = Arc::default();
+        let registered = handle(slot, &in_use);
+        self.rules[slot] = Some(RuleKeys { name, in_use, current: Default::default(), previous: Default::default() });
+        registered
     }
 
     #[inline]
-    fn observe(&mut self, rule: RuleHandle, verdict: CountedVerdict, key: &[u8]) {
+    fn observe(&mut self, rule: &RuleHandle, verdict: CountedVerdict, key: &[u8]) {
         let rules = self.rules.len();
-        if let Some(rule) = self.rules.get_mut(rule.0) {
+        if let Some(Some(rule)) = self.rules.get_mut(rule.slot) {
             rule.current[verdict as usize].get_or_insert_with(|| Box::new(new_sketch(rules))).observe(key);
         }
     }
 
-    /// Starts a new window if the current one has ended.
+    /// Starts a new window if the current one has ended, and drops rules that are gone and have no counts.
     fn tick(&mut self, now: Instant) {
         if now.saturating_duration_since(self.started) < WINDOW {
             return;
         }
         (self.before, self.started) = (self.started, now);
-        for rule in &mut self.rules {
+        for slot in &mut self.rules {
+            let Some(rule) = slot else { continue };
             rule.previous = std::mem::take(&mut rule.current);
+            if Arc::strong_count(&rule.in_use) == 1 && rule.previous.iter().all(Option::is_none) {
+                *slot = None;
+            }
         }
+        while self.rules.pop_if(|last| last.is_none()).is_some() {}
     }
 
     fn read(&self, query: &Query, now: Instant) -> WorkerTop {
@@ -239,6 +260,7 @@ impl WorkerKeys {
         let wanted = self
             .rules
             .iter()
+            .flatten()
             .filter(|rule| is_wanted(&query.route, &rule.name.route) && is_wanted(&query.rule, &rule.name.rule));
         // More than asked for: a key may be further down in the sketch of another worker.
         let most = query.limit.saturating_mul(4);
@@ -258,7 +280,8 @@ impl WorkerKeys {
     }
 }
 
-/// Creates a sketch for one of `rules`, all of which together stay within [`ENTRIES_PER_WORKER`].
+/// Creates a sketch for one of `rules`. All of them together stay within [`ENTRIES_PER_WORKER`], or within three times
+/// [`MIN_ENTRIES`] for each rule if that is more.
 #[cold]
 fn new_sketch(rules: usize) -> Sketch {
     let share = ENTRIES_PER_WORKER / (rules * CountedVerdict::ALL.len()).max(1);

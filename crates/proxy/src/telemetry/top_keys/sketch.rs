@@ -5,6 +5,7 @@
 //! than `n/m` events has an entry. Each event takes constant time, whatever the keys are.
 
 use std::hash::BuildHasher;
+use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 
@@ -16,6 +17,9 @@ const KEY_BYTES: usize = 40;
 const NONE: u16 = u16::MAX;
 /// Upper bound of the entries of a sketch.
 pub(super) const MAX_ENTRIES: usize = 1024;
+
+/// Hasher of key ids. All sketches of the process share it, so that a merge can compare their hashes.
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// Counts of the most frequent keys.
 #[derive(Debug)]
@@ -61,6 +65,8 @@ pub struct KeyCount {
     pub key: Box<[u8]>,
     /// True if the id is longer than `key`.
     pub is_cut: bool,
+    /// Hash of the whole id, which tells cut ids apart.
+    pub(super) hash: u64,
     /// Upper bound of its events.
     pub count: u64,
     /// Number by which `count` may be too high.
@@ -80,7 +86,7 @@ impl Sketch {
             index: vec![NONE; (2 * capacity).next_power_of_two()].into(),
             capacity,
             total: 0,
-            hasher: RandomState::default(),
+            hasher: HASHER.clone(),
         }
     }
 
@@ -113,8 +119,9 @@ impl Sketch {
                 if top.len() == most {
                     return (top, count);
                 }
-                let Entry { key, is_cut, error, next, .. } = &self.entries[usize::from(entry)];
-                top.push(KeyCount { key: key.as_slice().into(), is_cut: *is_cut, count, error: *error });
+                let Entry { key, is_cut, hash, error, next, .. } = &self.entries[usize::from(entry)];
+                let (is_cut, hash, error) = (*is_cut, *hash, *error);
+                top.push(KeyCount { key: key.as_slice().into(), is_cut, hash, count, error });
                 entry = *next;
             }
             group = lower;

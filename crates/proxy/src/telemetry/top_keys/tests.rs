@@ -119,17 +119,17 @@ fn an_answer_covers_the_current_window_and_the_one_before() {
     let start = Instant::now();
     let mut keys = WorkerKeys::new(start);
     let rule = keys.register(name());
-    assert_eq!(keys.register(name()).0, rule.0, "a reload keeps the counts");
+    assert_eq!(keys.register(name()).slot, rule.slot, "a reload keeps the counts");
     let counted = |keys: &WorkerKeys, secs: u64| {
         let read = keys.read(&query(10), start + Duration::from_secs(secs));
         (read.sketches.iter().map(|sketch| sketch.total).sum::<u64>(), read.covered.as_secs())
     };
-    keys.observe(rule, CountedVerdict::Denied, b"a");
-    keys.observe(rule, CountedVerdict::Allowed, b"a");
+    keys.observe(&rule, CountedVerdict::Denied, b"a");
+    keys.observe(&rule, CountedVerdict::Allowed, b"a");
     keys.tick(start + Duration::from_secs(59));
     assert_eq!(counted(&keys, 59), (1, 59));
     keys.tick(start + Duration::from_secs(60));
-    keys.observe(rule, CountedVerdict::Denied, b"b");
+    keys.observe(&rule, CountedVerdict::Denied, b"b");
     assert_eq!(counted(&keys, 61), (2, 61));
     keys.tick(start + Duration::from_secs(120));
     assert_eq!(counted(&keys, 121), (1, 61));
@@ -143,5 +143,39 @@ fn all_sketches_of_a_worker_share_its_entries() {
         let mut sketch = new_sketch(rules);
         (0..5_000_u32).for_each(|key| sketch.observe(&key.to_le_bytes()));
         assert_eq!(sketch.top(usize::MAX).0.len(), entries, "{rules} rules");
+    }
+}
+
+#[test]
+fn cut_keys_with_one_beginning_stay_apart_in_a_merge() {
+    let long = |end: &str| format!("{}{end}", "k".repeat(500)).into_bytes();
+    let answer = |counts: &[(&str, u32)]| {
+        let mut sketch = Sketch::new(2);
+        counts.iter().for_each(|(end, count)| (0..*count).for_each(|_| sketch.observe(&long(end))));
+        let (keys, others) = sketch.top(usize::MAX);
+        WorkerTop { covered: WINDOW, sketches: vec![SketchTop { name: name(), total: sketch.total(), keys, others }] }
+    };
+    // Both sketches are full, so that either may have missed a key of the other.
+    let answers = vec![answer(&[("a", 5), ("b", 3)]), answer(&[("a", 4), ("c", 2)])];
+    let top = merge::merge(answers, 2, 10);
+    let counts: Vec<_> = top.rules[0].keys.iter().map(|key| (key.is_cut, key.count, key.count - key.error)).collect();
+    assert_eq!(counts, [(true, 9, 9), (true, 5, 3), (true, 5, 2)], "upper and lower bounds of a, b and c");
+}
+
+#[test]
+fn rules_that_are_gone_are_dropped_after_their_windows() {
+    let start = Instant::now();
+    let mut keys = WorkerKeys::new(start);
+    let at = |minutes: u64| start + Duration::from_secs(60 * minutes);
+    for reload in 0..100_u64 {
+        let renamed = RuleName { route: format!("orders-{reload}").into(), ..name() };
+        let (kept, gone) = (keys.register(name()), keys.register(renamed));
+        keys.observe(&kept, CountedVerdict::Denied, b"a");
+        keys.observe(&gone, CountedVerdict::Denied, b"b");
+        drop(gone);
+        let read = keys.read(&query(10), at(reload));
+        assert!(read.sketches.iter().any(|sketch| *sketch.name.route == *format!("orders-{reload}")), "still counted");
+        keys.tick(at(reload + 1));
+        assert!(keys.rules.len() <= 4, "{} rules", keys.rules.len());
     }
 }

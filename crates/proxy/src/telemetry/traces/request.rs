@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
@@ -86,6 +86,12 @@ impl RequestTrace {
             spans: Mutex::default(),
             queue,
         }
+    }
+
+    /// Returns the context of the server's span, as a field value.
+    #[must_use]
+    pub fn traceparent(&self) -> HeaderValue {
+        self.context.header()
     }
 
     /// Starts the span of the limiter called `scope`, or continues it with a further call.

@@ -2,7 +2,8 @@
 //! read.
 //!
 //! hyper skips any number of interim responses (1xx) before a response head, and of zeros before a chunk size. Without a
-//! limit, an upstream that sends nothing else would keep a worker busy.
+//! limit, an upstream that sends nothing else would keep a worker busy. For HTTP/2, [`watch`](super::watch) counts
+//! the interim responses themselves, since many requests share one stream of bytes there.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use crate::http::read_ahead::ReadAhead;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::interim_heads::InterimHeads;
-use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
+use crate::upstream::pool::read_hook::{HookedIo, ReadHook, read_bytes};
 use crate::upstream::pool::settings::PoolSettings;
 
 /// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
@@ -103,9 +104,7 @@ impl ReadHook for Reads {
         if self.ahead.is_held(cx) {
             return Poll::Pending;
         }
-        let before = buf.filled().len();
-        let read = Pin::new(&mut inner.take(self.ahead.limit() as u64)).poll_read(cx, buf);
-        let bytes = buf.filled().get(before..).unwrap_or_default();
+        let (read, bytes) = read_bytes(Pin::new(&mut inner.take(self.ahead.limit() as u64)), cx, buf);
         let length = bytes.len();
         if length > 0 {
             self.interim.read(bytes);

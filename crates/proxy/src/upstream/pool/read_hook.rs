@@ -27,6 +27,18 @@ pub(super) trait ReadHook {
     ) -> Poll<io::Result<()>>;
 }
 
+/// Reads from `inner` for a hook. Returns the result, and the bytes that were read.
+#[inline]
+pub(super) fn read_bytes<'b, S: AsyncRead>(
+    inner: Pin<&mut S>,
+    cx: &mut Context<'_>,
+    buf: &'b mut ReadBuf<'_>,
+) -> (Poll<io::Result<()>>, &'b [u8]) {
+    let before = buf.filled().len();
+    let read = inner.poll_read(cx, buf);
+    (read, buf.filled().get(before..).unwrap_or_default())
+}
+
 impl<S, H> HookedIo<S, H> {
     pub(super) fn new(inner: S, hook: H) -> Self {
         Self { inner, gate: ReadGate::default(), hook }

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use thiserror::Error;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
+use crate::upstream::pool::read_hook::{HookedIo, ReadHook, read_bytes};
 
 /// Interim responses that a new connection may send.
 const INTERIM_RESPONSES: usize = 100;
@@ -137,13 +137,12 @@ impl ReadHook for FrameWatch {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let mut read = inner.poll_read(cx, buf);
-        if buf.filled().len() > before {
+        let (mut read, bytes) = read_bytes(inner, cx, buf);
+        if !bytes.is_empty() {
             self.watched.has_read.store(true, Relaxed);
         }
         if let Poll::Ready(Ok(())) = read
-            && let Err(error) = self.observe(buf.filled().get(before..).unwrap_or_default())
+            && let Err(error) = self.observe(bytes)
         {
             read = Poll::Ready(Err(io::Error::other(error)));
         }

@@ -8,6 +8,7 @@ use tokio::time::{Duration, Instant, sleep};
 
 use super::RedisClient;
 use super::inner::CLUSTER;
+use super::outcome::Unanswered;
 use super::request::Request;
 use super::send::MAX_REDIRECTS;
 use crate::store::redis::error::StoreError;
@@ -18,15 +19,6 @@ use crate::store::redis::topology::{Node, Redirect};
 
 /// Pause before calls are repeated while only some of their keys have migrated.
 const TRY_AGAIN_PAUSE: Duration = Duration::from_millis(5);
-
-/// Failure of one of many calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unanswered {
-    /// Reason.
-    pub(crate) kind: StoreError,
-    /// True if the call was sent and may have run.
-    pub(crate) may_have_run: bool,
-}
 
 /// Destination of a call.
 #[derive(Clone)]
@@ -153,10 +145,7 @@ impl FanOut<'_> {
             let request = Request::begin(&self.client.inner, Arc::clone(&calls.node), self.operation, self.deadline);
             sent.spawn(async move {
                 let replies = match request {
-                    Ok(request) => {
-                        let unanswered = |kind| Unanswered { kind, may_have_run: true };
-                        request.run_pipeline(&pipeline).await.map_err(unanswered)
-                    }
+                    Ok(request) => request.run_pipeline(&pipeline).await,
                     Err(kind) => Err(kind.unsent()),
                 };
                 let step = if calls.asking { 2 } else { 1 };
@@ -184,11 +173,5 @@ impl NodeCalls {
             pipeline.add_command(calls[call].1.clone());
         }
         pipeline
-    }
-}
-
-impl StoreError {
-    fn unsent(self) -> Unanswered {
-        Unanswered { kind: self, may_have_run: false }
     }
 }

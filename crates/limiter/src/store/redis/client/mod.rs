@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
 
-pub(crate) use self::fan_out::Unanswered;
 use self::inner::ClientInner;
+pub use self::outcome::Unanswered;
 pub(crate) use self::request::Request;
 pub use self::status::RedisStatus;
 use super::connection::{ConnectionContext, Connector};

@@ -6,6 +6,34 @@ use tokio::time::Instant;
 use super::request::{Request, RequestError};
 use crate::store::redis::error::{StoreError, describe};
 
+/// Failure of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}")]
+pub struct Unanswered {
+    /// Reason.
+    pub kind: StoreError,
+    /// True if the call was sent and may have run.
+    pub may_have_run: bool,
+}
+
+impl From<Unanswered> for StoreError {
+    fn from(unanswered: Unanswered) -> Self {
+        unanswered.kind
+    }
+}
+
+impl StoreError {
+    /// Returns the failure of a call that has certainly not run.
+    pub(crate) fn unsent(self) -> Unanswered {
+        Unanswered { kind: self, may_have_run: false }
+    }
+
+    /// Returns the failure of a call that may have run.
+    fn unconfirmed(self) -> Unanswered {
+        Unanswered { kind: self, may_have_run: true }
+    }
+}
+
 impl Request {
     pub(super) fn record_reply(&self) {
         if let Some((slot, _)) = self.connection {
@@ -19,14 +47,15 @@ impl Request {
         self,
         started: Instant,
         result: Option<Result<Option<T>, RequestError>>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, Unanswered> {
         self.client.context.stats.latencies(self.operation).observe(started.elapsed());
         let Some((slot, live)) = &self.connection else {
             let kind = match result {
                 Some(Err(RequestError::NotSent(kind))) => kind,
                 _ => StoreError::Disconnected,
             };
-            return Err(self.record_failure(kind, None));
+            // A node that redirected the call has not run it.
+            return Err(self.record_failure(kind, None).unsent());
         };
         let (slot, id) = (*slot, live.id);
         Err(match result {
@@ -37,17 +66,20 @@ impl Request {
             // An invalid reply: the connection may be out of step.
             Some(Ok(None)) => {
                 self.node.drop_connection(slot, id);
-                self.fail(StoreError::Other)
+                self.fail(StoreError::Other).unconfirmed()
             }
-            Some(Err(RequestError::NotSent(kind))) => self.fail(kind),
-            Some(Err(RequestError::Redis(error))) => self.fail_with(&error, slot, id),
+            Some(Err(RequestError::NotSent(kind))) => self.fail(kind).unsent(),
+            Some(Err(RequestError::Redis(error))) => {
+                let may_have_run = error.code().is_none();
+                Unanswered { kind: self.fail_with(&error, slot, id), may_have_run }
+            }
             // The script may have run, so the call is not sent again.
             None => {
                 if self.node.slots[slot].record_timeout(id) {
                     self.node.drop_connection(slot, id);
                 }
                 self.client.context.refresh_slots();
-                self.fail(StoreError::Timeout)
+                self.fail(StoreError::Timeout).unconfirmed()
             }
         })
     }

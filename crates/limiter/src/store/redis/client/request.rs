@@ -7,6 +7,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::inner::ClientInner;
 use super::notifier::Notifier;
+use super::outcome::Unanswered;
 use crate::store::redis::command::ScriptCall;
 use crate::store::redis::connection::{LiveConnection, send};
 use crate::store::redis::error::StoreError;
@@ -115,11 +116,21 @@ impl Request {
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits for a reply that `read` understands.
     pub(crate) async fn run<T>(
-        mut self,
+        self,
         script: &Script,
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
+        self.run_reported(script, cmd, read).await.map_err(StoreError::from)
+    }
+
+    /// Does the same, and reports a failed call that may have run.
+    pub(crate) async fn run_reported<T>(
+        mut self,
+        script: &Script,
+        cmd: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, Unanswered> {
         let started = Instant::now();
         let reply = timeout_at(self.deadline, self.send(Some(script), cmd)).await;
         self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
@@ -143,7 +154,7 @@ impl Request {
     ) -> Result<T, StoreError> {
         let (started, deadline) = (Instant::now(), self.deadline);
         let reply = timeout_at(deadline, self.send_batched(Arc::new(call))).await;
-        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
+        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value)))).map_err(StoreError::from)
     }
 
     async fn send_batched(&mut self, call: Arc<ScriptCall>) -> Result<Value, RequestError> {
@@ -164,7 +175,7 @@ impl Request {
         mut self,
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, Unanswered> {
         let started = Instant::now();
         let reply = match timeout_at(self.deadline, self.send(None, cmd)).await {
             Ok(Err(RequestError::Redis(error))) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
@@ -203,7 +214,7 @@ impl Request {
 
     /// Sends `pipeline` in one write and waits for all replies, in order. Error replies are among them; redirections are
     /// not followed.
-    pub(crate) async fn run_pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
+    pub(crate) async fn run_pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, Unanswered> {
         let (started, deadline) = (Instant::now(), self.deadline);
         let call = async {
             let live = self.wait_connection().await?;
@@ -221,7 +232,12 @@ impl Request {
                 };
                 Ok(replies)
             }
-            Ok(Err(failure)) => self.finish(started, Some(Err(failure))),
+            Ok(Err(failure)) => {
+                // Some commands of the pipeline may have run.
+                let was_sent = matches!(failure, RequestError::Redis(_));
+                let failed = |failed: Unanswered| Unanswered { may_have_run: was_sent, ..failed };
+                self.finish(started, Some(Err(failure))).map_err(failed)
+            }
             Err(_) => self.finish(started, None),
         }
     }

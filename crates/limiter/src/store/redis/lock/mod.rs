@@ -10,7 +10,8 @@
 //! the rules of a list in one string, which this store does not read.
 //!
 //! [`RedisSettings::timeout`] bounds everything, pauses included: with the defaults of [`Retry`], a timeout of 100 ms
-//! leaves time for a single attempt. A request that gets no lock in that time is refused. If Redis fails, the store's
+//! leaves time for a single attempt. A request that gets no lock in that time is refused with
+//! the source [`Redis`](Source::Redis). If Redis fails, the store's
 //! [`OnStoreFailure`] decides.
 //!
 //! [`RedisSettings::timeout`]: super::RedisSettings::timeout
@@ -112,6 +113,12 @@ impl LockedStore {
     }
 }
 
+/// Returns the refusal of a request that got no lock in time. It is no fallback: Redis replied.
+fn contended() -> Verdict {
+    let outcome = Outcome::StoreUnavailable { retry_after: RETRY_AFTER };
+    Verdict { source: Source::Redis, ..Verdict::uncounted(outcome) }
+}
+
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
@@ -126,9 +133,7 @@ impl Store for LockedStore {
             let answers = match shared.run(&transaction).await {
                 Ok(answers) => answers,
                 // Redis decides for other requests: any fallback would admit more than the limit.
-                Err(LockError::Exhausted) => {
-                    return Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER });
-                }
+                Err(LockError::Exhausted) => return contended(),
                 Err(_) => return fallback.decide(),
             };
             let capacities = transaction.rules.iter().map(|rule| rule.rule.capacity());

@@ -80,7 +80,7 @@ async fn stored_version(client: &RedisClient) -> Result<String, StoreError> {
     let request = client.request(Operation::Overrides, || HashSlot::of(KEY.as_bytes()))?;
     let mut cmd = redis::cmd("HMGET");
     cmd.arg(KEY).arg(VERSION);
-    request.run_plain(&cmd, version).await
+    Ok(request.run_plain(&cmd, version).await?)
 }
 
 async fn call<T>(

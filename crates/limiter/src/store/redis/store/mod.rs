@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::timeout_at;
 
 pub use self::plans::RedisPlans;
-use super::client::{RedisClient, Request};
+use super::client::{RedisClient, Request, Unanswered};
 use super::command::{self, CallOptions, slot_of};
 use super::error::StoreError;
 use super::gateways::Gateways;
@@ -117,13 +117,16 @@ impl RedisStore {
         rule.algorithm().spec().leasable
     }
 
-    /// Corrects a cost as [`settle`](Store::settle) does. Resolves to true if Redis confirmed it.
+    /// Corrects a cost as [`settle`](Store::settle) does, and waits for the confirmation.
+    ///
+    /// # Errors
+    /// Redis did not confirm the correction.
     pub fn settle_confirmed(
         &self,
         check: Check<'_>,
         more: i64,
         counted_at_us: u64,
-    ) -> impl Future<Output = bool> + Send + use<> {
+    ) -> impl Future<Output = Result<(), Unanswered>> + Send + use<> {
         let invalidations = Arc::clone(self.client.invalidations());
         let call = command::settle(&check, check.bounded(more), counted_at_us, &self.options);
         // Only returned tokens can invalidate a denial.
@@ -132,9 +135,9 @@ impl RedisStore {
         let request = self.client.request(Operation::Settle, || self.slot(&check));
         async move {
             // Failed corrections are counted with the failed calls.
-            let Ok(request) = request else { return false };
+            let request = request.map_err(StoreError::unsent)?;
             let notifier = request.notifier();
-            let reply = request.run(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
+            let reply = request.run_reported(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
             if let Some(key) = returned {
                 // The script may have run although the reply is missing.
                 invalidations.invalidate(&key);
@@ -142,7 +145,7 @@ impl RedisStore {
                     notifier.returned(&key).await;
                 }
             }
-            reply.is_ok()
+            reply.map(drop)
         }
     }
 
@@ -151,10 +154,10 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis did not confirm it in time; it may have been deleted.
-    pub async fn forget(&self, check: Check<'_>) -> Result<(), StoreError> {
+    pub async fn forget(&self, check: Check<'_>) -> Result<(), Unanswered> {
         self.local.forget(check.key, check.rule);
         let keys = command::decide(&[check], &self.options).keys;
-        let request = self.client.request(Operation::Settle, || self.slot(&check))?;
+        let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
         let mut cmd = redis::cmd("DEL");
         keys.iter().for_each(|key| {
             cmd.arg(key);

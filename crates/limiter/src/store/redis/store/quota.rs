@@ -12,20 +12,23 @@ use crate::store::redis::error::StoreError;
 use crate::store::redis::stats::Operation;
 use crate::verdict::{Outcome, RuleVerdict};
 
+/// Failure of a call whose reply is invalid.
+pub(super) const INVALID: Unanswered = Unanswered { kind: StoreError::Other, may_have_run: true };
+
 impl RedisStore {
     /// Returns the remaining quota.
     ///
     /// # Errors
     /// Redis did not reply in time.
     pub async fn quota_remaining(&self, key: BucketKey<'_>, rule: &Quota) -> Result<u64, StoreError> {
-        self.quota_operation(key, rule, QuotaAction::Take, 0).await
+        Ok(self.quota_operation(key, rule, QuotaAction::Take, 0).await?)
     }
 
     /// Sets the remaining quota to `left`. Returns the remaining quota.
     ///
     /// # Errors
     /// Redis did not reply in time; the quota may have been set.
-    pub async fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> Result<u64, StoreError> {
+    pub async fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> Result<u64, Unanswered> {
         self.quota_operation(key, rule, QuotaAction::Set, left.min(MAX_SAFE_INTEGER) as i64).await
     }
 
@@ -33,7 +36,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis did not reply in time; the grant may have been made.
-    pub async fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> Result<u64, StoreError> {
+    pub async fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> Result<u64, Unanswered> {
         let most = MAX_SAFE_INTEGER as i64;
         self.quota_operation(key, rule, QuotaAction::Grant, more.clamp(-most, most)).await
     }
@@ -65,16 +68,16 @@ impl RedisStore {
         rule: &Quota,
         action: QuotaAction,
         amount: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64, Unanswered> {
         let answers = self.quota_operations(rule, &[(key, action, amount)]).await?;
-        answers.first().map(|answer| answer.remaining).ok_or(StoreError::Other)
+        answers.first().map(|answer| answer.remaining).ok_or(INVALID)
     }
 
     async fn quota_operations(
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
-    ) -> Result<Vec<RuleVerdict>, StoreError> {
+    ) -> Result<Vec<RuleVerdict>, Unanswered> {
         self.run_quota_operations(rule, operations).await.into_iter().collect()
     }
 
@@ -83,7 +86,7 @@ impl RedisStore {
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
-    ) -> Vec<Result<RuleVerdict, StoreError>> {
+    ) -> Vec<Result<RuleVerdict, Unanswered>> {
         let raised = operations.iter().filter(|(_, action, _)| !matches!(action, QuotaAction::Take));
         let raised: Vec<_> = raised.map(|(key, ..)| command::quota_key_name(*key, &self.options)).collect();
         let invalidations = self.client.invalidations();
@@ -93,8 +96,7 @@ impl RedisStore {
         // The script may have run although a reply is missing. It notifies the other gateways itself.
         raised.iter().for_each(|name| invalidations.invalidate(name));
         let answer = |reply: Result<Value, Unanswered>| {
-            let reply = reply.map_err(|unanswered| unanswered.kind)?;
-            command::answers(&reply, 1).and_then(|mut only| only.pop()).ok_or(StoreError::Other)
+            command::answers(&reply?, 1).and_then(|mut only| only.pop()).ok_or(INVALID)
         };
         replies.map(answer).collect()
     }

@@ -3,12 +3,12 @@
 use redis::Value;
 
 use super::RedisStore;
+use super::quota::INVALID;
 use crate::key::BucketKey;
 use crate::rule::{MAX_SAFE_INTEGER, Rule};
 use crate::store::Check;
 use crate::store::redis::client::Unanswered;
 use crate::store::redis::command::{self, QuotaAction};
-use crate::store::redis::error::StoreError;
 use crate::store::redis::stats::Operation;
 use crate::verdict::RuleVerdict;
 
@@ -21,7 +21,7 @@ impl RedisStore {
         &self,
         rule: &Rule,
         wanted: &[(BucketKey<'_>, Option<u64>)],
-    ) -> Vec<Result<RuleVerdict, StoreError>> {
+    ) -> Vec<Result<RuleVerdict, Unanswered>> {
         if let Rule::Quota(quota) = rule {
             let operation = |&(key, grant): &(_, Option<u64>)| match grant {
                 Some(grant) => (key, QuotaAction::Grant, grant.min(MAX_SAFE_INTEGER) as i64),
@@ -39,8 +39,7 @@ impl RedisStore {
         }
         let Some(script) = script else { return Vec::new() };
         let verdict = |reply: Result<Value, Unanswered>| {
-            let reply = reply.map_err(|unanswered| unanswered.kind)?;
-            command::answers(&reply, 1).and_then(|mut only| only.pop()).ok_or(StoreError::Other)
+            command::answers(&reply?, 1).and_then(|mut only| only.pop()).ok_or(INVALID)
         };
         self.client.run_all(Operation::Quota, &script, &commands).await.into_iter().map(verdict).collect()
     }

@@ -9,8 +9,7 @@ use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, UPGRADE};
 use http::{Method, Request, Response, request};
 use http_body::Body as _;
 
-use crate::http::body::{Body, BodyError};
-use crate::upstream::incoming::ResponseStream;
+use crate::http::body::{Body, BodyError, StreamBody};
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::http2::upload::UploadTask;
 
@@ -45,7 +44,7 @@ impl ResponseHead {
 }
 
 impl Future for ResponseHead {
-    type Output = Result<Response<ResponseStream>, SendError>;
+    type Output = Result<Response<StreamBody>, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -64,7 +63,9 @@ impl Future for ResponseHead {
                 if let Some(upload) = upload {
                     upload.detach();
                 }
-                Ok(ResponseStream::of(response))
+                let (head, stream) = response.into_parts();
+                let body = StreamBody::new(stream, &head.headers);
+                Ok(Response::from_parts(head, body))
             }
             Err(error) => Err(match upload.and_then(|upload| upload.take_failure()) {
                 Some(failure) => SendError::Body(failure),

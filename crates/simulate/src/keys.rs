@@ -1,0 +1,118 @@
+//! Keys of rules that single lines of a log may lack.
+
+use std::cell::Cell;
+
+use http::header::COOKIE;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue};
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::input::Entry;
+
+/// Key of rules that single lines of a log may lack. The rules of one limiter with one key resolver share it.
+#[derive(Clone, Debug)]
+pub(super) struct NeededKey {
+    /// Names of the rules.
+    pub(super) rules: Vec<String>,
+    /// Key resolver of the rules.
+    resolver: KeyResolver,
+    origin: Origin,
+    /// Requests of the route.
+    requests: Cell<u64>,
+    /// Requests whose line lacks the key.
+    pub(super) lacking: Cell<u64>,
+}
+
+/// Origin of a key.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// Key in the log, which the replay adds to requests in this header field.
+    Log(HeaderName),
+    /// Client address, and header fields of the request.
+    Request { needs_client: bool, headers: Vec<HeaderName> },
+}
+
+impl NeededKey {
+    /// Returns the key of `resolver` that the log has by rule. The replay adds it to requests in the header field `field`.
+    pub(super) fn logged(resolver: &KeyResolver, field: HeaderName) -> Self {
+        Self::new(resolver, Origin::Log(field))
+    }
+
+    /// Returns the key of `resolver` from parts of requests that single lines may lack; `None` if it reads none of them.
+    pub(super) fn of_request(resolver: &KeyResolver) -> Option<Self> {
+        let (mut needs_client, mut headers) = (false, Vec::new());
+        for part in resolver.to_string().split(',') {
+            match part.split([':', '/']).next().unwrap_or_default() {
+                "ip" => needs_client = true,
+                "header" => headers.extend(HeaderName::try_from(part.trim_start_matches("header:"))),
+                "cookie" => headers.push(COOKIE),
+                _ => {}
+            }
+        }
+        (needs_client || !headers.is_empty()).then(|| Self::new(resolver, Origin::Request { needs_client, headers }))
+    }
+
+    fn new(resolver: &KeyResolver, origin: Origin) -> Self {
+        let (requests, lacking) = (Cell::new(0), Cell::new(0));
+        Self { rules: Vec::new(), resolver: resolver.clone(), origin, requests, lacking }
+    }
+
+    /// Returns true for the key of `resolver`.
+    pub(super) fn is_of(&self, resolver: &KeyResolver) -> bool {
+        self.resolver == *resolver
+    }
+
+    /// Returns true if the log has the key itself.
+    pub(super) fn is_logged(&self) -> bool {
+        matches!(self.origin, Origin::Log(_))
+    }
+
+    /// Returns the key resolver that reads the key of the log; `None` if the key is read from the request.
+    pub(super) fn log_resolver(&self) -> Option<KeyResolver> {
+        let Origin::Log(field) = &self.origin else { return None };
+        KeyResolver::parse(&format!("header:{field}")).ok()
+    }
+
+    /// Adds the key of the log to the request of `entry` on the route `route`. Counts the request, also if its line lacks
+    /// the key.
+    pub(super) fn apply(&self, head: &mut Parts, entry: &Entry, route: &str) {
+        self.requests.set(self.requests.get() + 1);
+        let has_key = match &self.origin {
+            Origin::Log(field) => match self.in_line(entry, route) {
+                Some(key) => head.headers.insert(field.clone(), key).is_none(),
+                None => false,
+            },
+            Origin::Request { needs_client, headers } => {
+                (!needs_client || entry.client.is_some()) && headers.iter().all(|name| head.headers.contains_key(name))
+            }
+        };
+        self.lacking.set(self.lacking.get() + u64::from(!has_key));
+    }
+
+    fn in_line(&self, entry: &Entry, route: &str) -> Option<HeaderValue> {
+        if entry.route() != Some(route.as_bytes()) {
+            return None;
+        }
+        self.rules.iter().find_map(|rule| entry.key_of(rule)).filter(|key| !key.is_empty())
+    }
+
+    /// Describes how far the log has the key; `None` if each line of the route has what the request had.
+    pub(super) fn note(&self) -> Option<String> {
+        let (resolver, requests, lacking) = (&self.resolver, self.requests.get(), self.lacking.get());
+        let condition = "which holds if the key resolver is unchanged";
+        Some(match (self.is_logged(), lacking) {
+            (true, 0) => format!("its key `{resolver}` is taken from the log, {condition}"),
+            (false, 0) => return None,
+            (_, lacking) if lacking == requests => {
+                format!("not simulated: its key is `{resolver}`, which no line of the route has")
+            }
+            (true, lacking) => format!(
+                "its key `{resolver}` is taken from the log, {condition}; {lacking} of {requests} requests are not \
+                 simulated: their lines lack it"
+            ),
+            (false, lacking) => {
+                format!("{lacking} of {requests} requests are not simulated: their lines lack the key `{resolver}`")
+            }
+        })
+    }
+}

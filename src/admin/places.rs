@@ -1,0 +1,220 @@
+//! Places for the connections of a listener. When all are taken, a new connection gets that of the longest idle one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// Time for which a connection is idle before another one may get its place: a request that is on its way arrives.
+const MIN_IDLE: Duration = Duration::from_millis(100);
+
+/// Places of one listener.
+#[derive(Debug)]
+pub(super) struct Places {
+    max: usize,
+    taken: Cell<usize>,
+    /// Idle connections, the one that has been idle for the longest time first.
+    idle: RefCell<BTreeMap<u64, Idle>>,
+    next: Cell<u64>,
+    /// A connection has left or become idle.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Idle {
+    since: Instant,
+    eviction: Rc<Eviction>,
+}
+
+#[derive(Debug, Default)]
+struct Eviction {
+    is_evicted: Cell<bool>,
+    notify: Notify,
+}
+
+/// Place of one connection, given back when dropped. A connection is idle unless a request is in progress.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Rc<Places>,
+    /// Position among the idle connections.
+    idle: Cell<Option<u64>>,
+    eviction: Rc<Eviction>,
+}
+
+/// Response body whose connection is busy until the body is dropped.
+#[derive(Debug)]
+pub(super) struct BusyBody<B> {
+    body: B,
+    _busy: Busy,
+}
+
+/// One request in progress, from its head to the end of the response body.
+#[derive(Debug)]
+pub(super) struct Busy(Rc<Place>);
+
+impl Places {
+    pub(super) fn new(max: usize) -> Rc<Self> {
+        Rc::new(Self { max, taken: Cell::new(0), idle: RefCell::default(), next: Cell::new(0), changed: Notify::new() })
+    }
+
+    /// Returns a place for a new connection. If all are taken, waits until a connection has been idle for [`MIN_IDLE`],
+    /// and evicts the one that has been so for the longest time.
+    pub(super) async fn take(self: &Rc<Self>) -> Rc<Place> {
+        while self.taken.get() >= self.max {
+            let due = self.idle.borrow().first_key_value().map(|(_, idle)| idle.since + MIN_IDLE);
+            match due {
+                Some(due) if due <= Instant::now() => {
+                    self.evict();
+                    // The evicted connection closes its socket before a further one is accepted.
+                    tokio::task::yield_now().await;
+                }
+                Some(due) => tokio::select! {
+                    () = sleep_until(due) => {}
+                    () = self.changed.notified() => {}
+                },
+                None => self.changed.notified().await,
+            }
+        }
+        self.taken.set(self.taken.get() + 1);
+        let place = Place { places: Rc::clone(self), idle: Cell::new(None), eviction: Rc::default() };
+        place.set_idle();
+        Rc::new(place)
+    }
+
+    fn evict(&self) {
+        if let Some((_, idle)) = self.idle.borrow_mut().pop_first() {
+            self.taken.set(self.taken.get() - 1);
+            idle.eviction.is_evicted.set(true);
+            idle.eviction.notify.notify_one();
+        }
+    }
+}
+
+impl Place {
+    /// Returns when another connection gets the place.
+    pub(super) async fn evicted(&self) {
+        self.eviction.notify.notified().await;
+    }
+
+    /// Begins a request. The connection keeps its place until the result is dropped.
+    pub(super) fn begin(self: &Rc<Self>) -> Busy {
+        self.set_busy();
+        Busy(Rc::clone(self))
+    }
+
+    fn set_busy(&self) {
+        if let Some(at) = self.idle.take() {
+            self.places.idle.borrow_mut().remove(&at);
+        }
+    }
+
+    fn set_idle(&self) {
+        self.set_busy();
+        let at = self.places.next.replace(self.places.next.get() + 1);
+        let idle = Idle { since: Instant::now(), eviction: Rc::clone(&self.eviction) };
+        self.places.idle.borrow_mut().insert(at, idle);
+        self.idle.set(Some(at));
+        self.places.changed.notify_one();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.set_busy();
+        if !self.eviction.is_evicted.get() {
+            self.places.taken.set(self.places.taken.get() - 1);
+            self.places.changed.notify_one();
+        }
+    }
+}
+
+impl Busy {
+    /// Returns `body`, with the request in progress until it is dropped.
+    pub(super) fn hold<B>(self, body: B) -> BusyBody<B> {
+        BusyBody { body, _busy: self }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if !self.0.eviction.is_evicted.get() {
+            self.0.set_idle();
+        }
+    }
+}
+
+impl<B: Body + Unpin> Body for BusyBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use super::*;
+
+    /// Returns true if the place has been given to another connection.
+    async fn is_evicted(place: &Place) -> bool {
+        let mut evicted = pin!(place.evicted());
+        poll_fn(|cx| Poll::Ready(evicted.as_mut().poll(cx).is_ready())).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_connection_gets_the_place_of_the_longest_idle_one() {
+        let places = Places::new(3);
+        let (first, second, third) = (places.take().await, places.take().await, places.take().await);
+        let request = first.begin();
+        let started = Instant::now();
+        let fourth = places.take().await;
+        assert!(started.elapsed() >= MIN_IDLE, "a request that is on its way arrives");
+        assert_eq!(
+            [is_evicted(&first).await, is_evicted(&second).await, is_evicted(&third).await],
+            [false, true, false]
+        );
+        drop(second);
+        assert_eq!(places.taken.get(), 3, "the place is not given back twice");
+        drop(request);
+        let (_fifth, _sixth) = (places.take().await, places.take().await);
+        assert_eq!(
+            [is_evicted(&first).await, is_evicted(&third).await, is_evicted(&fourth).await],
+            [false, true, true]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_requests_on_all_connections_a_new_one_waits() {
+        let places = Places::new(1);
+        let first = places.take().await;
+        let request = first.begin();
+        let mut next = pin!(places.take());
+        assert!(tokio::time::timeout(Duration::from_secs(9), next.as_mut()).await.is_err());
+        drop(request);
+        let _next = next.await;
+        assert!(is_evicted(&first).await);
+        drop(first);
+        assert_eq!(places.taken.get(), 1);
+    }
+}
