@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use crate::argument_names;
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
@@ -16,9 +15,8 @@ use crate::source::command_line::{self, CommandLine};
 use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
 use crate::source::files::LoadError;
-use crate::source::imports;
 use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
-use crate::source::{environment, host, random};
+use crate::source::{environment, host, imports, random};
 use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
@@ -26,7 +24,7 @@ use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, Place, Places, Span};
-use crate::{filters, predicates as predicate_table};
+use crate::{argument_names, filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]
