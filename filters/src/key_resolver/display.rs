@@ -22,9 +22,9 @@ impl fmt::Display for KeyResolver {
             Kind::Route => f.write_str("route"),
             Kind::Principal => f.write_str("principal"),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(claim, _) if claim.is_empty() => f.write_str("jwt"),
+            Kind::Jwt(None, _) => f.write_str("jwt"),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(claim, _) => write!(f, "jwt:{claim}"),
+            Kind::Jwt(Some(claim), _) => write!(f, "jwt:{claim}"),
             Kind::Function(_) => f.write_str("function"),
             Kind::Composite(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
                 f.write_str(if at == 0 { "" } else { "," })?;

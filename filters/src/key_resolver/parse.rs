@@ -76,7 +76,7 @@ fn named(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
         ("query", name) => Kind::Query(name.into()),
         ("cookie", name) => Kind::Cookie(name.into()),
         #[cfg(feature = "jwt")]
-        ("jwt", claim) => Kind::Jwt(claim.into(), None),
+        ("jwt", claim) => Kind::Jwt(Some(claim.into()), None),
         #[cfg(not(feature = "jwt"))]
         ("jwt", _) => return Err(KeyResolverError::NeedsJwt(text.to_owned())),
         ("path", variable) => match variable.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {

@@ -31,8 +31,9 @@ pub(super) enum Kind {
     Method,
     Route,
     Principal,
+    /// Claim of a verified token; without a claim, one id for all valid tokens.
     #[cfg(feature = "jwt")]
-    Jwt(Box<str>, Option<Arc<Verifier>>),
+    Jwt(Option<Box<str>>, Option<Arc<Verifier>>),
     Function(KeyFn),
     Composite(Vec<KeyResolver>),
     OrShared(Box<KeyResolver>),
@@ -93,7 +94,7 @@ impl KeyResolver {
     #[cfg(feature = "jwt")]
     #[must_use]
     pub fn any_token() -> Self {
-        Self(Kind::Jwt("".into(), None))
+        Self(Kind::Jwt(None, None))
     }
 
     /// Resolves to the list of the key ids of `parts`.
@@ -168,11 +169,9 @@ impl KeyResolver {
             Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
             Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(claim, verifier) if claim.is_empty() => {
-                verifier.as_ref()?.accepts(request.headers()).then_some(&b"token"[..])?
-            }
+            Kind::Jwt(None, verifier) => verifier.as_ref()?.accepts(request.headers()).then_some(&b"token"[..])?,
             #[cfg(feature = "jwt")]
-            Kind::Jwt(claim, verifier) => {
+            Kind::Jwt(Some(claim), verifier) => {
                 verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;
                 buf.as_bytes()
             }
