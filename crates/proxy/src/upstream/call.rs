@@ -59,7 +59,7 @@ pin_project! {
 pub(super) struct Sent {
     call: Call,
     pick: Pick,
-    connection: Connection,
+    connection: Box<Connection>,
     replay: Option<Replay>,
     upload: Option<Rc<UploadProgress>>,
     timer: Timer,
@@ -161,7 +161,7 @@ impl Call {
     async fn send(
         self,
         pick: Pick,
-        mut connection: Connection,
+        mut connection: Box<Connection>,
         request: Request<Body>,
         prepared: Prepared,
         timer: Timer,
@@ -214,7 +214,7 @@ impl Call {
         response: Response<Incoming>,
         timer: Timer,
         pick: Pick,
-        connection: Connection,
+        connection: Box<Connection>,
     ) -> Response<Body> {
         self.monitor.responded(response.status(), timer.responded());
         self.forward.relay(response, pick, connection, self.extras)
@@ -222,7 +222,7 @@ impl Call {
 
     /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
     /// to the failure.
-    async fn connect(&self, mut pick: Pick) -> Result<(Pick, Connection), Response<Body>> {
+    async fn connect(&self, mut pick: Pick) -> Result<(Pick, Box<Connection>), Response<Body>> {
         loop {
             let timer = Timer::start();
             match pick.connect(self.forward.timeouts.connect, self.upgrades()).await {

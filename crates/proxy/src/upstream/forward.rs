@@ -103,7 +103,7 @@ impl Forward {
         &self,
         response: Response<Incoming>,
         pick: Pick,
-        connection: Connection,
+        connection: Box<Connection>,
         extras: Option<Box<RequestExtras>>,
     ) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {

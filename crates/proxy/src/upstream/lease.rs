@@ -13,14 +13,14 @@ use crate::upstream::pool::{Connection, Pool};
 #[derive(Debug)]
 pub struct ConnectionLease {
     pool: Rc<Pool>,
-    connection: Connection,
+    connection: Box<Connection>,
     attempt: Option<Box<dyn Attempt>>,
 }
 
 impl ConnectionLease {
     /// Leases a connection of the picked pool.
     #[must_use]
-    pub fn new(pick: Pick, connection: Connection) -> Self {
+    pub fn new(pick: Pick, connection: Box<Connection>) -> Self {
         Self { pool: pick.pool, connection, attempt: pick.attempt }
     }
 

@@ -52,7 +52,7 @@ impl Pick {
     /// # Errors
     /// There is no connection in time, or the endpoint leaves the list of its upstream meanwhile: the request must not
     /// reach it later.
-    pub(super) async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ForwardError> {
+    pub(super) async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Box<Connection>, ForwardError> {
         let removed = async {
             match &self.attempt {
                 Some(attempt) => attempt.removed().await,

@@ -21,7 +21,8 @@ pub(in crate::upstream) type FieldList = Vec<(HeaderName, HeaderValue)>;
 /// Longest list that a connection keeps.
 const MAX_FIELDS_KEPT: usize = 32;
 
-/// Connection with the deadline of its current operation.
+/// Connection with the deadline of its current operation. It lives in one box from its first request to its last: each
+/// request moves it several times.
 #[derive(Debug)]
 pub struct Connection {
     /// Sends requests.
@@ -30,6 +31,8 @@ pub struct Connection {
     pub deadline: Deadline,
     /// Second of the pool's clock in which it was established.
     pub(super) since_secs: u64,
+    /// Second in which it was released last.
+    pub(super) idle_since_secs: u64,
     /// Share of the pool's connection limit.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     /// Empty list for the copy of the next request head.
@@ -89,8 +92,9 @@ impl Drop for Http1Sender {
 }
 
 impl Connection {
-    pub(super) fn new(sender: Sender, since_secs: u64) -> Self {
-        Self { sender, deadline: Deadline::default(), since_secs, permit: None, list: FieldList::new() }
+    pub(super) fn new(sender: Sender, since_secs: u64, permit: Option<OwnedSemaphorePermit>) -> Box<Self> {
+        let (deadline, list) = (Deadline::default(), FieldList::new());
+        Box::new(Self { sender, deadline, since_secs, idle_since_secs: since_secs, permit, list })
     }
 
     /// Returns true if it can take a request now.

@@ -44,7 +44,7 @@ pub struct Pool {
     origin: Origin,
     address: Option<SocketAddr>,
     settings: Rc<RefCell<PoolSettings>>,
-    idle: RefCell<VecDeque<IdleConnection>>,
+    idle: RefCell<VecDeque<Box<Connection>>>,
     http2: Http2Connections,
     /// Held while a connection that others may share is established, so that they wait for it.
     connecting: Mutex<()>,
@@ -56,12 +56,6 @@ pub struct Pool {
     names: NameLookup,
     /// Seconds since the pool was created, advanced by [`Pool::tick`]. Reading a clock for each request would cost more.
     now_secs: Cell<u64>,
-}
-
-#[derive(Debug)]
-struct IdleConnection {
-    connection: Connection,
-    since_secs: u64,
 }
 
 impl Pool {
@@ -107,7 +101,7 @@ impl Pool {
 
     /// Returns an open connection that can take a request now. If `upgrades` is true, it can switch protocols, which
     /// HTTP/2 cannot.
-    pub fn take_idle(&self, upgrades: bool) -> Option<Connection> {
+    pub fn take_idle(&self, upgrades: bool) -> Option<Box<Connection>> {
         if !upgrades && !self.http2.is_empty() {
             let stream = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if stream.is_some() {
@@ -115,8 +109,9 @@ impl Pool {
             }
         }
         let permit = self.try_permit()?;
-        let connection = self.take_ready()?;
-        Some(Connection { permit, ..connection })
+        let mut connection = self.take_ready()?;
+        connection.permit = permit;
+        Some(connection)
     }
 
     /// Acquires a permit for a connection without waiting. The inner option is `None` if connections are unlimited.
@@ -128,19 +123,19 @@ impl Pool {
         }
     }
 
-    fn take_ready(&self) -> Option<Connection> {
+    fn take_ready(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         let newest = self.settings.borrow().leasing == Leasing::Newest;
-        let mut busy = Vec::new();
+        let mut busy = VecDeque::new();
         let found = loop {
             let next = if newest { idle.pop_back() } else { idle.pop_front() };
-            let Some(IdleConnection { connection, since_secs }) = next else { break None };
+            let Some(connection) = next else { break None };
             if connection.is_ready() {
                 break Some(connection);
             }
             // Either closed, or released a moment ago and its task has not run since.
             if !connection.is_closed() {
-                busy.push(IdleConnection { connection, since_secs });
+                busy.push_back(connection);
             }
         };
         idle.extend(busy);
@@ -151,7 +146,7 @@ impl Pool {
     ///
     /// # Errors
     /// See [`ConnectError`]. It takes at most twice `timeout` plus the configured times for acquiring and for TLS.
-    pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
+    pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Box<Connection>, ConnectError> {
         if self.may_share(upgrades) {
             let _turn =
                 tokio::time::timeout(timeout, self.connecting.lock()).await.map_err(|_| ConnectError::Timeout)?;
@@ -172,16 +167,17 @@ impl Pool {
             permit = self.permit() => permit?,
         };
         if permit.is_some()
-            && let Some(connection) = self.take_released().await
+            && let Some(mut connection) = self.take_released().await
         {
-            return Ok(Connection { permit, ..connection });
+            connection.permit = permit;
+            return Ok(connection);
         }
         let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
         self.establish(timeout, version, permit).await
     }
 
     /// Waits for a stream of an HTTP/2 connection; forever, if the request cannot use one.
-    async fn shared_stream(&self, upgrades: bool) -> Connection {
+    async fn shared_stream(&self, upgrades: bool) -> Box<Connection> {
         if !self.may_share(upgrades) {
             return std::future::pending().await;
         }
@@ -202,7 +198,7 @@ impl Pool {
         timeout: Duration,
         version: BestVersion,
         permit: Option<OwnedSemaphorePermit>,
-    ) -> Result<Connection, ConnectError> {
+    ) -> Result<Box<Connection>, ConnectError> {
         let settings = self.settings.borrow().clone();
         let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
@@ -212,7 +208,7 @@ impl Pool {
         Ok(match established {
             NewConnection::Http1(sender, permit) => {
                 self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
-                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
+                Connection::new(Sender::Http1(sender), now_secs, permit)
             }
             NewConnection::Http2(streams) => self.http2.add(streams, now_secs, settings.max_idle > 0),
         })
@@ -230,9 +226,9 @@ impl Pool {
     ///
     /// A connection that is not ready in time got an early response and is still sending its request. It is closed when
     /// it has finished.
-    async fn take_released(&self) -> Option<Connection> {
+    async fn take_released(&self) -> Option<Box<Connection>> {
         loop {
-            let IdleConnection { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
+            let mut connection = self.idle.borrow_mut().pop_back()?;
             if let Sender::Http1(http1) = &mut connection.sender
                 && let Ok(Ok(())) = tokio::time::timeout(READY_TIMEOUT, http1.sender.ready()).await
             {
@@ -257,9 +253,9 @@ impl Pool {
         let settings = self.settings.borrow();
         self.http2.close_idle(now, settings.max_idle_secs);
         self.idle.borrow_mut().retain(|idle| {
-            now - idle.since_secs <= settings.max_idle_secs
-                && now - idle.connection.since_secs < settings.max_life_secs
-                && !idle.connection.is_closed()
+            now - idle.idle_since_secs <= settings.max_idle_secs
+                && now - idle.since_secs < settings.max_life_secs
+                && !idle.is_closed()
         });
     }
 
@@ -274,7 +270,7 @@ impl Pool {
     }
 
     /// Takes back a connection after its response has been read to the end.
-    pub(super) fn release(&self, mut connection: Connection) {
+    pub(super) fn release(&self, mut connection: Box<Connection>) {
         let Sender::Http1(http1) = &mut connection.sender else { return };
         http1.finish();
         let settings = self.settings.borrow();
@@ -284,12 +280,10 @@ impl Pool {
         if is_old || connection.is_closed() || idle.len() >= settings.max_idle {
             return;
         }
-        let Connection { sender, mut deadline, since_secs, permit, list } = connection;
-        deadline.clear();
-        idle.push_back(IdleConnection {
-            connection: Connection { sender, deadline, since_secs, permit: None, list },
-            since_secs: now_secs,
-        });
+        connection.deadline.clear();
+        connection.idle_since_secs = now_secs;
+        let permit = connection.permit.take();
+        idle.push_back(connection);
         // The permit goes last: the request that waits for it finds the connection.
         drop((idle, permit));
     }

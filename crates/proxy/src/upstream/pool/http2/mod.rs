@@ -44,29 +44,29 @@ impl Http2Connections {
 
     /// Opens a stream on a connection younger than `max_age_secs`; `None` if none may open one more, or if requests wait
     /// for one.
-    pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
+    pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Box<Connection>> {
         if self.waiting.is_empty() { self.open_stream(now_secs, max_age_secs) } else { None }
     }
 
     /// Waits for a stream, behind the requests that wait already. `open` calls [`Self::open_stream`].
-    pub(super) async fn wait(&self, open: impl FnMut() -> Option<Connection>) -> Connection {
+    pub(super) async fn wait(&self, open: impl FnMut() -> Option<Box<Connection>>) -> Box<Connection> {
         self.waiting.wait(open).await
     }
 
     /// Opens a stream for the first request that waits.
-    pub(super) fn open_stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
+    pub(super) fn open_stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Box<Connection>> {
         let mut all = self.all.borrow_mut();
         // Closed by GOAWAY, broken or too old. Open streams end by themselves.
         all.retain(|one| one.streams.is_usable() && now_secs - one.since_secs < max_age_secs);
         let one = all.iter().find(|one| one.streams.has_room())?;
         one.streams.idle_since.set(now_secs);
-        Some(Connection::new(Sender::Http2(one.streams.open()), one.since_secs))
+        Some(Connection::new(Sender::Http2(one.streams.open()), one.since_secs, None))
     }
 
     /// Opens the first stream of a new connection. If `is_kept`, other requests may share the connection.
-    pub(super) fn add(&self, streams: Rc<Streams>, now_secs: u64, is_kept: bool) -> Connection {
+    pub(super) fn add(&self, streams: Rc<Streams>, now_secs: u64, is_kept: bool) -> Box<Connection> {
         streams.idle_since.set(now_secs);
-        let connection = Connection::new(Sender::Http2(streams.open()), now_secs);
+        let connection = Connection::new(Sender::Http2(streams.open()), now_secs, None);
         if is_kept {
             self.all.borrow_mut().push(Http2Connection { streams, since_secs: now_secs });
             self.waiting.wake_first();
