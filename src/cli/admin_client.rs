@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::cli::admin_connection::{Place, TlsFiles};
+use crate::cli::admin_connection::{AdminAddress, TlsFiles};
 pub(super) use crate::explain::table::{printable, table};
 
 /// Timeout for a part of the response. A reload may wait for DNS.
@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Arguments that name the gateway.
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Admin port: HOST:PORT, https://HOST:PORT or unix:/PATH [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
+    /// Admin port: HOST:PORT, https://HOST:PORT or unix:/PATH [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
     #[command(flatten)]
@@ -32,30 +32,31 @@ pub(super) struct AdminClient {
     tls: TlsFiles,
     token: Option<String>,
     timeout: Duration,
-    /// End of the message if there is no response.
+    /// Appended to the error message if the gateway does not respond.
     hint: &'static str,
 }
 
-/// Hint if the address is only assumed.
-const NAME_THE_PORT: &str = "; if the admin port is another, name it (see --help) or set MANAGEMENT_SERVER_PORT";
+/// Hint if no address was given and the default did not respond.
+const NAME_THE_PORT: &str =
+    "; if the admin port is at another address, name it (see --help) or set MANAGEMENT_SERVER_PORT";
 
 /// Error of a call.
 #[derive(Debug, Error)]
 pub(super) enum CallError {
     #[error("no response from {address}: {source}{hint}")]
     Connection { address: String, source: io::Error, hint: &'static str },
-    #[error("{address} does not respond as an admin port does")]
+    #[error("invalid response from {address}: is it the admin port of a gateway?")]
     Response { address: String },
     #[error("{}", refusal(*.status, .detail))]
     Refused { status: u16, detail: String },
 }
 
-/// Returns the message of a refusal. The excerpt of a file ends without the status.
+/// Returns the message of an error response. The status is omitted behind diagnostics, which have several lines.
 fn refusal(status: u16, detail: &str) -> String {
     if detail.contains('\n') { detail.trim_end().to_owned() } else { format!("{detail} (status {status})") }
 }
 
-/// Returns `given`, or the local address that the gateway uses.
+/// Returns `given`, or the default address of the admin port.
 fn address(given: Option<String>) -> String {
     let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
     given.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
@@ -66,7 +67,7 @@ impl AdminClient {
         Self::at(target.address.clone(), &target.tls)
     }
 
-    /// Creates a client of the admin port at `given`, or at the local address that the gateway uses.
+    /// Creates a client of the admin port at `given`, or at its default address.
     pub(super) fn at(given: Option<String>, tls: &TlsFiles) -> Self {
         let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
         Self {
@@ -107,7 +108,7 @@ impl AdminClient {
     }
 
     fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Vec<u8>> {
-        let (mut stream, host) = Place::parse(&self.address).connect(&self.tls, self.timeout)?;
+        let (mut stream, host) = AdminAddress::parse(&self.address).connect(&self.tls, self.timeout)?;
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         if let Some(token) = self.token.as_ref().filter(|token| !token.contains(['\r', '\n'])) {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
@@ -120,7 +121,7 @@ impl AdminClient {
         stream.flush()?;
         let mut response = Vec::new();
         match stream.take(MAX_BYTES).read_to_end(&mut response) {
-            // A TLS connection may end without notice; `parse` finds out if something is missing.
+            // The server may close a TLS connection without `close_notify`; `parse` detects a truncated response.
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
             Ok(_) | Err(_) => Ok(response),
         }
@@ -140,7 +141,7 @@ fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
     length.is_none_or(|length| length == body.len()).then(|| (status, body.to_vec()))
 }
 
-/// Returns `text` without control characters other than line breaks.
+/// Returns `text` with control characters escaped, except line breaks.
 fn printable_lines(text: &str) -> String {
     text.trim_end().split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }

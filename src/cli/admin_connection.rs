@@ -29,9 +29,9 @@ pub(super) struct TlsFiles {
     client_key: Option<PathBuf>,
 }
 
-/// Place of an admin port.
+/// Address of an admin port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AdminAddress {
     /// `HOST:PORT` in clear text.
     Tcp(String),
     /// `HOST:PORT` with TLS.
@@ -40,12 +40,12 @@ pub(super) enum Place {
     Unix(PathBuf),
 }
 
-/// Bytes both ways.
+/// Bidirectional byte stream.
 pub(super) trait Stream: Read + Write {}
 
 impl<T: Read + Write> Stream for T {}
 
-impl Place {
+impl AdminAddress {
     /// Reads `unix:/PATH`, `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`.
     pub(super) fn parse(text: &str) -> Self {
         let authority = |rest: &str| rest.trim_end_matches('/').to_owned();
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Connects. Returns the stream, and the value of `Host`.
+    /// Connects. Returns the stream, and the value for the `Host` field.
     pub(super) fn connect(&self, files: &TlsFiles, timeout: Duration) -> io::Result<(Box<dyn Stream>, String)> {
         match self {
             Self::Unix(path) => {
@@ -132,16 +132,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_apart_by_their_scheme() {
-        for (text, place) in [
-            ("127.0.0.1:9090", Place::Tcp("127.0.0.1:9090".into())),
-            ("http://gate:9090/", Place::Tcp("gate:9090".into())),
-            ("https://[::1]:9090", Place::Tls("[::1]:9090".into())),
-            ("unix:/run/a.sock", Place::Unix("/run/a.sock".into())),
-            ("unix:///run/a.sock", Place::Unix("/run/a.sock".into())),
-            ("unix:a.sock", Place::Unix("a.sock".into())),
+    fn the_scheme_of_an_address_selects_the_transport() {
+        for (text, address) in [
+            ("127.0.0.1:9090", AdminAddress::Tcp("127.0.0.1:9090".into())),
+            ("http://gate:9090/", AdminAddress::Tcp("gate:9090".into())),
+            ("https://[::1]:9090", AdminAddress::Tls("[::1]:9090".into())),
+            ("unix:/run/a.sock", AdminAddress::Unix("/run/a.sock".into())),
+            ("unix:///run/a.sock", AdminAddress::Unix("/run/a.sock".into())),
+            ("unix:a.sock", AdminAddress::Unix("a.sock".into())),
         ] {
-            assert_eq!(Place::parse(text), place);
+            assert_eq!(AdminAddress::parse(text), address);
         }
     }
 }

@@ -17,17 +17,17 @@ const UNREADABLE: u8 = 2;
 /// Output of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All problems, and below them a file with everything that is missing.
+    /// All diagnostics, then an overlay file that adds all missing parts.
     Problems,
-    /// Only that file, on standard output.
+    /// Only the overlay file, on standard output.
     Overlay,
 }
 
-/// Checks `configurations`, each one file or several of which later ones win, with the settings of `command_line`. Prints
-/// diagnostics to standard error, and a line for each valid file to standard output.
+/// Checks each of `configurations` with the settings of `command_line`. A configuration is a list of files; values of later
+/// files win. Prints diagnostics to standard error, and a line for each valid configuration to standard output.
 ///
-/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read. With
-/// [`Mode::Overlay`], errors that the printed file corrects do not count.
+/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
+/// [`Mode::Overlay`] ignores errors that the overlay file corrects.
 #[must_use]
 pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mode) -> ExitCode {
     let mut output = Output {
@@ -74,7 +74,7 @@ impl Output<'_> {
         }
     }
 
-    /// Prints the problems, and the file that adds what is missing.
+    /// Prints the diagnostics and the overlay file.
     fn problems(&mut self, files: &[PathBuf], report: &Report) {
         let _ = write!(self.err, "{}", report.render(self.color));
         if let Some(overlay) = proposed(files, report) {
@@ -82,18 +82,15 @@ impl Output<'_> {
         }
     }
 
-    /// Prints only that file, and the problems if it does not correct all errors.
+    /// Prints the overlay file, and the diagnostics only if it does not correct all errors.
     fn overlay(&mut self, files: &[PathBuf], report: &Report, code: u8) -> u8 {
         match proposed(files, report) {
             Some(overlay) => {
                 let _ = write!(self.out, "{overlay}");
             }
             None => {
-                let _ = writeln!(
-                    self.err,
-                    "{}: nothing that an overlay could add is missing",
-                    load::names(files, self.command_line)
-                );
+                let _ =
+                    writeln!(self.err, "{}: no missing parts for an overlay", load::names(files, self.command_line));
             }
         }
         if code != OK {

@@ -25,10 +25,10 @@ pub(super) struct Arguments {
     /// Header field (repeatable)
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// Address of the peer
+    /// Address of the TCP peer
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
-    /// Ask a running gateway, and show what the keys have left, endpoints and circuit breakers [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
+    /// Query a running gateway; also show remaining tokens, endpoints and circuit breakers [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "the form of clap for an option with an optional value")]
     live: Option<Option<String>>,
@@ -44,19 +44,21 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Returns true if a running gateway is asked.
+    /// Returns true if `--live` is given.
     pub(super) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Returns true if a file is named.
+    /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
         self.request.len() > 2 || !self.overlays.files.is_empty()
     }
 }
 
-/// Prints the dry run to standard output, and notes about sections of a file that are not the gateway's to standard error. The exit code is 0; 1 if the file has errors or the gateway does not respond; 2
-/// if the file cannot be read or the request is invalid.
+/// Prints the dry run to standard output, and notes about skipped sections of a Spring file to standard error.
+///
+/// The exit code is 0; 1 if the file has errors or the gateway does not respond; 2 if the file cannot be read or the
+/// request is invalid.
 pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitCode {
     command_line.profiles.clone_from(&arguments.profiles.profiles);
     let fail = |code: u8, error: &dyn std::fmt::Display| {
@@ -68,7 +70,10 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         ([method, _], Some(_)) if method.contains(['.', '/']) => {
             return fail(
                 2,
-                &format!("`{}` is no method; with --live, write METHOD and URL without FILE", printable(method)),
+                &format!(
+                    "`{}` is not an HTTP method; with --live, write METHOD and URL without FILE",
+                    printable(method)
+                ),
             );
         }
         ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
@@ -77,9 +82,9 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         }
         ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),
         (_, Some(_)) => {
-            return fail(2, &"with --live, the running configuration is explained: leave out FILE and --config");
+            return fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config");
         }
-        (_, None) => return fail(2, &"FILE, METHOD and URL are needed, or --live behind METHOD and URL"),
+        (_, None) => return fail(2, &"expected FILE METHOD URL, or METHOD URL --live"),
     };
     let mut request = match DryRunRequest::new(method, url, &arguments.header) {
         Ok(request) => request,
@@ -99,7 +104,7 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
             Err(error) => return fail(1, &error),
         },
     };
-    let Some(explanation) = explanation else { return fail(1, &"no explanation") };
+    let Some(explanation) = explanation else { return fail(1, &"cannot create the runtime of the dry run") };
     let text = if arguments.json {
         serde_json::to_string_pretty(&explanation).map(|json| json + "\n").unwrap_or_default()
     } else {
@@ -111,7 +116,7 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
     }
 }
 
-/// Asks a running gateway.
+/// Returns the dry run of a running gateway.
 fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explanation>, Box<dyn std::error::Error>> {
     let peer = arguments.peer;
     let mut path = format!("/api/explain?method={}&url={}&peer={peer}", encoded(method), encoded(url));

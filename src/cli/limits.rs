@@ -1,4 +1,4 @@
-//! `tollgate limits`: reads, sets, grants and resets the budget of a key in a running gateway.
+//! `tollgate limits`: reads and changes the remaining tokens of a key in a running gateway, and overrides its limits.
 
 mod overrides;
 
@@ -14,34 +14,34 @@ use crate::cli::report::duration;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show the remaining budget of a key under each rule
+    /// Show the remaining tokens of a key under each rule
     Get(Key),
-    /// Set the remaining budget of a key
+    /// Set the remaining tokens of a key
     Set {
         /// Id of the route
         route: String,
-        /// Key, as its resolver reads it
+        /// Key id that the key resolver returns, such as a client address
         key: String,
-        /// Tokens that shall remain
+        /// Number of remaining tokens
         remaining: u64,
         #[command(flatten)]
         selection: Selection,
     },
-    /// Add tokens to the budget of a key
+    /// Add tokens to the remaining tokens of a key
     Grant {
         /// Id of the route
         route: String,
-        /// Key, as its resolver reads it
+        /// Key id that the key resolver returns, such as a client address
         key: String,
-        /// Tokens to add; `set` takes tokens away
+        /// Number of tokens to add; to take tokens away, use `set`
         #[arg(allow_negative_numbers = true)]
         tokens: i64,
         #[command(flatten)]
         selection: Selection,
     },
-    /// Reset the budget of a key
+    /// Reset a key, as if it had not been used
     Reset(Key),
-    /// Override the limit of a key for a while
+    /// Override the limit of a key for a limited time
     Override(Override),
     /// List the overrides
     Overrides {
@@ -55,7 +55,7 @@ pub(super) enum Command {
 pub(super) struct Key {
     /// Id of the route
     route: String,
-    /// Key, as its resolver reads it
+    /// Key id that the key resolver returns, such as a client address
     key: String,
     #[command(flatten)]
     selection: Selection,
@@ -74,20 +74,21 @@ pub(super) struct Selection {
     plan: Option<String>,
 }
 
-/// Prints the budget afterwards. The exit code is 0, or 1 if the gateway does not respond or refuses.
+/// Runs `command`, and prints the resulting limits or overrides. The exit code is 0, or 1 if the gateway does not respond
+/// or refuses.
 pub(super) fn run(command: &Command) -> ExitCode {
     let result = match command {
         Command::Override(it) => return finish(it.call().map(|list| overrides::render(&list))),
         Command::Overrides { target } => {
-            let answer = AdminClient::new(target).call("GET", "/api/overrides", "");
-            return finish(answer.map(|answer| overrides::render(&answer)));
+            let response = AdminClient::new(target).call("GET", "/api/overrides", "");
+            return finish(response.map(|response| overrides::render(&response)));
         }
         Command::Get(key) => key.call("GET"),
         Command::Reset(key) => key.call("DELETE"),
         Command::Set { route, key, remaining, selection } => selection.put(route, key, "remaining", json!(remaining)),
         Command::Grant { route, key, tokens, selection } => selection.put(route, key, "grant", json!(tokens)),
     };
-    finish(result.map(|answer| render(&answer)))
+    finish(result.map(|response| render(&response)))
 }
 
 fn finish(result: Result<String, CallError>) -> ExitCode {
@@ -100,7 +101,7 @@ fn finish(result: Result<String, CallError>) -> ExitCode {
     }
 }
 
-/// Returns a message of the API with the options of the command in place of the members of a body.
+/// Returns an error message of the API, with the command's options in place of JSON members.
 fn in_options(message: &str) -> String {
     let message = message.replace(r#"name one with "rule" (and "plan")"#, "name one with --rule (and --plan)");
     let negative = "a grant must not be negative";
@@ -134,7 +135,7 @@ fn path(route: &str, key: &str) -> String {
     format!("/api/limits/{}/{}", encoded(route), encoded(key))
 }
 
-/// Returns the time until a request is admitted; empty if one is now.
+/// Returns the time until a request is allowed. The text is empty if a request is allowed now.
 fn retry_after(ms: &Value) -> String {
     match ms.as_u64() {
         Some(0) => String::new(),
@@ -143,7 +144,7 @@ fn retry_after(ms: &Value) -> String {
     }
 }
 
-/// Returns the time until the key has its whole budget; `never` for a quota that no period refills.
+/// Returns the time until all tokens are available again: `never` for a prepaid quota that is not full.
 fn full_in(limit: &Value) -> String {
     let is_full = limit["remaining"].as_u64() >= limit["capacity"].as_u64();
     match limit["reset-after-ms"].as_u64() {
@@ -152,7 +153,7 @@ fn full_in(limit: &Value) -> String {
     }
 }
 
-/// Returns the mode of a rule, with the share of the keys that it denies.
+/// Returns the mode of a rule, or the share of keys for which it is enforced.
 fn mode(limit: &Value) -> String {
     match limit["enforce-percent"].as_f64() {
         Some(percent) => format!("{percent} % of keys"),
@@ -161,14 +162,14 @@ fn mode(limit: &Value) -> String {
 }
 
 /// Returns the response as a table.
-fn render(answer: &Value) -> String {
+fn render(response: &Value) -> String {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let mut rows = vec![
         ["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE", "LIMIT"]
             .map(str::to_owned)
             .to_vec(),
     ];
-    let limits = || answer["limits"].as_array().into_iter().flatten();
+    let limits = || response["limits"].as_array().into_iter().flatten();
     let is_enforced = |limit: &Value| limit["mode"] == "enforce" && limit.get("enforce-percent").is_none();
     let has_modes = !limits().all(is_enforced);
     if has_modes {
@@ -197,7 +198,7 @@ fn render(answer: &Value) -> String {
         }
         rows.push(row);
     }
-    let plan = answer.get("plan").map_or_else(String::new, |plan| {
+    let plan = response.get("plan").map_or_else(String::new, |plan| {
         format!("plan: {}\n", plan.as_str().map_or_else(|| "none".to_owned(), printable))
     });
     plan + &table(&rows, &[2, 3, 4, 5])
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_options_and_no_body() {
+    fn messages_name_options_instead_of_json_members() {
         assert_eq!(
             in_options(r#"several rules: name one with "rule" (and "plan"): `a` (status 400)"#),
             "several rules: name one with --rule (and --plan): `a` (status 400)"
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_a_table() {
+    fn limits_are_a_table() {
         let limit = |rule: &str, mode: Value, more: Value| {
             let mut limit =
                 json!({"rule": rule, "remaining": 5, "capacity": 20, "store": "memory", "retry-after-ms": 0});

@@ -15,16 +15,16 @@ pub(super) struct Profiles {
     pub(super) profiles: Option<String>,
 }
 
-/// Arguments that name further configuration files.
+/// Arguments that name additional configuration files.
 #[derive(Debug, Args)]
 pub(super) struct Overlays {
-    /// Further configuration file (repeatable); its values win over those of the files before it
+    /// Additional configuration file (repeatable); its values win over those of earlier files
     #[arg(long = "config", short = 'c', value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
 }
 
 impl Overlays {
-    /// Returns `file`, if there is one, with the further files behind it.
+    /// Returns `file`, if given, followed by the additional files.
     pub(super) fn over(&self, file: Option<PathBuf>) -> Vec<PathBuf> {
         file.into_iter().chain(self.files.iter().cloned()).collect()
     }
@@ -39,7 +39,7 @@ pub(super) fn has_location(command_line: &CommandLine) -> bool {
         || std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty())
 }
 
-/// Returns the names of `files` for a message.
+/// Returns the names of `files` for a message; without files, the setting that names them.
 pub(super) fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
     if files.is_empty() {
         let option = "--spring.config.location";

@@ -28,9 +28,9 @@ use tollgate_config::CommandLine;
 
 use self::load::{Overlays, Profiles};
 
-/// Text below the options.
-const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets the property NAME, which has a dot, over the \
-                          environment and all files: --server.port=9000, --spring.profiles.active=prod, \
+/// Help text below the options.
+const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a property whose NAME has a dot; it wins over \
+                          the environment and all files: --server.port=9000, --spring.profiles.active=prod, \
                           --spring.config.location=FILES, --spring.config.additional-location=FILES";
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
@@ -45,7 +45,7 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG, with commas between files, SPRING_CONFIG_LOCATION, or config/tollgate.yaml]
+    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG (comma-separated), otherwise SPRING_CONFIG_LOCATION, otherwise config/tollgate.yaml]
     #[arg(long, short, value_name = "FILE")]
     config: Vec<PathBuf>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ enum Command {
     Demo,
     /// Report all errors in configuration files
     Check {
-        /// Configuration files, each checked for itself [default: SPRING_CONFIG_LOCATION]
+        /// Configuration files; each is checked separately [default: SPRING_CONFIG_LOCATION]
         #[arg(value_name = "FILE")]
         checked: Vec<PathBuf>,
         #[command(flatten)]
@@ -71,13 +71,13 @@ enum Command {
         #[arg(long)]
         overlay: bool,
     },
-    /// Dry-run a request: show the matching route and why earlier ones do not match, the filters, the keys that limiters count, and the request to the upstream
+    /// Dry-run a request: show the matching route and why earlier routes do not match, the filters, the keys of the limiters, and the upstream request
     Explain(explain::Arguments),
     /// Replay access logs through routes and limits: show what a configuration would have denied
     Simulate(simulate::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
-        /// The application.yml or application.properties to convert [default: spring.config.location]
+        /// The application.yml or application.properties to convert [default: SPRING_CONFIG_LOCATION]
         file: Option<PathBuf>,
         #[command(flatten)]
         overlays: Overlays,
@@ -93,10 +93,10 @@ enum Command {
     Health(admin_client::Target),
     /// List the keys that the limiters of a running gateway deny most often
     Top(top::Arguments),
-    /// Read or change the budget of a key in a running gateway
+    /// Read or change the remaining tokens and the limits of a key in a running gateway
     #[command(subcommand)]
     Limits(limits::Command),
-    /// Reload the configuration of a running gateway, and print the problems of the file
+    /// Reload the configuration of a running gateway, and print its errors and warnings
     Reload(admin_client::Target),
     /// Show readiness, configuration, upstreams and circuit breakers of a running gateway
     Status(admin_client::Target),
@@ -104,13 +104,13 @@ enum Command {
 
 /// Runs the command of the process arguments.
 ///
-/// Exit codes: 0 success, including an ordered shutdown; 1 errors in the configuration or at the start; 2 a file that
-/// cannot be read, or invalid arguments.
+/// Exit codes: 0 success, including a shutdown by a signal; 1 errors in the configuration or at the start; 2 an unreadable
+/// file or invalid arguments.
 #[must_use]
 pub fn main() -> ExitCode {
     let (arguments, properties) = match properties::split(std::env::args_os()) {
         Ok(split) => split,
-        Err(name) => refuse(ErrorKind::InvalidValue, &format!("a property needs its value: --{name}=VALUE")),
+        Err(name) => refuse(ErrorKind::InvalidValue, &format!("missing value of a property: write --{name}=VALUE")),
     };
     let cli = Cli::parse_from(arguments);
     let command = cli.command.unwrap_or(Command::Serve(cli.serve));
@@ -135,7 +135,7 @@ fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
         Command::Demo => demo::demo(),
         Command::Check { checked, overlays, profiles, overlay } => {
             if checked.is_empty() && overlays.files.is_empty() && !load::has_location(&command_line) {
-                refuse(ErrorKind::MissingRequiredArgument, "FILE is needed");
+                refuse(ErrorKind::MissingRequiredArgument, "no FILE given, and SPRING_CONFIG_LOCATION is not set");
             }
             let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
             command_line.profiles = profiles.profiles;
@@ -145,7 +145,7 @@ fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments, command_line),
         Command::Migrate { file, overlays, profiles, out } => {
             if file.is_none() && overlays.files.is_empty() && !load::has_location(&command_line) {
-                refuse(ErrorKind::MissingRequiredArgument, "FILE is needed");
+                refuse(ErrorKind::MissingRequiredArgument, "no FILE given, and SPRING_CONFIG_LOCATION is not set");
             }
             command_line.profiles = profiles.profiles;
             migrate::run(&overlays.over(file), &command_line, out)
@@ -193,7 +193,7 @@ impl Command {
     }
 }
 
-/// Returns the configurations to check: each of `files` with the further files over it.
+/// Returns the configurations to check: each of `files`, followed by the overlays.
 fn sources(files: Vec<PathBuf>, overlays: &Overlays) -> Vec<Vec<PathBuf>> {
     if files.is_empty() {
         return vec![overlays.over(None)];

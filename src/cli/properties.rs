@@ -1,16 +1,17 @@
 //! Properties among the arguments, as in Spring Boot: `--server.port=9000`.
 //!
-//! An argument is a property if its name has a dot, which no option has. So mistyped options are still errors.
+//! An argument is a property if its name has a dot. No option has one, so a mistyped option remains an error.
 
 use std::ffi::OsString;
 
-/// Arguments without the properties, and the properties by their names.
+/// The other arguments, and the properties as pairs of name and value.
 type Split = (Vec<OsString>, Vec<(String, String)>);
 
-/// Splits the properties off `arguments`. Several values of one name are joined with commas, as in Spring Boot.
+/// Separates the properties from the other `arguments`. Values of repeated names are joined with commas, as in Spring
+/// Boot.
 ///
 /// # Errors
-/// A property without `=` and a value; its name.
+/// The name of a property without `=`.
 pub(super) fn split(arguments: impl IntoIterator<Item = OsString>) -> Result<Split, String> {
     let (mut others, mut properties) = (Vec::new(), Vec::<(String, String)>::new());
     let mut arguments = arguments.into_iter();
@@ -43,8 +44,8 @@ pub(super) fn split(arguments: impl IntoIterator<Item = OsString>) -> Result<Spl
 
 /// Returns true for a dotted name, such as `spring.profiles.active` or `routes[0].uri`.
 fn is_property(name: &str) -> bool {
-    let starts_well = name.starts_with(|first: char| first.is_ascii_alphanumeric());
-    starts_well && name.contains('.') && !name.ends_with('.') && !name.contains(['/', ' '])
+    let has_valid_start = name.starts_with(|first: char| first.is_ascii_alphanumeric());
+    has_valid_start && name.contains('.') && !name.ends_with('.') && !name.contains(['/', ' '])
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reports of a running gateway, as `tollgate status` and `tollgate reload` print them.
+//! Output that `tollgate status` and `tollgate reload` share.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::admin_client::{CallError, printable};
 
-/// Prints a report, or the error. The exit code is 0 if the report is good, otherwise 1.
+/// Prints a report, or the error. The exit code is 0 if the report says so (`true`), otherwise 1.
 pub(super) fn print(result: Result<(bool, String), CallError>) -> ExitCode {
     match result {
         Ok((is_good, text)) => {
@@ -21,7 +21,7 @@ pub(super) fn print(result: Result<(bool, String), CallError>) -> ExitCode {
     }
 }
 
-/// Returns the warnings and notes of a configuration, one a line.
+/// Returns the warnings and notes of a configuration, one per line.
 pub(super) fn warnings(config: &Value) -> String {
     let lines = config["warnings"].as_array().into_iter().flatten().map(|warning| {
         let [severity, file, message] = ["severity", "file", "message"].map(|name| string(&warning[name]));
@@ -30,12 +30,12 @@ pub(super) fn warnings(config: &Value) -> String {
     lines.collect()
 }
 
-/// Returns a text of the gateway without control characters.
+/// Returns a string of a response, with control characters escaped.
 pub(super) fn string(value: &Value) -> String {
     printable(value.as_str().unwrap_or_default())
 }
 
-/// Returns milliseconds in words, in its two largest units.
+/// Formats milliseconds in at most two units, such as `23 h 59 min`. Rounds up to seconds.
 pub(super) fn duration(ms: &Value) -> String {
     let secs = ms.as_u64().unwrap_or_default().div_ceil(1000);
     let (count, unit, rest, smaller) = match secs {
@@ -47,7 +47,7 @@ pub(super) fn duration(ms: &Value) -> String {
     if rest == 0 { format!("{count} {unit}") } else { format!("{count} {unit} {rest} {smaller}") }
 }
 
-/// Returns the first digits of a hash.
+/// Returns the first 12 digits of a hash.
 pub(super) fn short(hash: &Value) -> String {
     string(hash).chars().take(12).collect()
 }

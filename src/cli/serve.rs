@@ -14,8 +14,8 @@ const DEFAULT: &str = "config/tollgate.yaml";
 /// Environment variable that names the configuration.
 const VARIABLE: &str = "TOLLGATE_CONFIG";
 
-/// Runs the gateway with the configuration `files`, by default those of `spring.config.location` on the command line, of
-/// [`VARIABLE`], of [`load::LOCATION`] or else [`DEFAULT`].
+/// Runs the gateway with the configuration files `given`. Without them, uses the first of: `spring.config.location` on the
+/// command line, [`VARIABLE`], [`load::LOCATION`], [`DEFAULT`].
 pub(super) fn files(given: Vec<PathBuf>, command_line: CommandLine) -> ExitCode {
     let named = if given.is_empty() && !command_line.has_location() { from_environment() } else { given };
     let paths = match named.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn files(given: Vec<PathBuf>, command_line: CommandLine) -> ExitCode 
     start(tollgate_config::load(&paths, &command_line), &Source::Files { paths, command_line })
 }
 
-/// Returns the files of [`VARIABLE`]: one, or several with commas between them.
+/// Returns the files that [`VARIABLE`] names, separated by commas. A value that is an existing path is one file.
 fn from_environment() -> Vec<PathBuf> {
     let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Vec::new() };
     match value.to_str() {
@@ -44,7 +44,7 @@ fn from_environment() -> Vec<PathBuf> {
     }
 }
 
-/// Runs the gateway with a configuration that is loaded, or reports why it is not.
+/// Runs the gateway with a loaded configuration, or reports the errors of loading.
 pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let loaded = match loaded {
         Ok(loaded) => loaded,

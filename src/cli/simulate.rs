@@ -16,7 +16,7 @@ use tollgate_simulate::run::{Progress, simulate};
 pub(super) struct Arguments {
     /// Configuration file
     file: PathBuf,
-    /// Access logs: Tollgate's JSON, common or combined format, or other JSON with --map; may be gzip; `-` is standard input
+    /// Access logs, plain or gzip; `-` is standard input. Formats: Tollgate's JSON, common, combined, or other JSON with --map
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     map: Option<Map>,
     #[command(flatten)]
     overlays: Overlays,
-    /// Configuration to compare FILE with: shows requests that FILE newly denies or allows (repeatable); values of later files win
+    /// Configuration to compare FILE with; shows requests that only FILE denies, or only FILE allows (repeatable; values of later files win)
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
     /// Replay N times as fast as the log, such as 2, x2 or 0.5
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     profiles: Profiles,
 }
 
-/// Parses a factor between a millionth and a million, with or without `x` in front.
+/// Parses a factor from 1e-6 to 1e6, with an optional `x` in front.
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.trim_start_matches(['x', 'X', '×']).parse::<f64>();
     let valid = number.ok().filter(|number| (1e-6..=1e6).contains(number));
@@ -48,7 +48,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
-/// read, no line has a field of the map, or no line can be used.
+/// read, a field of `--map` is in no line, or no line can be used.
 pub(super) fn run(arguments: Arguments, mut command_line: CommandLine) -> ExitCode {
     command_line.profiles = arguments.profiles.profiles;
     let mut loaded = Vec::new();

@@ -26,7 +26,7 @@ pub(super) fn status(target: &Target) -> ExitCode {
     print(parts())
 }
 
-/// Returns a time of RFC 3339 without the fraction of its second.
+/// Returns an RFC 3339 time without its fractional seconds.
 fn whole_seconds(time: &str) -> String {
     time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
@@ -49,7 +49,7 @@ fn store(redis: &Value) -> String {
     }
 }
 
-/// Describes an endpoint, with its failures since the latest response.
+/// Describes an endpoint: its state, and its failures since the last success.
 fn endpoint(endpoint: &Value) -> String {
     let state = format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"]));
     let (failures, last) = (endpoint["consecutive-failures"].as_u64().unwrap_or_default(), &endpoint["last-failure"]);
@@ -84,7 +84,7 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();
         let mut name = format!("upstream {}", string(&upstream["name"]));
         let states: Vec<String> = endpoints.map(endpoint).collect();
-        // A failure is a sentence: its endpoint has a line of its own.
+        // Failures make long texts: if one endpoint has some, each gets its own line.
         let lines = if states.iter().any(|state| state.contains(": ")) { states } else { vec![states.join(", ")] };
         for line in lines {
             rows.push(vec![std::mem::take(&mut name), line]);

@@ -19,16 +19,16 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 pub(super) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Route
+    /// Show only the route with this id
     #[arg(long, value_name = "ID")]
     route: Option<String>,
-    /// Rule, by its name
+    /// Show only the rule with this name
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
-    /// Requests to count
+    /// Verdict of the requests to count
     #[arg(long, value_enum, default_value_t = Verdict::Denied)]
     verdict: Verdict,
-    /// Keys for each rule, up to 100
+    /// Number of keys per rule, at most 100
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print the table again every second
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Requests to count.
+/// Verdict of the requests to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Verdict {
     /// Denied requests.
@@ -48,7 +48,7 @@ enum Verdict {
     Observed,
     /// Allowed requests.
     Allowed,
-    /// All of them.
+    /// All requests.
     Asked,
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_becomes_a_table() {
+    fn a_response_becomes_a_table() {
         let keys =
             json!([{"key": "alice", "count": 75, "error": 0}, {"key": "k", "cut": true, "count": 5, "error": 3}]);
         let rules = json!([{"route": "orders", "rule": "daily", "plan": "gold", "total": 100, "keys": keys}]);

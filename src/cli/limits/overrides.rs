@@ -12,18 +12,18 @@ use crate::cli::report::duration;
 pub(in crate::cli) struct Override {
     /// Id of the route
     route: String,
-    /// Key, as its resolver reads it
+    /// Key id that the key resolver returns, such as a client address
     key: String,
-    /// Setting of the rule to change, such as replenish-rate=50 (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = number)]
+    /// New value of a setting of the rule, such as replenish-rate=50 (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     numbers: Vec<(String, Value)>,
-    /// Allow every request, uncounted
+    /// Allow every request, without counting it
     #[arg(long, conflicts_with = "numbers")]
     unlimited: bool,
     /// Deny every request
     #[arg(long, conflicts_with_all = ["numbers", "unlimited"])]
     block: bool,
-    /// Time until the override ends, such as 15m
+    /// Duration of the override, such as 15m
     #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
     time: Option<String>,
     /// End the override now
@@ -33,8 +33,8 @@ pub(in crate::cli) struct Override {
     selection: Selection,
 }
 
-/// Parses `NAME=VALUE`: whole numbers stay numbers, other values are times.
-fn number(text: &str) -> Result<(String, Value), String> {
+/// Parses `NAME=VALUE`. A whole number becomes a JSON number, any other value a string, such as a duration.
+fn setting(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, got `{text}`"))?;
     let value = value.trim();
     Ok((name.trim().to_owned(), value.parse::<u64>().map_or_else(|_| json!(value), |number| json!(number))))
@@ -63,7 +63,7 @@ impl Override {
     }
 }
 
-/// Returns the members of an override in words.
+/// Returns each member of an override as `NAME=VALUE`, or as its name if it is true.
 fn members(it: &Value) -> Vec<String> {
     let member = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => printable(name),
@@ -73,10 +73,10 @@ fn members(it: &Value) -> Vec<String> {
     it.as_object().into_iter().flatten().map(member).collect()
 }
 
-/// Returns the override of a limit, with the `numbers` in effect, in words.
+/// Describes the override of a limit: `unlimited`, `block` or the `numbers` in effect, and the time until it ends.
 pub(super) fn in_words(it: &Value, numbers: &Value) -> String {
-    let is_word = ["unlimited", "block"].into_iter().find(|word| it[word] == true);
-    let effect = is_word.map_or_else(|| members(numbers).join(" "), str::to_owned);
+    let word = ["unlimited", "block"].into_iter().find(|word| it[word] == true);
+    let effect = word.map_or_else(|| members(numbers).join(" "), str::to_owned);
     format!("{effect}, ends in {}", duration(&it["expires-in-ms"]))
 }
 
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(lines[0], ["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS", "IN", "BY"]);
         assert_eq!(lines[1], ["orders", "daily", "al\\u{1b}ice", "replenish-rate=5", "period=1m", "60", "s", "ops"]);
         assert_eq!(lines[2], ["orders", "orders", "gold", "(every", "key)", "unlimited", "1", "s", "local"]);
-        assert_eq!(number("replenish-rate = 50"), Ok(("replenish-rate".to_owned(), json!(50))));
-        assert_eq!(number("period=1m"), Ok(("period".to_owned(), json!("1m"))));
-        assert!(number("50").is_err());
+        assert_eq!(setting("replenish-rate = 50"), Ok(("replenish-rate".to_owned(), json!(50))));
+        assert_eq!(setting("period=1m"), Ok(("period".to_owned(), json!("1m"))));
+        assert!(setting("50").is_err());
     }
 }

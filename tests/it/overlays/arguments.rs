@@ -42,7 +42,7 @@ $ tollgate check own.yaml --sever.port=1
 --sever.port: error: unknown key `sever`
   help: did you mean `server`?
 $ tollgate check own.yaml --spring.profiles.active prod 2>&1 | head -1
-error: a property needs its value: --spring.profiles.active=VALUE
+error: missing value of a property: write --spring.profiles.active=VALUE
 $ tollgate check own.yaml --overlai 2>&1 | head -3
 error: unexpected argument '--overlai' found
 

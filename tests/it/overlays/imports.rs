@@ -62,7 +62,7 @@ $ SPRING_CONFIG_LOCATION=base/ tollgate check 2>&1 | grep error
 base/application.yml:2:23: error: expected a whole number from 0, found `many`
 base/application.yml:2:54: error: expected a duration such as `500ms`, `5s` or `PT1S`, found `many`
 $ tollgate check; echo $?
-error: FILE is needed
+error: no FILE given, and SPRING_CONFIG_LOCATION is not set
 
 Usage: tollgate [OPTIONS]
        tollgate <COMMAND>

@@ -36,7 +36,7 @@ overlay.yaml:7:3: note: the filter `MyLogging` is left out, in 1 list of filters
     |   ^
 application.yml, overlay.yaml: ok, 2 routes
 $ tollgate check application.yml --config overlay.yaml --overlay
-application.yml, overlay.yaml: nothing that an overlay could add is missing
+application.yml, overlay.yaml: no missing parts for an overlay
 ",
     );
 }

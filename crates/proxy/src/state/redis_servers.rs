@@ -64,24 +64,25 @@ impl RedisServers {
 }
 
 impl ServerEvent {
-    fn log(&self, redis: &str) {
+    fn log(&self, node: &str) {
         match self {
             Self::EvictionAllowed { policy } => tracing::warn!(
-                %redis,
+                %node,
                 policy,
                 "redis may evict counters, which resets limits: set `maxmemory-policy noeviction`"
             ),
-            Self::EvictionDisabled => tracing::info!(%redis, "redis no longer evicts counters"),
+            Self::EvictionDisabled => tracing::info!(%node, "redis no longer evicts counters"),
             Self::EvictionStarted { keys } => tracing::warn!(
-                %redis,
+                %node,
                 keys,
                 "redis evicts keys, which resets limits: raise `maxmemory`, or use a server for counters alone"
             ),
             Self::InfoRefused(kind) => tracing::warn!(
-                %redis,
-                kind = kind.as_str(),
+                %node,
+                reason = kind.as_str(),
+                error = %kind,
                 "redis refuses INFO, `tollgate_redis_used_memory_bytes` and related metrics are missing: \
-                 allow the redis user INFO"
+                 the redis user may lack the permission for INFO"
             ),
         }
     }

@@ -53,7 +53,7 @@ pub(super) async fn beat(
     }
 }
 
-/// Logs an error that differs from the one `logged` last. Connection errors are skipped: the client logs them.
+/// Logs `error` if it differs from the previous one, `logged`. Skips connection errors, which the client logs.
 fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
     use StoreError::{BreakerOpen, Disconnected, Loading, Timeout};
 
@@ -62,8 +62,9 @@ fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
         && let Some(kind) = error
     {
         tracing::warn!(
-            kind = kind.as_str(),
-            "cannot count live gateways, the last count stays in use: allow the redis user EVALSHA, ZADD, ZREM, \
+            reason = kind.as_str(),
+            error = %kind,
+            "cannot count the gateways in redis, the last count stays in use: the redis user needs EVALSHA, and ZADD, ZREM, \
              ZREMRANGEBYSCORE, ZCOUNT, PEXPIRE and TIME on `tollgate.gateways`"
         );
     }

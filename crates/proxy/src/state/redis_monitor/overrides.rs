@@ -10,10 +10,10 @@ use tollgate_limiter::store::redis::StoreError;
 
 use crate::state::stores::SharedStores;
 
-/// Time between two polls. A change reaches every gateway within a second.
+/// Pause between two polls. With it, a change takes effect on every gateway within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Follows the overrides in Redis, and drops those that have ended, until the process ends.
+/// Applies changed overrides from Redis and drops expired ones, until the process ends.
 pub(super) async fn follow(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) {
     let mut logged = None;
     loop {
@@ -27,12 +27,12 @@ pub(super) async fn follow(stores: Arc<SharedStores>, config: watch::Receiver<Ar
     }
 }
 
-/// Returns true if overrides of a limiter can be in Redis.
+/// Returns true if limiters can have overrides in Redis.
 fn uses_redis(config: &Config) -> bool {
     config.redis.is_some() && config.routes.iter().flat_map(Route::rate_limiters).next().is_some()
 }
 
-/// Logs an error that differs from the one `logged` last. Connection errors are skipped: the client logs them.
+/// Logs `error` if it differs from the previous one, `logged`. Skips connection errors, which the client logs.
 fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
     use StoreError::{BreakerOpen, Disconnected, Loading, NoScripts, Timeout};
 
@@ -41,9 +41,10 @@ fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
         && let Some(kind) = error
     {
         tracing::warn!(
-            kind = kind.as_str(),
-            "cannot read overrides in redis, the known ones stay in use until they end: allow the redis user EVALSHA, \
-             TIME, HMGET, HGET, HGETALL, HSET, HDEL and PEXPIRE on `tollgate.overrides`"
+            reason = kind.as_str(),
+            error = %kind,
+            "cannot read overrides from redis, known overrides stay in effect until they end: the redis user needs EVALSHA, \
+             and TIME, HMGET, HGET, HGETALL, HSET, HDEL and PEXPIRE on `tollgate.overrides`"
         );
     }
     *logged = error;
