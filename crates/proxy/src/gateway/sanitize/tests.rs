@@ -54,6 +54,19 @@ fn an_invalid_missing_or_second_host_is_refused() {
 }
 
 #[test]
+fn a_standard_method_in_another_case_is_refused() {
+    for (method, is_refused) in
+        [("post", true), ("Get", true), ("pATCH", true), ("trace", true), ("connect", true), ("POST", false)]
+            .into_iter()
+            .chain([("purge", false), ("PURGE", false), ("posts", false), ("PROPFIND", false)])
+    {
+        let mut head = head("/", &[("host", "a")]);
+        head.method = method.parse().unwrap();
+        assert_eq!(matches!(sanitize(&mut head, RULES), Err(Failure::BadRequest(_))), is_refused, "{method}");
+    }
+}
+
+#[test]
 fn the_authority_of_an_absolute_target_replaces_host() {
     let head = sanitized("http://a.example/x?y", &[("host", "b.example")]).unwrap();
     assert_eq!(head.uri, "/x?y");
