@@ -156,6 +156,44 @@ fn an_invalid_chunk_is_a_client_error_and_is_not_completed_upstream() {
 }
 
 #[test]
+fn bare_line_feeds_around_chunks_and_trailers_smuggle_nothing() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut expected = Vec::new();
+    for (chunks, is_accepted) in [
+        ("5\nhello\r\n0\r\n\r\n", false),
+        ("5\r\nhello\n0\r\n\r\n", false),
+        ("5\r\nhello\r\n0\n\r\n", false),
+        ("5\r\nhello\r\n0\n\n", false),
+        ("5;a\rb\r\nhello\r\n0\r\n\r\n", false),
+        ("5\r\nhello\r\n0\r\nx-a: 1\nx-b: 2\r\n\r\n", false),
+        ("5\r\nhello\r\n0\r\nx-a: 1\rx-b: 2\r\n\r\n", false),
+        ("5\r\nhello\r\n0\r\nx-a: 1\r\n x-b: 2\r\n\r\n", false),
+        // An empty line ends the trailers only with CR LF; until then, bytes belong to them and are dropped.
+        ("5\r\nhello\r\n0\r\n\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        ("5\r\nhello\r\n0\r\nx-a: 1\n\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        ("5\r\nhello\r\n0\r\nx-a: 1\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        ("5\r\nhello\r\n0\r\nx-a: 1\r\n\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", true),
+    ] {
+        let mut client = gateway.connect();
+        client.send([post("Transfer-Encoding: chunked", chunks).as_str(), next].concat());
+        let status = client.response().unwrap().status;
+        assert_eq!(status, if is_accepted { 200 } else { 400 }, "{chunks:?}");
+        if is_accepted {
+            assert_eq!(client.response().unwrap().status, 200, "{chunks:?}");
+            expected.extend([("/x", &b"hello"[..]), ("/next", b"")]);
+        } else {
+            assert!(client.is_closed(), "{chunks:?}");
+        }
+    }
+    let requests = upstream.requests();
+    let seen: Vec<_> = requests.iter().map(|request| (request.target(), &*request.body)).collect();
+    assert_eq!(seen, expected);
+    assert!(requests.iter().all(|request| request.header("x-a").is_none()));
+}
+
+#[test]
 fn a_truncated_body_is_not_completed_upstream() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());

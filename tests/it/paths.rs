@@ -111,6 +111,53 @@ fn no_spelling_of_a_path_bypasses_a_route() {
 }
 
 #[test]
+fn no_parameters_in_segments_dodge_a_limit() {
+    const SPELLINGS: [(&str, u16); 25] = [
+        ("/login", 429),
+        ("/login;", 429),
+        ("/login;x", 429),
+        ("/login;x=1;y=2", 429),
+        ("/l%6Fgin;x", 429),
+        ("/x;/../login", 429),
+        ("/x;y/../login;z", 429),
+        ("//login", 429),
+        ("/./login", 429),
+        ("/x/;a=b/../login", 400),
+        ("/;x", 400),
+        ("/;x/", 400),
+        ("/;x/login", 400),
+        ("/a/;/b", 400),
+        ("/a/..;x/b", 400),
+        ("/a/..;/login", 400),
+        ("/.;x/login", 400),
+        ("/%2e;/login", 400),
+        ("/%3Bx/login", 400),
+        ("/%3B/login", 400),
+        ("//;x//login", 400),
+        ("/login/;x/..", 400),
+        ("/x/%2e%2e%3bx/login", 400),
+        ("/login/..;/login", 400),
+        ("/login;x/.;/", 400),
+    ];
+    let upstream = Upstream::ok("reached");
+    let limit = "{name: RequestRateLimiter, args: {algorithm: fixed-window, limit: 1, window: 1h, key-resolver: path}}";
+    let routes = format!(
+        "routes: [{{id: login, uri: '{0}', predicates: [Path=/login], filters: [{limit}]}}, \
+         {{id: open, uri: '{0}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    );
+    for file in [routes.clone(), format!("spring.cloud.gateway.server.webflux:\n  {routes}")] {
+        let gateway = Gateway::start(&file);
+        assert_eq!(gateway.get("/login").status, 200);
+        let before = upstream.requests().len();
+        for (path, expected) in SPELLINGS {
+            assert_eq!(gateway.get(path).status, expected, "{path}");
+        }
+        assert_eq!(upstream.requests().len(), before);
+    }
+}
+
+#[test]
 fn an_encoded_slash_does_not_split_a_segment() {
     let upstream = Upstream::ok("reached");
     let routes = format!(

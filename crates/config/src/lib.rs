@@ -39,7 +39,7 @@ mod spring;
 mod tests;
 mod yaml;
 
-pub use crate::diagnostics::{Diagnostic, Report, Severity};
+pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_with_services, parse};
 pub use crate::locator::Locator;

@@ -27,14 +27,6 @@ pub fn normalize_host(host: &str) -> Cow<'_, str> {
     Cow::Owned(normal)
 }
 
-/// Returns `host[:port]` without its port if that is empty or the default of `http` or `https`.
-pub(crate) fn without_default_port(host: &str) -> &str {
-    let name = without_port(host);
-    let port = host.get(name.len()..).unwrap_or_default();
-    let is_default = port == ":" || matches!(port.get(1..).and_then(|port| port.parse::<u32>().ok()), Some(80 | 443));
-    if is_default { name } else { host }
-}
-
 /// Returns the host of `host[:port]`; an IPv6 address keeps its brackets.
 pub(crate) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
@@ -50,7 +42,7 @@ fn is_inside_brackets(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{normalize_host, without_default_port, without_port};
+    use super::{normalize_host, without_port};
 
     #[test]
     fn texts_of_one_host_have_one_normal_form() {
@@ -70,17 +62,6 @@ mod tests {
         ] {
             assert_eq!(normalize_host(host), expected, "{host}");
             assert_eq!(normalize_host(expected), expected, "idempotent");
-        }
-        for (host, expected) in [
-            ("a.org:80", "a.org"),
-            ("a.org:0443", "a.org"),
-            ("a.org:", "a.org"),
-            ("a.org:8080", "a.org:8080"),
-            ("[::1]:443", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("a.org", "a.org"),
-        ] {
-            assert_eq!(without_default_port(host), expected, "{host}");
         }
     }
 

@@ -110,6 +110,35 @@ pub(super) fn host<B>(request: &Request<B>, out: &mut KeyBuf) {
     }
 }
 
+/// Returns `path` without the parameters of its segments (`;…`), and with characters decoded that mean the same when they
+/// are encoded. Routes match all these spellings, which therefore share a bucket.
+pub(super) fn path<'a>(path: &'a str, out: &'a mut KeyBuf) -> &'a [u8] {
+    let path = path.as_bytes();
+    if !path.iter().any(|byte| matches!(byte, b';' | b'%')) {
+        return path;
+    }
+    for (at, segment) in path.split(|byte| *byte == b'/').enumerate() {
+        if at > 0 {
+            out.push(b"/");
+        }
+        let mut rest = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+        while let Some((first, behind)) = rest.split_first() {
+            let plain = (*first == b'%').then(|| percent::decode(rest, false).next()).flatten();
+            match plain.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(byte)) {
+                Some(byte) => {
+                    out.push(&[byte]);
+                    rest = rest.get(3..).unwrap_or_default();
+                }
+                None => {
+                    out.push(&[*first]);
+                    rest = behind;
+                }
+            }
+        }
+    }
+    out.as_bytes()
+}
+
 /// Returns `raw` decoded: `raw` itself if there is nothing to decode, otherwise the bytes written to `out`.
 pub(super) fn decoded<'a>(raw: &'a [u8], plus_is_space: bool, out: &'a mut KeyBuf) -> &'a [u8] {
     if !raw.iter().any(|b| *b == b'%' || (plus_is_space && *b == b'+')) {

@@ -7,7 +7,7 @@
 //! | `header:NAME` | the value of the header |
 //! | `query:NAME` | the value of the query parameter, decoded |
 //! | `cookie:NAME` | the value of the cookie |
-//! | `path` | the request's path, after the edits of earlier filters |
+//! | `path` | the request's path without parameters (`;x`), after the edits of earlier filters |
 //! | `path:{var}` | a URI template variable of the matched route, decoded |
 //! | `host` | the requested host, in lower case without port |
 //! | `method` | the request's method |

@@ -159,7 +159,7 @@ impl KeyResolver {
             Kind::Header(name) => extract::header(request.headers(), name).one()?,
             Kind::Query(name) => extract::decoded(extract::query(request.uri(), name).one()?, true, buf),
             Kind::Cookie(name) => cookie::value(request.headers(), name).one()?,
-            Kind::Path => request.uri().path().as_bytes(),
+            Kind::Path => extract::path(request.uri().path(), buf),
             Kind::Variable(name) => extract::decoded(context()?.variable(name)?.as_bytes(), false, buf),
             Kind::Host => {
                 extract::host(request, buf);

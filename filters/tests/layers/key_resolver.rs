@@ -114,6 +114,25 @@ fn parts_of_the_head_are_read_by_name() {
 }
 
 #[test]
+fn spellings_of_one_path_share_a_key() {
+    for (path, id) in [
+        ("/login", "/login"),
+        ("/login;x", "/login"),
+        ("/login;x=1;y", "/login"),
+        ("/login;", "/login"),
+        ("/l%6fgin", "/login"),
+        ("/a;v=1/b;w/", "/a/b/"),
+        ("/a%21%3a", "/a!:"),
+        ("/a%2Fb%20%3Bc%25;d", "/a%2Fb%20%3Bc%25"),
+        ("/a%", "/a%"),
+        ("/a%zz;", "/a%zz"),
+    ] {
+        let request = Request::builder().uri(path).body(()).unwrap();
+        assert_eq!(key("path", &request).as_deref(), Some(id), "{path}");
+    }
+}
+
+#[test]
 fn the_targets_authority_names_the_host_before_the_header() {
     let request = Request::builder().uri("http://u:p@[2001:DB8::1]:80/").header("host", "other").body(()).unwrap();
     assert_eq!(key("host", &request).as_deref(), Some("[2001:db8::1]"));

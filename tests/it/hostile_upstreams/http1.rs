@@ -83,11 +83,36 @@ fn unfinished_responses_are_not_completed() {
 }
 
 #[test]
+fn bare_line_feeds_around_chunks_end_no_response_early() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let sends = |chunks: &'static str| {
+        let upstream = Upstream::scripted(move |stream, _| {
+            if read_request(stream).is_some() && stream.write_all([HEAD, chunks].concat().as_bytes()).is_ok() {
+                let _ = read_request(stream);
+            }
+        });
+        Hostile::new(chunks, upstream)
+    };
+    let cut = [
+        "2\nok\r\n0\r\n\r\n",
+        "2\r\nok\n0\r\n\r\n",
+        "2\r\nok\r\n0\n\r\n",
+        "2\r\nok\r\n0\n\n",
+        "2\r\nok\r\n0\r\n\n",
+        "2\r\nok\r\n0\r\nx: 1\n\n",
+        "2\r\nok\r\n0\r\nx: 1\ny: 2\r\n\r\n",
+    ];
+    each("off", &cut.map(sends), is_not_whole);
+}
+
+#[test]
 fn bytes_after_a_response_never_answer_the_next_request() {
     let forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
     for start in [
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx: 1\n\n",
         "HTTP/1.1 204 No Content\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\n\r\n",
     ] {

@@ -20,7 +20,7 @@ use serde::de::{DeserializeOwned, Visitor};
 
 use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -73,7 +73,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
 /// Reports `unknown` keys with the nearest known one.
 pub(crate) fn report_unknown(unknown: &Unknown, diagnostics: &mut Diagnostics) {
     let name = unknown.path.last().map_or("", String::as_str);
-    diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).help(suggest(name, unknown.fields));
+    diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, unknown.fields);
 }
 
 pub(super) struct Context<'c> {

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use crate::diagnostics::help::Help;
 use crate::diagnostics::locate::locate;
 use crate::diagnostics::missing::Missing;
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
+use crate::diagnostics::unknown::UnknownName;
 use crate::yaml::{Places, Problem, ProblemAt, Span};
 
 /// Collects diagnostics while a configuration is read.
@@ -20,20 +22,23 @@ pub(crate) struct Diagnostics {
     muted: HashSet<u32>,
 }
 
+/// A diagnostic whose line is not yet known.
 #[derive(Debug)]
-struct Found {
+pub(super) struct Found {
     severity: Severity,
     at: At,
     message: String,
-    help: Option<String>,
+    pub(super) help: Option<String>,
+    /// Name that the message reports as not known.
+    pub(super) unknown: Option<UnknownName>,
     /// Text and second position that end the message.
-    beside: Option<(String, Span)>,
+    pub(super) beside: Option<(String, Span)>,
     /// Sections of the application, which end the message with their lines.
-    sections: Vec<(String, Span)>,
+    pub(super) sections: Vec<(String, Span)>,
     /// Parts of an application that are missing; the first one is reported once.
-    missing: Vec<Missing>,
+    pub(super) missing: Vec<Missing>,
     /// True if the setting has no effect, so that it can be removed.
-    ineffective: bool,
+    pub(super) ineffective: bool,
     /// True for a setting of our own form that Spring would silently ignore.
     is_mistake: bool,
 }
@@ -66,7 +71,7 @@ impl Diagnostics {
         let severity = if is_refused { Severity::Error } else { Severity::Warning };
         let is_own = !self.is_spring;
         let mut help = self.push(severity, At::Span(at), message.into());
-        if let Some(found) = &mut help.0 {
+        if let Some(found) = help.found() {
             found.is_mistake = is_own;
         }
         if at.key { help.ineffective() } else { help }
@@ -105,12 +110,23 @@ impl Diagnostics {
         if let At::Span(span) = at
             && self.muted.contains(&span.place)
         {
-            return Help(None);
+            return Help::of(None);
         }
         let (sections, missing, ineffective, is_mistake) = (Vec::new(), Vec::new(), false, false);
-        let (help, beside) = (None, None);
-        self.found.push(Found { severity, at, message, help, beside, sections, missing, ineffective, is_mistake });
-        Help(self.found.last_mut())
+        let (help, unknown, beside) = (None, None, None);
+        self.found.push(Found {
+            severity,
+            at,
+            message,
+            help,
+            unknown,
+            beside,
+            sections,
+            missing,
+            ineffective,
+            is_mistake,
+        });
+        Help::of(self.found.last_mut())
     }
 
     /// Returns the settings without effect, each with the message that says why.
@@ -215,8 +231,9 @@ impl Diagnostics {
                     _ => format!("`{name}` (line {line})"),
                 });
                 message.push_str(&named.collect::<Vec<_>>().join(", "));
-                let (severity, help, is_mistake) = (found.severity, found.help, found.is_mistake);
-                Diagnostic { severity, file, line, column, message, also: Vec::new(), help, is_mistake, names_sections }
+                let Found { severity, help, unknown, is_mistake, .. } = found;
+                let also = Vec::new();
+                Diagnostic { severity, file, line, column, message, also, help, unknown, is_mistake, names_sections }
             })
             .collect();
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
@@ -228,47 +245,3 @@ impl Diagnostics {
 /// Number of diagnostics at a point in time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark(usize);
-
-/// The diagnostic just reported, to add a help text to.
-pub(crate) struct Help<'s>(Option<&'s mut Found>);
-
-impl Help<'_> {
-    /// Marks the setting as one without effect: `tollgate migrate` leaves it out.
-    pub(crate) fn ineffective(mut self) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.ineffective = true;
-        }
-        self
-    }
-
-    /// Adds `words` and the place of `span` to the message.
-    pub(crate) fn beside(mut self, words: impl Into<String>, span: Span) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.beside = Some((words.into(), span));
-        }
-        self
-    }
-
-    /// Adds sections of the application to the message, each with its line.
-    pub(crate) fn sections(mut self, sections: Vec<(String, Span)>) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.sections = sections;
-        }
-        self
-    }
-
-    /// Marks a missing part of an application, for the proposed overlay.
-    pub(crate) fn missing(mut self, missing: Missing) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.missing.push(missing);
-        }
-        self
-    }
-
-    /// Says what to do about it.
-    pub(crate) fn help(self, help: impl Into<String>) {
-        if let Some(found) = self.0 {
-            found.help = Some(help.into());
-        }
-    }
-}

@@ -3,6 +3,7 @@
 
 mod collect;
 mod excerpt;
+mod help;
 mod locate;
 mod missing;
 mod repeats;
@@ -10,13 +11,16 @@ mod report;
 mod secrets;
 mod suggest;
 mod text;
+mod unknown;
 
-pub(crate) use collect::{Diagnostics, Help};
+pub(crate) use collect::Diagnostics;
+pub(crate) use help::Help;
 pub(crate) use missing::{Missing, Section, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, similar, suggest};
 pub(crate) use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
+pub use unknown::{UnknownKind, UnknownName};
 
 /// Returns the message of `error` and of its sources, joined on one line.
 pub(crate) fn reasons(error: &dyn std::error::Error) -> String {

@@ -10,6 +10,7 @@ use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
 use crate::diagnostics::secrets::{UnknownNames, mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
+use crate::diagnostics::unknown::UnknownName;
 
 /// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +41,8 @@ pub struct Diagnostic {
     pub also: Vec<usize>,
     /// Advice.
     pub help: Option<String>,
+    /// Name that the message reports as not known. Values of names that resemble a secret's are masked.
+    pub unknown: Option<UnknownName>,
     /// True for a setting of our own form that Spring would silently ignore: an error that a comment accepts, as it does a
     /// warning.
     pub is_mistake: bool,

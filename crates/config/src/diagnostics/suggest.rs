@@ -52,10 +52,23 @@ pub(crate) fn suggest(typed: &str, candidates: &[&str]) -> String {
     if let Some(spaced) = with_space(typed, candidates) {
         return spaced;
     }
-    match closest(typed, candidates.iter().copied()).or_else(|| abbreviated(typed, candidates)) {
-        Some(candidate) => format!("did you mean `{candidate}`?"),
+    match suggestion(typed, candidates) {
+        Some(candidate) => did_you_mean(candidate),
         None => format!("known here: {}", candidates.join(", ")),
     }
+}
+
+/// Returns the similar or abbreviated name that [`suggest`] asks about. `None` if it says something else.
+pub(super) fn suggestion<'c>(typed: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    if with_space(typed, candidates).is_some() {
+        return None;
+    }
+    closest(typed, candidates.iter().copied()).or_else(|| abbreviated(typed, candidates))
+}
+
+/// Asks whether `name` was meant.
+pub(super) fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
 }
 
 /// Returns the first candidate that has `typed` as one of its words: `burst` for `burst-capacity`.

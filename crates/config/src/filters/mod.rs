@@ -95,10 +95,12 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let comment =
         near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
     let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };
-    diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).help(match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => suggestions(name, is_spring),
-    })
+    let help =
+        diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).unknown_component(name);
+    match near {
+        Some(near) => help.did_you_mean(name, near),
+        None => help.help(suggestions(name, is_spring)),
+    }
 }
 
 /// Returns similar names; in a Spring file also the advice about filters in Java.

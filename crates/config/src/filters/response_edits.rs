@@ -4,7 +4,7 @@ use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
 use crate::de::canonical;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
@@ -122,7 +122,7 @@ fn constant<T: Copy + Default>(arg: Option<&Arg>, known: &[(&str, T)], diagnosti
     let found = known.iter().find(|(name, _)| canonical(name) == canonical(arg.value.trim()));
     if found.is_none() {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        diagnostics.error(arg.span, format!("unknown value `{}`", arg.value)).help(suggest(&arg.value, &names));
+        diagnostics.error(arg.span, format!("unknown value `{}`", arg.value)).suggest(&arg.value, &names);
     }
     found.map(|(_, value)| *value)
 }

@@ -98,7 +98,7 @@ pub(super) fn methods(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         let method = arg.value.as_str();
         let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
         if !is_usual && let Some(near) = closest(method, USUAL) {
-            diagnostics.warn(arg.span, format!("unknown method `{method}`")).help(format!("did you mean `{near}`?"));
+            diagnostics.warn(arg.span, format!("unknown method `{method}`")).did_you_mean(method, near);
         }
     }
 }

@@ -49,7 +49,7 @@ impl<'s> PredicateContext<'s> {
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 _ if diagnostics.is_spring => HostPort::Included,
-                _ => HostPort::DefaultOptional,
+                _ => HostPort::Optional,
             },
             settings: PredicateSettings {
                 is_spring: diagnostics.is_spring,

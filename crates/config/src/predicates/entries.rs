@@ -32,8 +32,8 @@ pub(super) fn entries() -> Vec<Entry> {
         },
         Entry {
             name: "Host",
-            doc: "`Host`, with the port unless `predicate.host.include-port` is false, matches one of the patterns, \
-              ignoring case and a final dot: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
+            doc: "`Host` matches one of the patterns, ignoring case and a final dot: `?` and `*` within a label, `**` over \
+              labels, `{name}`, `{name:regex}`. A pattern without a port matches any port, but not in Spring files.",
             args: vec![
                 Argument::new("patterns", "Patterns such as `**.example.org`; the first match sets the variables.")
                     .of(ArgumentType::List),

@@ -22,7 +22,7 @@ pub(crate) struct RawPredicateSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHostPredicate {
-    /// Includes the port of `Host`: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. A default port (80, 443) may be absent from the pattern, except in Spring files. Default true.
+    /// Includes the port of `Host`: `**.a.org:8080` matches that port only. A pattern without a port matches any; in Spring files, it matches hosts without a port only. Default true.
     pub(crate) include_port: Option<bool>,
 }
 

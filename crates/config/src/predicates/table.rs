@@ -59,8 +59,9 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
             .help(refusal.instead);
         return;
     }
-    diagnostics.error(spec.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
-    })
+    let help = diagnostics.error(spec.span, format!("unknown predicate `{name}`")).unknown_component(name);
+    match closest(name, names()) {
+        Some(near) => help.did_you_mean(name, near),
+        None => help.help(format!("predicates: {}", names().collect::<Vec<_>>().join(", "))),
+    }
 }

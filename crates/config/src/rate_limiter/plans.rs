@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::de::given::{Given, Named};
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::rate_limiter::args::{LimiterArgs, PlanArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::{self, identifier};
@@ -178,7 +178,7 @@ fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)
 fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Option<String> {
     let name = plan.value.trim();
     if !names.contains(&name) {
-        diagnostics.error(plan.span, format!("unknown plan `{name}`")).help(suggest(name, names));
+        diagnostics.error(plan.span, format!("unknown plan `{name}`")).suggest(name, names);
         return None;
     }
     Some(name.to_owned())

@@ -89,7 +89,7 @@ fn algorithm(args: &RuleArgs, diagnostics: &mut Diagnostics) -> Option<Algorithm
             .help("use the filter `ConcurrencyLimiter`, which limits concurrent requests");
     } else if found.is_none() {
         let names = Algorithm::ALL.map(Algorithm::as_str);
-        diagnostics.error(text.span, format!("unknown algorithm `{}`", text.value)).help(suggest(&text.value, &names));
+        diagnostics.error(text.span, format!("unknown algorithm `{}`", text.value)).suggest(&text.value, &names);
     }
     found
 }

@@ -1,7 +1,7 @@
 //! One predicate or filter as specified.
 
 use crate::de::{canonical, same_name};
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Prefix of the names that Spring gives to positional arguments in its own listings.
@@ -146,9 +146,12 @@ impl Spec {
 
     fn report_unknown_arg(&self, arg: &Arg, name: &str, known: &[&str], diagnostics: &mut Diagnostics) {
         let known: Vec<&str> = known.iter().copied().filter(|field| !field.is_empty()).collect();
-        diagnostics
-            .mistake(arg.span.key(), format!("`{}` has no argument `{name}`", self.name))
-            .help(if known.is_empty() { "it takes no arguments".to_owned() } else { suggest(name, &known) });
+        let help = diagnostics.mistake(arg.span.key(), format!("`{}` has no argument `{name}`", self.name));
+        if known.is_empty() {
+            help.help("it takes no arguments");
+        } else {
+            help.suggest(name, &known);
+        }
     }
 
     /// Returns a copy in which each list is one argument: `x[0]` and `x[1]` become `x`, the items joined by commas.

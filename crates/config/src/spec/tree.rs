@@ -2,7 +2,7 @@
 
 use crate::de;
 use crate::de::Unknown;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::spec::definition::Spec;
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -55,7 +55,7 @@ impl Spec {
         let name = unknown.path.last().map_or("", String::as_str);
         diagnostics
             .mistake(unknown.span.key(), format!("`{}` has no argument `{path}`", self.name))
-            .help(suggest(name, unknown.fields));
+            .suggest(name, unknown.fields);
     }
 }
 

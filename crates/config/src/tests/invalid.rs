@@ -121,6 +121,15 @@ fn a_redis_timeout_of_zero_is_reported_once() {
 }
 
 #[test]
+fn the_value_of_a_misspelled_argument_is_masked() {
+    let route = "routes: [{id: a, uri: http://a, predicates: [Path=/**], filters: [{name: AddRequestHeader, args: {nam: X-Token, valu: hunter2}}]}]";
+    for text in [route, "redis: {key-store-paswrod: hunter2, url: \"redis://a\"}", "redis: {password:hunter2}"] {
+        let shown = parse("test.yaml", text, &no_env).unwrap_err().to_string();
+        assert!(shown.contains("help: ") && !shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
 fn tokens_of_registries_have_visible_ascii_characters_only() {
     let text = |consul: &str, kubernetes: &str| {
         format!(

@@ -59,6 +59,9 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary,
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(Failure::MethodRefused);
     }
+    if has_other_case(&head.method) {
+        return Err(Failure::BadRequest("the method is not in upper case"));
+    }
     let summary = summarize(&head.headers, rules.underscores)?;
     if head.version == Version::HTTP_2 && head.headers.values().any(has_outer_whitespace) {
         return Err(Failure::BadRequest("a field value begins or ends with whitespace"));
@@ -109,6 +112,15 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
         return Err(Failure::Ambiguous("more than one Host field"));
     }
     Ok(summary)
+}
+
+/// Returns true for a method that is a standard one in another case. Methods are case-sensitive (RFC 9110 §9.1), but some
+/// backends turn `post` into `POST`, which the routes of the gateway do not.
+fn has_other_case(method: &Method) -> bool {
+    const STANDARD: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+    let text = method.as_str();
+    text.bytes().any(|byte| byte.is_ascii_lowercase())
+        && STANDARD.iter().any(|standard| standard.eq_ignore_ascii_case(text))
 }
 
 /// Returns true if the field name contains an underscore.
@@ -220,14 +232,15 @@ fn is_port(digits: &[u8]) -> bool {
 const ALLOWED: u8 = 1;
 const UPPERCASE: u8 = 2;
 
-/// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes.
+/// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes, and
+/// for `%`: `%61.example` is `a.example` to readers that decode it, and another name to the others.
 static HOST_BYTES: [u8; 256] = {
     let mut allowed = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         let c = byte as u8;
         let is_allowed = c.is_ascii_alphanumeric()
-            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
+            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
             || matches!(c, b'+' | b',' | b';' | b'=');
         if is_allowed {
             allowed[byte] = if c.is_ascii_uppercase() { UPPERCASE } else { ALLOWED };

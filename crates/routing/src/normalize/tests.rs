@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 
 use super::{PathError, PathRules, Separator, normalize, normalize_by};
+use crate::PathPattern;
 
 #[test]
 fn a_normalized_path_is_borrowed() {
@@ -138,6 +139,60 @@ fn as_upstream(path: &str) -> Option<Vec<String>> {
         }
     }
     Some(segments)
+}
+
+/// Path as Tomcat reads it: without parameters, then decoded, without empty and dot segments. `None` if it is refused.
+fn as_tomcat(path: &str) -> Option<String> {
+    if path.contains("%2F") || path.contains("%5C") || path.contains('\\') {
+        return None;
+    }
+    resolved(path.split('/').map(|segment| decoded(segment.split(';').next().unwrap_or_default())))
+}
+
+/// Path as nginx compares it with its locations: decoded, with merged slashes, without dot segments.
+fn as_nginx(path: &str) -> Option<String> {
+    resolved(decoded(path).split('/').map(str::to_owned))
+}
+
+fn decoded(text: &str) -> String {
+    [("%2F", "/"), ("%3B", ";"), ("%5C", "\\"), ("%20", " ")]
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// Returns the path of `segments`, of which the first is empty. `None` if it leads above its root.
+fn resolved(segments: impl Iterator<Item = String>) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut ends_in_slash = true;
+    for segment in segments.skip(1) {
+        ends_in_slash = matches!(&*segment, "" | "." | "..");
+        match &*segment {
+            "" | "." => {}
+            ".." => drop(names.pop()?),
+            _ => names.push(segment),
+        }
+    }
+    Some(format!("/{}{}", names.join("/"), if ends_in_slash && !names.is_empty() { "/" } else { "" }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_spelling_that_misses_a_pattern_reaches_its_path(path in "/(login|x|/|/|;|;x|\\.|\\.|%3B|%3b|%2F|%2f|%2e|%5C|%20|%6cogin){0,9}") {
+        let pattern = PathPattern::parse("/login").unwrap();
+        let keep = PathRules { encoded_slash: Separator::Keep, backslash: Separator::Reject };
+        for rules in [PathRules::STRICT, keep] {
+            let Ok(normal) = normalize_by(&path, rules) else { continue };
+            if !pattern.matches(&normal, false) {
+                prop_assert!(as_tomcat(&normal).as_deref() != Some("/login"), "{normal}");
+                // A kept `%2F` is a separator to nginx; our own form rejects it by default.
+                if !normal.contains("%2F") {
+                    prop_assert!(as_nginx(&normal).as_deref() != Some("/login"), "{normal}");
+                }
+            }
+        }
+    }
 }
 
 proptest! {

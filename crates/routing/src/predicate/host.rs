@@ -6,7 +6,7 @@ use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
 use crate::decision::Decision;
 use crate::host::HostPattern;
-use crate::host_form::{without_default_port, without_port};
+use crate::host_form::without_port;
 use crate::request::{RequestView, Variables};
 
 #[derive(Clone, Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Host {
 pub enum HostPort {
     /// Patterns are matched with the host and its port, as in Spring.
     Included,
-    /// The same, and a default port (80, 443) may be absent from the pattern.
-    DefaultOptional,
+    /// The same, and a pattern without a port matches the host with any port.
+    Optional,
     /// Patterns are matched with the host alone (`predicate.host.include-port: false`).
     Ignored,
 }
@@ -56,12 +56,11 @@ impl Host {
         })
     }
 
-    /// Returns the texts of which one must match: the host, and the host without a default port.
+    /// Returns the texts of which one must match: the host, and the host without its port.
     fn texts<'r>(&self, request: &RequestView<'r>) -> [Option<&'r str>; 2] {
         let host = self.host(request);
-        let is_optional = self.port == HostPort::DefaultOptional;
-        let short =
-            host.map(without_default_port).filter(|short| is_optional && Some(short.len()) < host.map(str::len));
+        let is_optional = self.port == HostPort::Optional;
+        let short = host.map(without_port).filter(|short| is_optional && Some(short.len()) < host.map(str::len));
         [host, short]
     }
 

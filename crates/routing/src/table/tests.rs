@@ -91,7 +91,7 @@ fn predicate() -> impl Strategy<Value = Predicate> {
     let hosts = vec!["x", "x.y", "**.y", "**.y:*", "*.y", "{v}.y", "x.**", "y:8?", ".y", "y.", "**", "*.x.y:80", "y*"];
     let host = (prop::collection::vec(prop::sample::select(hosts), 1..3), any::<bool>()).prop_map(|(hosts, port)| {
         let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
-        Predicate::host(&hosts, if port { HostPort::DefaultOptional } else { HostPort::Ignored }).unwrap()
+        Predicate::host(&hosts, if port { HostPort::Optional } else { HostPort::Ignored }).unwrap()
     });
     let one = prop_oneof![4 => path, 2 => host];
     one.prop_recursive(2, 6, 3, |inner| {

@@ -87,6 +87,7 @@ fn secrets(lines: &[&str], at: usize, unknown: &UnknownNames) -> Vec<Range<usize
     for list in [NAMED_LIST].into_iter().chain(unknown.shortcuts()) {
         find_named_list(line, list, &mut found);
     }
+    misspelled::find_unspaced(line, &mut found);
     find_urls(line, &mut found);
     found
 }
@@ -103,11 +104,16 @@ fn find_values(line: &str, has_secret_sibling: bool, unknown: &UnknownNames, fou
             || unknown.has_key(key)
             || is_scheme("bearer ")
             || is_scheme("basic ")
-            || matches!(key, "value" | "regexp") && names_secret;
+            || (is_value_key(key) || unknown.has_value_key(key)) && names_secret;
         if is_secret && !value.is_empty() && !is_variable(value) {
             found.push(range);
         }
     }
+}
+
+/// Returns true for arguments whose values are secrets if another argument names one.
+fn is_value_key(key: &str) -> bool {
+    matches!(key, "value" | "regexp")
 }
 
 /// Returns true if a value of the line is a name of a secret. A mistyped `name` names one, too.

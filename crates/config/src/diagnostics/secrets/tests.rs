@@ -1,7 +1,7 @@
 //! Tests of masking.
 
 use super::*;
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::diagnostics::{Diagnostic, Severity, UnknownKind, UnknownName};
 
 #[test]
 fn secrets_are_masked_and_columns_stay() {
@@ -25,6 +25,8 @@ fn secrets_are_masked_and_columns_stay() {
         ("redis: {passwrd: abc, url: x}", "redis: {passwrd: ***, url: x}"),
         ("jwt: {secrt: abc}", "jwt: {secrt: ***}"),
         ("  pwd: abc", "  pwd: ***"),
+        ("redis: {password:abc, url: x}", "redis: {password:***, url: x}"),
+        ("redis: {url: ä,api-key:äbc}", "redis: {url: ä,api-key:***}"),
     ] {
         assert_eq!(mask_line(&[line], 0, &UnknownNames::default()), masked);
         assert_eq!(line.chars().count(), masked.chars().count());
@@ -40,6 +42,7 @@ fn other_values_are_shown() {
         "  uri: http://localhost:8080/a@b",
         "- AddRequestHeader=X-Colour, red",
         "  key-resolver: header:x-api-key",
+        "  args: {key-resolvers: [ip, cookie:session], a: ${PORT:80}}",
         "  username: gateway",
     ] {
         let shown = mask_line(&[line], 0, &UnknownNames::default());
@@ -66,22 +69,32 @@ fn messages_do_not_repeat_a_secret() {
 
 #[test]
 fn unknown_names_are_masked_as_the_suggested_ones() {
-    let unknown = |message: &str, help: &str| Diagnostic {
+    // The wording of messages has no effect.
+    let unknown = |kind, name: &str, suggested: Option<&str>| Diagnostic {
         severity: Severity::Error,
         file: 0,
         line: 1,
         column: 1,
-        message: message.to_owned(),
+        message: format!("there is no such thing, in `x`: `{name}`"),
         also: Vec::new(),
-        help: Some(help.to_owned()),
+        help: Some("try `y` or `client-secret`".to_owned()),
+        unknown: Some(UnknownName { kind, name: name.to_owned(), suggested: suggested.map(str::to_owned) }),
         is_mistake: false,
         names_sections: false,
     };
+    let reworded = unknown(UnknownKind::Key, "other", None);
     let names = UnknownNames::of(&[
-        unknown("unknown filter `AddRequestHeadr`", "did you mean `AddRequestHeader`?"),
-        unknown("unknown filter `OurHeader`", "docs/reference/filters lists all filters"),
-        unknown("unknown key `client-scr`", "did you mean `client-secret`?"),
-        unknown("unknown key `client-nm`", "did you mean `client-name`?"),
+        unknown(UnknownKind::Component, "AddRequestHeadr", Some("AddRequestHeader")),
+        unknown(UnknownKind::Component, "OurHeader", None),
+        unknown(UnknownKind::Key, "client-scr", Some("client-secret")),
+        unknown(UnknownKind::Key, "client-nm", Some("client-name")),
+        // Words in messages are not names.
+        Diagnostic {
+            message: "unknown key `zone`".to_owned(),
+            help: Some("did you mean `secret`?".to_owned()),
+            unknown: None,
+            ..reworded
+        },
     ]);
     for (line, masked) in [
         ("- AddRequestHeadr=X-Api-Key, abc", "- AddRequestHeadr=X-Api-Key, ***"),
@@ -89,6 +102,7 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         ("- OurHeader=X-Key:abc,X-B:c", "- OurHeader=X-Key:***,*****"),
         ("- OurHeader=X-Colour, red", "- OurHeader=X-Colour, red"),
         ("a: {client-scr: abc, client-nm: d}", "a: {client-scr: ***, client-nm: d}"),
+        ("a: {zone: abc, x: d}", "a: {zone: abc, x: d}"),
     ] {
         assert_eq!(mask_line(&[line], 0, &names), masked);
     }

@@ -6,7 +6,7 @@ use tollgate_filters::cors::{self, Policy, PolicyError};
 
 use crate::de::spanned::Spanned;
 use crate::de::{self, canonical};
-use crate::diagnostics::{Diagnostics, reasons, suggest};
+use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::cors::raw::RawCors;
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -77,10 +77,11 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
             continue;
         }
         let meant = METADATA_KEYS.iter().find(|known| canonical(known) == canonical(key));
-        diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` has no effect")).help(match meant {
-            Some(meant) => format!("metadata is looked up literally: write `{meant}`"),
-            None => suggest(key, &METADATA_KEYS),
-        });
+        let help = diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` has no effect"));
+        match meant {
+            Some(meant) => help.help(format!("metadata is looked up literally: write `{meant}`")),
+            None => help.suggest(key, &METADATA_KEYS),
+        }
     }
     let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: NodeKind::Map(known) }, diagnostics);
     Some(raw)

@@ -12,7 +12,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::positive;
-use crate::diagnostics::{Diagnostics, reasons, suggest};
+use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;
 use crate::spec::values::header_name;
@@ -106,7 +106,7 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
         if text.eq_ignore_ascii_case("none") {
             diagnostics.error(name.span, "`none` is not a signature: such tokens can be forged").help("remove it");
         } else {
-            diagnostics.error(name.span, format!("unknown algorithm `{text}`")).help(suggest(text, &ALGORITHMS));
+            diagnostics.error(name.span, format!("unknown algorithm `{text}`")).suggest(text, &ALGORITHMS);
         }
     }
     known

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Quota;
@@ -29,6 +29,16 @@ pub(crate) struct Expiry {
     keys: HashMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
 }
 
+/// Redis in which the keys of one trace do not expire. Its clock advances independently of the trace: without this, a
+/// trace that takes longer than [`KEYS_LAST`](super::KEYS_LAST) loses keys that have not expired by its own clock.
+pub(crate) struct Keeper {
+    connection: redis::Connection,
+    pattern: String,
+    /// Pause after each step.
+    pause: Duration,
+    slowest_step: Duration,
+}
+
 /// True if only the memory store runs, for many more traces: `TOLLGATE_MEMORY_ONLY=1`.
 static MEMORY_ONLY: LazyLock<bool> = LazyLock::new(|| number("TOLLGATE_MEMORY_ONLY").is_some());
 
@@ -37,6 +47,9 @@ const LOOK: &str = "local all = {} \
     for _, key in ipairs(redis.call('KEYS', '*')) do \
         all[#all + 1] = {key, redis.call('DUMP', key), redis.call('PTTL', key)} redis.call('PERSIST', key) \
     end return all";
+
+/// Script that removes the expiries of the keys that match a pattern.
+const KEEP: &str = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('PERSIST', key) end";
 
 pub(crate) async fn answer<V>(decision: Decision<V>) -> V {
     match decision {
@@ -132,6 +145,33 @@ impl Stores {
             return Ok(());
         }
         self.redis.forget(check).await.map_err(|error| error.to_string())
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(connection: redis::Connection, seed: u64) -> Self {
+        // The dot behind the seed is encoded in most names.
+        let pattern = format!("*t{seed}[.%]*");
+        Self { connection, pattern, pause: Duration::ZERO, slowest_step: Duration::ZERO }
+    }
+
+    /// Pauses after each step, as on an overloaded machine.
+    pub(crate) fn with_pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+
+    /// Removes the expiries of the keys that a step wrote. `start`: when the step began.
+    pub(crate) async fn keep(&mut self, start: Instant) {
+        redis::cmd("EVAL").arg(KEEP).arg(0).arg(&self.pattern).exec(&mut self.connection).unwrap();
+        self.slowest_step = self.slowest_step.max(start.elapsed());
+        if !self.pause.is_zero() {
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+
+    /// Returns the time of the slowest step without its pause. Keys are lost in steps longer than their expiry only.
+    pub(crate) fn slowest_step(&self) -> Duration {
+        self.slowest_step
     }
 }
 

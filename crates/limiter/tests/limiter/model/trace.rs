@@ -13,7 +13,7 @@ use tollgate_limiter::verdict::{Outcome, Verdict};
 use super::KINDS;
 use super::definition::{Kind, Model, Trial, micros, nearest, per_rule};
 use super::rng::Rng;
-use super::stores::{Expiry, Stores};
+use super::stores::{Expiry, Keeper, Stores};
 
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_763_700_000 * SECOND;
@@ -96,6 +96,8 @@ pub(crate) struct Trace<'e> {
     pub(super) promised: Vec<u64>,
     /// Drops expired keys as early as possible.
     pub(super) expiry: Option<&'e mut Expiry>,
+    /// Keeps keys beyond their expiry.
+    keeper: Option<&'e mut Keeper>,
 }
 
 impl<'e> Trace<'e> {
@@ -120,7 +122,13 @@ impl<'e> Trace<'e> {
         let stores = Stores::new(client);
         stores.clock.set(START + rng.below(100_000 * SECOND));
         let (grants, visits, promised) = Default::default();
-        Self { rng, observe, stores, slots, steps: Vec::new(), grants, visits, promised, expiry }
+        Self { rng, observe, stores, slots, steps: Vec::new(), grants, visits, promised, expiry, keeper: None }
+    }
+
+    /// Lets `keeper` keep the keys, however long the trace takes.
+    pub(crate) fn kept_by(mut self, keeper: &'e mut Keeper) -> Self {
+        self.keeper = Some(keeper);
+        self
     }
 
     /// Runs the trace. Returns the number of decisions, or the failure with the steps before it.
@@ -156,6 +164,9 @@ impl<'e> Trace<'e> {
         }
         if let Some(expiry) = &mut self.expiry {
             expiry.note(self.stores.now(), before);
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(before).await;
         }
         Ok(())
     }

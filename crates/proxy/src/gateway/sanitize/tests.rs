@@ -36,6 +36,11 @@ fn an_invalid_missing_or_second_host_is_refused() {
         &[("host", "a:80x")],
         &[("host", "a/b")],
         &[("host", "[::1")],
+        &[("host", "%61")],
+        &[("host", "ex%61mple.com:80")],
+        &[("host", "a%2Eb")],
+        &[("host", "a%00")],
+        &[("host", "[fe80::1%25lo]")],
         &[("host", "")],
     ] {
         assert!(matches!(sanitized("/", fields), Err(Failure::Ambiguous(_))), "{fields:?}");
@@ -45,6 +50,19 @@ fn an_invalid_missing_or_second_host_is_refused() {
     }
     for host in ["a", "a.b:1", "[::1]:8080", "127.0.0.1", "xn--a"] {
         assert!(sanitized("/", &[("host", host)]).is_ok(), "{host}");
+    }
+}
+
+#[test]
+fn a_standard_method_in_another_case_is_refused() {
+    for (method, is_refused) in
+        [("post", true), ("Get", true), ("pATCH", true), ("trace", true), ("connect", true), ("POST", false)]
+            .into_iter()
+            .chain([("purge", false), ("PURGE", false), ("posts", false), ("PROPFIND", false)])
+    {
+        let mut head = head("/", &[("host", "a")]);
+        head.method = method.parse().unwrap();
+        assert_eq!(matches!(sanitize(&mut head, RULES), Err(Failure::BadRequest(_))), is_refused, "{method}");
     }
 }
 
@@ -59,9 +77,7 @@ fn the_authority_of_an_absolute_target_replaces_host() {
 
 #[test]
 fn every_host_that_counts_as_normal_is_in_normal_form() {
-    for host in
-        ["a", "a.b:1", "A.b", "a.b.", "a.b.:1", "[::1]", "[0::1]:2", "a_b", "127.0.0.1:8080", "a:", "a..b", "a%2E"]
-    {
+    for host in ["a", "a.b:1", "A.b", "a.b.", "a.b.:1", "[::1]", "[0::1]:2", "a_b", "127.0.0.1:8080", "a:", "a..b"] {
         let is_normal = host_form(host.as_bytes()) == Some(HostForm::Normal);
         assert!(!is_normal || normalize_host(host) == host, "{host}");
     }

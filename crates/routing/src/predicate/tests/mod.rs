@@ -107,21 +107,25 @@ fn host_requires_the_field_and_includes_the_port() {
 }
 
 #[test]
-fn a_default_port_may_be_absent_from_the_pattern() {
-    let predicate = Predicate::host(&texts(&["{name}.foo.org", "**.bar.org:*"]), HostPort::DefaultOptional);
+fn a_pattern_without_a_port_matches_any_port() {
+    let predicate = Predicate::host(&texts(&["{name}.foo.org", "**.bar.org:*", "x.baz.org:81"]), HostPort::Optional);
     for (host, expected) in [
         ("www.foo.org", true),
         ("www.foo.org:80", true),
         ("www.foo.org:443", true),
         ("www.foo.org:", true),
-        ("www.foo.org:8080", false),
+        ("www.foo.org:8080", true),
+        ("www.foo.org:x", false),
         ("www.bar.org:80", true),
         ("www.bar.org", false),
+        ("x.baz.org:81", true),
+        ("x.baz.org:82", false),
+        ("x.baz.org", false),
     ] {
         assert_eq!(Request::get().header("host", host.as_bytes()).meets(&predicate), expected, "{host}");
     }
     let mut variables = Variables::new();
-    predicate.unwrap().capture_variables(&Request::get().header("host", b"www.foo.org:80").view(), &mut variables);
+    predicate.unwrap().capture_variables(&Request::get().header("host", b"www.foo.org:8080").view(), &mut variables);
     assert_eq!(variables, [("name".into(), "www".to_owned())]);
 }
 

@@ -129,9 +129,7 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     for unknown in &unknown {
         let name = unknown.path.last().map_or("", String::as_str);
         // A typo must not weaken TLS: an error in Spring files, too.
-        diagnostics
-            .error(unknown.span.key(), format!("unknown key `{name}`"))
-            .help(crate::diagnostics::suggest(name, unknown.fields));
+        diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, unknown.fields);
     }
     // `${UPSTREAM_CA:}` is empty in an environment without it.
     let given = |text: Option<Spanned<String>>| text.filter(|text| !text.value.trim().is_empty());
