@@ -30,6 +30,8 @@ pub(super) enum AccessError {
     Guard(#[from] GuardError),
     #[error("a token is required: send `Authorization: Bearer TOKEN` with one of `management.tokens`")]
     MissingToken,
+    #[error("a client certificate is required, or `Authorization: Bearer TOKEN` with one of `management.tokens`")]
+    MissingIdentity,
     #[error("unknown token")]
     UnknownToken,
     #[error("the token `{0}` has the role `read`; a change needs the role `write`")]
@@ -65,6 +67,10 @@ pub(super) fn authorize(
         let is_permitted = may_write || needed == AdminRole::Read;
         return if is_permitted { Ok(Caller::Certificate(name)) } else { Err(AccessError::ReadOnlyCertificate(name)) };
     }
+    let asks_for_certificates = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
+    if asks_for_certificates && !headers.contains_key(AUTHORIZATION) {
+        return Err(AccessError::MissingIdentity);
+    }
     let token = bearer(headers)?;
     let (name, role) = management.tokens.find(token).ok_or(AccessError::UnknownToken)?;
     if role < needed { Err(AccessError::ReadOnly(Arc::clone(name))) } else { Ok(Caller::Token(Arc::clone(name))) }
@@ -86,7 +92,7 @@ impl AccessError {
     /// Returns the status of the refusal.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::MissingToken | Self::UnknownToken => StatusCode::UNAUTHORIZED,
+            Self::MissingToken | Self::MissingIdentity | Self::UnknownToken => StatusCode::UNAUTHORIZED,
             Self::Guard(_) | Self::ReadOnly(_) | Self::ReadOnlyCertificate(_) => StatusCode::FORBIDDEN,
         }
     }
@@ -94,7 +100,7 @@ impl AccessError {
     /// Returns the challenge of the refusal (RFC 6750).
     pub(super) fn challenge(&self) -> Option<&'static str> {
         match self {
-            Self::MissingToken => Some(r#"Bearer realm="tollgate""#),
+            Self::MissingToken | Self::MissingIdentity => Some(r#"Bearer realm="tollgate""#),
             Self::UnknownToken => Some(r#"Bearer realm="tollgate", error="invalid_token""#),
             Self::ReadOnly(_) => Some(r#"Bearer realm="tollgate", error="insufficient_scope""#),
             Self::Guard(_) | Self::ReadOnlyCertificate(_) => None,

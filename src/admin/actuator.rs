@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::admin::reply::{json, problem, reply};
+use crate::admin::schema::{flag, map_of, object, text};
 use crate::admin::state::AdminState;
 use tollgate_config::Actuator;
 
@@ -32,4 +33,10 @@ pub(super) async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
         }
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
+}
+
+/// Returns the JSON Schema of the list of endpoints.
+pub(super) fn schema() -> Value {
+    let link = object().with("href", text()).with("templated", flag());
+    object().with("_links", map_of(&link.build())).build()
 }

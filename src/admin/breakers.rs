@@ -9,11 +9,12 @@ use humantime::format_duration;
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState};
+use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::schema::{count, meaning, number, object, one_of, or_null, text};
 use crate::admin::state::AdminState;
 
 /// Returns every circuit breaker of a route.
@@ -89,4 +90,17 @@ fn describe(breaker: &Arc<Breaker>) -> Value {
         described["forced-for-ms"] = json!(whole_millis(time));
     }
     described
+}
+
+/// Returns the JSON Schema of a circuit breaker.
+pub(super) fn schema() -> Value {
+    let calls = CallKind::ALL.iter().fold(object(), |calls, kind| calls.with(kind.as_str(), count()));
+    let states = [State::Closed, State::HalfOpen, State::Open].map(State::as_str);
+    object()
+        .with("name", text())
+        .with("state", one_of(&states))
+        .with("failure-rate", meaning(or_null(&number()), "Percentage; null before the minimum number of calls"))
+        .with("calls", meaning(calls.build(), "Calls by outcome"))
+        .maybe("forced-for-ms", meaning(count(), "Rest of the time for which the state is forced"))
+        .build()
 }

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::admin::health;
 use crate::admin::reply::{json, problem, problem_with};
+use crate::admin::schema::{count, list_of, meaning, object, one_of, or_null, text, time};
 use crate::admin::state::{AdminState, ReloadError};
-use tollgate_config::{LoadError, Report};
+use tollgate_config::{LoadError, Report, Severity};
 
 /// Source of the running configuration.
 #[derive(Debug)]
@@ -99,4 +100,41 @@ fn diagnostics(report: &Report) -> Value {
         })
     };
     report.list().iter().map(describe).collect()
+}
+
+/// Returns the JSON Schema of the state of the running configuration.
+pub(super) fn schema() -> Value {
+    object()
+        .with("version", meaning(text(), "Version of the gateway"))
+        .with("file", meaning(or_null(&text()), "Files of the configuration; null if it is built in"))
+        .with("hash", meaning(text(), "SHA-256 of the files"))
+        .with("loaded-at", time())
+        .with("routes", meaning(count(), "Number of routes"))
+        .with("reloads", count())
+        .with("failed-reloads", count())
+        .with("redis", meaning(or_null(&health::redis_schema()), "Null if limits are kept in memory"))
+        .with("warnings", diagnostics_schema())
+        .build()
+}
+
+/// Returns the JSON Schema of an applied reload.
+pub(super) fn reload_schema() -> Value {
+    object()
+        .with("hash", meaning(text(), "SHA-256 of the files"))
+        .with("needs-restart", meaning(list_of(&text()), "Changed settings that need a restart"))
+        .with("warnings", diagnostics_schema())
+        .build()
+}
+
+/// Returns the JSON Schema of diagnostics.
+pub(super) fn diagnostics_schema() -> Value {
+    let severities = [Severity::Error, Severity::Warning, Severity::Note].map(Severity::as_str);
+    let diagnostic = object()
+        .with("severity", one_of(&severities))
+        .with("file", text())
+        .with("line", count())
+        .with("column", count())
+        .with("message", text())
+        .with("help", or_null(&text()));
+    list_of(&diagnostic.build())
 }

@@ -8,7 +8,11 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use crate::admin::reply::json;
+use crate::admin::schema::{count, meaning, object, one_of, or_null, text};
 use crate::admin::state::AdminState;
+
+/// Statuses of the readiness.
+const STATUSES: [&str; 3] = ["UP", "DOWN", "OUT_OF_SERVICE"];
 
 /// Returns 200: the process responds.
 pub(super) fn live() -> Response<Full<Bytes>> {
@@ -68,4 +72,31 @@ pub(super) fn readiness(state: &AdminState) -> (&'static str, Option<&'static st
         return ("DOWN", Some("Redis is unreachable"));
     }
     ("UP", None)
+}
+
+/// Returns the JSON Schema of the liveness.
+pub(super) fn live_schema() -> Value {
+    object().with("status", one_of(&["UP"])).build()
+}
+
+/// Returns the JSON Schema of the readiness.
+pub(super) fn ready_schema() -> Value {
+    object().with("status", one_of(&STATUSES)).maybe("reason", meaning(text(), "Reason if it is not ready")).build()
+}
+
+/// Returns the JSON Schema of the summary.
+pub(super) fn summary_schema() -> Value {
+    let keys = object().with("keys", meaning(count(), "Keys in memory")).build();
+    let memory = object().with("status", one_of(&["UP"])).with("details", keys).build();
+    let components = object().with("memory", memory).maybe("redis", redis_schema()).build();
+    object().with("status", one_of(&STATUSES)).maybe("components", components).build()
+}
+
+/// Returns the JSON Schema of the connections to Redis.
+pub(super) fn redis_schema() -> Value {
+    let details = object()
+        .with("connected", meaning(count(), "Workers that are connected"))
+        .with("workers", count())
+        .with("error", meaning(or_null(&text()), "Latest error"));
+    object().with("status", one_of(&["UP", "DOWN"])).with("details", details.build()).build()
 }

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use crate::admin::reply::{json, problem};
+use crate::admin::schema::{count, integer, list_of, map_of, meaning, null, object, text};
 use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::Predicate;
@@ -129,4 +130,43 @@ fn describe(route: &Route) -> Value {
         described["metadata"] = masked(&route.definition.metadata);
     }
     described
+}
+
+/// Returns the JSON Schema of a route in effect.
+pub(super) fn schema() -> Value {
+    object()
+        .with("route_id", text())
+        .with("uri", text())
+        .with("order", integer())
+        .with("predicate", text())
+        .with("filters", list_of(&text()))
+        .maybe("metadata", map_of(&text()))
+        .build()
+}
+
+/// Returns the JSON Schema of a route as in the file.
+pub(super) fn definition_schema() -> Value {
+    object()
+        .with("id", text())
+        .with("uri", text())
+        .with("predicates", list_of(&text()))
+        .with("filters", list_of(&text()))
+        .with("metadata", map_of(&text()))
+        .with("order", integer())
+        .build()
+}
+
+/// Returns the JSON Schema of a link of the gateway endpoint.
+pub(super) fn link_schema() -> Value {
+    object().with("href", text()).with("methods", list_of(&text())).build()
+}
+
+/// Returns the JSON Schema of filters with their positions.
+pub(super) fn combined_filters_schema() -> Value {
+    map_of(&meaning(count(), "Position of the filter"))
+}
+
+/// Returns the JSON Schema of the names of filters or predicates.
+pub(super) fn names_schema() -> Value {
+    map_of(&null())
 }

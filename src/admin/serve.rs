@@ -73,7 +73,7 @@ async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>,
             let certificate = stream.client_certificate().map(CertificateNames::of);
             connection::serve(stream, Peer::Port { client, certificate }, state, place).await;
         }
-        Ok(Err(error)) => tracing::debug!(%client, %error, "tls handshake of an admin client failed"),
-        Err(_) => tracing::debug!(%client, "tls handshake of an admin client timed out"),
+        Ok(Err(error)) => tracing::info!(%client, %error, "tls handshake on the admin port failed"),
+        Err(_) => tracing::info!(%client, "tls handshake on the admin port timed out"),
     }
 }

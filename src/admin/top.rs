@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem};
+use crate::admin::schema::{count, flag, list_of, meaning, object, one_of, text};
 use crate::admin::state::AdminState;
 use tollgate_proxy::telemetry::key_display;
 use tollgate_proxy::telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
@@ -16,6 +17,9 @@ use tollgate_proxy::telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleT
 const DEFAULT_LIMIT: usize = 10;
 /// Largest `limit`.
 const MAX_LIMIT: usize = 100;
+
+/// Values of `verdict`.
+pub(super) const VERDICTS: [&str; 4] = ["denied", "observed", "allowed", "asked"];
 
 /// Error of a query.
 #[derive(Debug, Error)]
@@ -63,6 +67,28 @@ pub(super) fn describe(rule: &RuleTop) -> Value {
     };
     described["keys"] = rule.keys.iter().map(key).collect();
     described
+}
+
+/// Returns the JSON Schema of the most frequent keys.
+pub(super) fn schema() -> Value {
+    let key = object()
+        .with("key", text())
+        .with("count", meaning(count(), "Upper bound of the requests"))
+        .with("error", meaning(count(), "`count - error` is a lower bound"))
+        .maybe("cut", meaning(flag(), "True if the key is longer than what is shown"));
+    let rule = object()
+        .with("route", text())
+        .with("rule", text())
+        .maybe("plan", text())
+        .with("total", meaning(count(), "Requests of all keys"))
+        .with("keys", list_of(&key.build()));
+    object()
+        .with("verdict", one_of(&VERDICTS))
+        .with("seconds", meaning(count(), "Time that the counts cover"))
+        .with("complete", meaning(flag(), "False if a worker did not respond"))
+        .with("hashed", meaning(flag(), "True if keys are shown as hashes"))
+        .with("rules", list_of(&rule.build()))
+        .build()
 }
 
 /// Reads a query, and the name of its verdict.

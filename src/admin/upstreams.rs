@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::schema::{count, list_of, meaning, object, one_of, or_null, text, time};
 use crate::admin::state::AdminState;
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, KnownState, Upstream};
 
@@ -25,28 +26,30 @@ pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &describe_all(state))
 }
 
-/// Returns the JSON Schema of the list.
+/// Returns the JSON Schema of an upstream.
 pub(super) fn schema() -> Value {
-    let failure = json!({
-        "type": "object",
-        "description": "Latest attempt without a response",
-        "required": ["at", "error"],
-        "properties": {"at": {"type": "string", "format": "date-time"}, "error": json!({"type": "string"})},
-    });
-    let endpoint = json!({
-        "type": "object",
-        "required": ["endpoint", "state", "in-flight", "consecutive-failures"],
-        "properties": {
-            "endpoint": json!({"type": "string"}),
-            "state": {"enum": KnownState::ALL.map(KnownState::as_str)},
-            "in-flight": {"type": "integer", "minimum": 0},
-            "consecutive-failures": {"type": "integer", "minimum": 0, "description": "Attempts since the latest response"},
-            "last-failure": failure,
-        },
-    });
-    let properties = json!({"name": json!({"type": "string"}), "endpoints": {"type": "array", "items": endpoint}});
-    let upstream = json!({"type": "object", "required": ["name", "endpoints"], "properties": properties});
-    json!({"type": "array", "items": upstream})
+    let failure = object().with("at", time()).with("error", text()).build();
+    let endpoint = object()
+        .with("endpoint", text())
+        .with("state", one_of(&KnownState::ALL.map(KnownState::as_str)))
+        .with("in-flight", meaning(count(), "Requests in flight"))
+        .with("consecutive-failures", meaning(count(), "Attempts since the latest response that got none"))
+        .maybe("last-failure", meaning(failure, "Latest attempt without a response"))
+        .maybe("drained-for-ms", meaning(count(), "Rest of the time for which an operator drains it"))
+        .maybe("zone", meaning(text(), "Zone in the registry"));
+    let registry = object()
+        .with("kind", text())
+        .with("server", text())
+        .with("age-seconds", meaning(count(), "Time since the registry confirmed the list"))
+        .with("error", meaning(or_null(&text()), "Latest error of the registry"));
+    object()
+        .with("name", text())
+        .with("endpoints", list_of(&endpoint.build()))
+        .with("ejections", meaning(count(), "Ejections of endpoints since the start"))
+        .with("unavailable", meaning(count(), "Requests that found no endpoint"))
+        .with("failed-lookups", meaning(count(), "Failed lookups of names in DNS"))
+        .maybe("registry", meaning(registry.build(), "Source of the endpoints"))
+        .build()
 }
 
 /// Describes every upstream with its endpoints.

@@ -8,12 +8,15 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::cli::admin_connection::{AdminAddress, TlsFiles};
+use crate::cli::tls_errors::remedy;
 pub(super) use crate::explain::table::{printable, table};
 
 /// Timeout for a part of the response. A reload may wait for DNS.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest response in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+/// Longest text of a refusal that is not JSON, in bytes.
+const MAX_TEXT_BYTES: usize = 200;
 
 /// Arguments that name the gateway.
 #[derive(Debug, Args)]
@@ -44,16 +47,20 @@ const NAME_THE_PORT: &str =
 #[derive(Debug, Error)]
 pub(super) enum CallError {
     #[error("no response from {address}: {source}{hint}")]
-    Connection { address: String, source: io::Error, hint: &'static str },
-    #[error("invalid response from {address}: is it the admin port of a gateway?")]
-    Response { address: String },
+    Connection { address: String, source: io::Error, hint: String },
+    #[error("{address} does not respond as an admin port does{detail}")]
+    Response { address: String, detail: String },
     #[error("{}", refusal(*.status, .detail))]
     Refused { status: u16, detail: String },
 }
 
 /// Returns the message of an error response. The status is omitted behind diagnostics, which have several lines.
 fn refusal(status: u16, detail: &str) -> String {
-    if detail.contains('\n') { detail.trim_end().to_owned() } else { format!("{detail} (status {status})") }
+    match status {
+        _ if detail.contains('\n') => detail.trim_end().to_owned(),
+        401 => format!("{detail} (status 401); the variable TOLLGATE_TOKEN gives the commands a token"),
+        _ => format!("{detail} (status {status})"),
+    }
 }
 
 /// Returns `given`, or the default address of the admin port.
@@ -92,19 +99,35 @@ impl AdminClient {
         if (200..300).contains(&status) {
             return Ok(value);
         }
-        let detail = value["detail"].as_str().or(value["reason"].as_str()).unwrap_or("refused");
-        let detail = printable_lines(detail);
-        Err(CallError::Refused { status, detail })
+        if let Some(detail) = value["detail"].as_str().or(value["reason"].as_str()) {
+            return Err(CallError::Refused { status, detail: printable_lines(detail) });
+        }
+        let text = std::str::from_utf8(&body).map(str::trim).ok().filter(|text| text.len() < MAX_TEXT_BYTES);
+        let detail = text.filter(|text| !text.is_empty() && value.is_null()).map_or_else(String::new, printable);
+        Err(self.no_admin_port(&match detail.as_str() {
+            "" => format!(": status {status}; is it the port for traffic?"),
+            detail => format!(": {detail} (status {status})"),
+        }))
+    }
+
+    /// Checks that the gateway is ready.
+    pub(super) fn check_ready(&self) -> Result<(), CallError> {
+        let health = self.call("GET", "/health/ready", "")?;
+        if health["status"] == "UP" { Ok(()) } else { Err(self.no_admin_port("; is it the port for traffic?")) }
+    }
+
+    fn no_admin_port(&self, detail: &str) -> CallError {
+        CallError::Response { address: self.address.clone(), detail: detail.to_owned() }
     }
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let response = self.send(method, path, body);
         let response = response.map_err(|source| CallError::Connection {
             address: self.address.clone(),
+            hint: remedy(&source).map_or_else(|| self.hint.to_owned(), |remedy| format!("; {remedy}")),
             source,
-            hint: self.hint,
         })?;
-        parse(&response).ok_or_else(|| CallError::Response { address: self.address.clone() })
+        parse(&response).ok_or_else(|| self.no_admin_port(""))
     }
 
     fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Vec<u8>> {

@@ -10,8 +10,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Queries the readiness of a gateway.
 pub(super) fn run(target: &Target) -> ExitCode {
-    match AdminClient::new(target).with_timeout(TIMEOUT).call("GET", "/health/ready", "") {
-        Ok(_) => ExitCode::SUCCESS,
+    match AdminClient::new(target).with_timeout(TIMEOUT).check_ready() {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error @ CallError::Refused { .. }) => {
             eprintln!("tollgate: not ready: {error}");
             ExitCode::FAILURE

@@ -16,6 +16,7 @@ mod schema;
 mod serve;
 mod simulate;
 mod status;
+mod tls_errors;
 mod top;
 
 use std::path::PathBuf;

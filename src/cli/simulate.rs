@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.trim_start_matches(['x', 'X', '×']).parse::<f64>();
     let valid = number.ok().filter(|number| (1e-6..=1e6).contains(number));
-    valid.ok_or_else(|| "not a factor such as 2, x2 or 0.5".to_owned())
+    valid.ok_or_else(|| "not a factor such as 2, x2 or 0.5, from 0.000001 to 1000000".to_owned())
 }
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be

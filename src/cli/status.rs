@@ -11,10 +11,10 @@ use crate::cli::report::{print, short, string, warnings};
 pub(super) fn status(target: &Target) -> ExitCode {
     let client = AdminClient::new(target);
     let parts = || -> Result<(bool, String), CallError> {
-        let ready = client.call("GET", "/health/ready", "");
+        let ready = client.check_ready();
         let is_ready = ready.is_ok();
         let readiness = match ready {
-            Ok(_) => "ready".to_owned(),
+            Ok(()) => "ready".to_owned(),
             Err(CallError::Refused { detail, .. }) => format!("not ready: {detail}"),
             Err(error) => return Err(error),
         };

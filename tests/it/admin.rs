@@ -107,5 +107,10 @@ fn the_health_command_reports_by_exit_code() {
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("tollgate: no response from 127.0.0.1:"));
     let unready = health(gateway.address.to_string());
     assert_eq!(unready.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready: refused (status 404)"));
+    let stderr = String::from_utf8_lossy(&unready.stderr);
+    assert!(stderr.contains("does not respond as an admin port does") && stderr.contains("status 404"), "{stderr}");
+    let echo = Gateway::to("echo:");
+    let foreign = Command::new(TOLLGATE).args(["status", &echo.address.to_string()]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&foreign.stderr);
+    assert!(stderr.contains("is it the port for traffic?"), "{stderr}");
 }

@@ -137,6 +137,43 @@ fn metrics(own: &[&str], base: &str) -> String {
 }
 
 #[test]
+fn refused_certificates_are_explained_on_both_sides() {
+    let certificates = Certificates::new();
+    let gateway = with_tls(&certificates, "127.0.0.1", "need", "client");
+    let base = format!("https://localhost:{}", gateway.admin.port());
+    let [ca, cert, key] = [certificates.ca(), certificates.client(), certificates.client_key()].map(text);
+    let status = |address: &str, files: &[&str]| {
+        let output = tollgate(&[&["status", address][..], files].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let plain = base.replace("https://", "");
+    let stranger = Certificates::new();
+    let [other_ca, other_cert, other_key] = [stranger.ca(), stranger.client(), stranger.client_key()].map(text);
+    let own = ["--cert", &cert, "--key", &key];
+    let wrong_ca = [&["--cacert", &ca][..], &["--cert", &other_cert, "--key", &other_key]].concat();
+    let unverified = [&["--cacert", &other_ca][..], &own].concat();
+    for (address, files, remedy) in [
+        (&base, &["--cacert", &ca][..], "requires a client certificate: give one with --cert and --key"),
+        (&base, &wrong_ca, "does not know the CA of the client certificate"),
+        (&base, &unverified, "give its CA with --cacert"),
+        (&plain, &own, "this port requires TLS: use an https:// URL (status 400)"),
+    ] {
+        let error = status(address, files);
+        assert!(error.contains(remedy), "{error}");
+    }
+    let line = gateway.logged("tls handshake on the admin port failed");
+    assert!(line.contains("client=127.0.0.1 error="), "{line}");
+    let optional = with_tls(&certificates, "127.0.0.1", "want", "client");
+    let error = status(&format!("https://localhost:{}", optional.admin.port()), &["--cacert", &ca]);
+    assert!(error.contains("a client certificate is required, or `Authorization"), "{error}");
+    assert!(error.contains("TOLLGATE_TOKEN"), "{error}");
+    let clear = Gateway::start(ROUTES);
+    let error = status(&format!("https://127.0.0.1:{}", clear.admin.port()), &["--cacert", &ca]);
+    assert!(error.contains("the port does not speak TLS"), "{error}");
+}
+
+#[test]
 fn optional_certificates_leave_tokens_and_probes() {
     let certificates = Certificates::new();
     let [ca, cert, key] = [certificates.ca(), certificates.client(), certificates.client_key()].map(text);

@@ -133,11 +133,11 @@ fn reproduces(requests: usize) {
     assert!(notes.contains("its key `header:x-key` is taken from the log"), "{notes}");
 }
 
-/// `TOLLGATE_SIMULATE_REQUESTS` sets the number of requests: 100000 take a minute.
+/// `TOLLGATE_SIMULATE_REQUESTS` sets the number of requests: 100000 take half a minute.
 #[test]
 fn a_replay_of_our_own_log_repeats_every_verdict() {
     let requests = std::env::var("TOLLGATE_SIMULATE_REQUESTS").ok();
-    reproduces(requests.map_or(4_000, |requests| requests.parse().unwrap()));
+    reproduces(requests.map_or(8_000, |requests| requests.parse().unwrap()));
 }
 
 pub(crate) const LIMITED: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a/**], filters: [{name: RequestRateLimiter, args: \

@@ -134,6 +134,23 @@ fn methods_and_addresses_that_the_map_lacks_are_not_guessed() {
 }
 
 #[test]
+fn keys_of_rules_with_another_name_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules =
+        "key-resolver: 'header:x-key', limits: [{name: ip, limit: 9, W, key-resolver: ip}, {name: new, limit: 1, W}]";
+    let route = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{}]}}]", limiter(rules));
+    let line = || own_line(",\"verdict\":\"allowed\",\"keys\":{\"ip\":\"192.0.2.1\",\"old\":\"k\"}");
+    let replay = |route: &str| {
+        let [config, log, _] = write(folder.path(), route, &[line(), line()]);
+        simulate_json(&[text(&config), text(&log)])["configurations"][0].clone()
+    };
+    let found = note(&replay(&route), "new");
+    let hint = "the lines have keys of `old`: give a rule with the same key resolver that name";
+    assert!(found.starts_with("not simulated") && found.ends_with(hint), "{found}");
+    assert_eq!(replay(&route.replace("name: new", "name: old"))["denied"], 1);
+}
+
+#[test]
 fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let limiters = [
@@ -169,7 +186,9 @@ fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
         let outcome = replay(&(config(limiter) + hashing));
         assert_eq!((&outcome["denied"], outcome["rules"].as_array().unwrap().len()), (&0.into(), 0));
         assert!(outcome["notes"].to_string().contains(words), "{}", outcome["notes"]);
-        assert!(!replay(&config(limiter))["notes"].to_string().contains(words));
+        // The log does not say that its keys are hashes.
+        let notes = replay(&config(limiter))["notes"].to_string();
+        assert!(!notes.contains(words) && notes.contains("all keys look like hashes"), "{notes}");
     }
 }
 

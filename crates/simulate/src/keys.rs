@@ -1,6 +1,6 @@
 //! Keys of rules that single lines of a log may lack.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use http::header::COOKIE;
 use http::request::Parts;
@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::input::Entry;
+use tollgate_config::{PlanResolver, RateLimiter};
 
 /// Key of rules that single lines of a log may lack. The rules of one limiter with one key resolver share it.
 #[derive(Clone, Debug)]
@@ -21,7 +22,18 @@ pub(super) struct NeededKey {
     requests: Cell<u64>,
     /// Requests whose line lacks the key.
     pub(super) lacking: Cell<u64>,
+    /// Names of all rules of the route.
+    pub(super) all_rules: Vec<String>,
+    /// Rules that the route does not have, of which lines have keys instead.
+    foreign: RefCell<Vec<String>>,
+    /// True if plans, lists or `enforce-percent` choose by the key.
+    pub(super) is_chosen_by: bool,
+    /// False once a key does not look like a hash.
+    looks_hashed: Cell<bool>,
 }
+
+/// Upper bound of the foreign rules that are named.
+const MAX_FOREIGN: usize = 3;
 
 /// Origin of a key.
 #[derive(Clone, Debug)]
@@ -53,8 +65,17 @@ impl NeededKey {
     }
 
     fn new(resolver: &KeyResolver, origin: Origin) -> Self {
-        let (requests, lacking) = (Cell::new(0), Cell::new(0));
-        Self { rules: Vec::new(), resolver: resolver.clone(), origin, requests, lacking }
+        Self {
+            rules: Vec::new(),
+            resolver: resolver.clone(),
+            origin,
+            requests: Cell::new(0),
+            lacking: Cell::new(0),
+            all_rules: Vec::new(),
+            foreign: RefCell::default(),
+            is_chosen_by: false,
+            looks_hashed: Cell::new(true),
+        }
     }
 
     /// Returns true for the key of `resolver`.
@@ -93,7 +114,34 @@ impl NeededKey {
         if entry.route() != Some(route.as_bytes()) {
             return None;
         }
-        self.rules.iter().find_map(|rule| entry.key_of(rule)).filter(|key| !key.is_empty())
+        let key = self.rules.iter().find_map(|rule| entry.key_of(rule)).filter(|key| !key.is_empty());
+        match &key {
+            Some(key) if self.looks_hashed.get() => self.looks_hashed.set(looks_hashed(key.as_bytes())),
+            Some(_) => {}
+            None => self.note_foreign(entry),
+        }
+        key
+    }
+
+    /// Notes the rules of other names that have a key in the line.
+    fn note_foreign(&self, entry: &Entry) {
+        let mut foreign = self.foreign.borrow_mut();
+        for name in entry.rules_with_keys() {
+            let is_known = self.all_rules.iter().chain(&*foreign).any(|known| known.as_bytes() == name);
+            if foreign.len() < MAX_FOREIGN && !is_known {
+                foreign.push(String::from_utf8_lossy(name).escape_debug().to_string());
+            }
+        }
+    }
+
+    /// Describes a doubt about the keys of the log.
+    fn doubt(&self) -> &'static str {
+        if self.is_chosen_by && self.looks_hashed.get() {
+            "; all keys look like hashes: if the gateway had `management.hash-keys`, set it in this configuration too, \
+             since plans, lists and `enforce-percent` need the keys"
+        } else {
+            ""
+        }
     }
 
     /// Describes how far the log has the key; `None` if each line of the route has what the request had.
@@ -101,18 +149,37 @@ impl NeededKey {
         let (resolver, requests, lacking) = (&self.resolver, self.requests.get(), self.lacking.get());
         let condition = "which holds if the key resolver is unchanged";
         Some(match (self.is_logged(), lacking) {
-            (true, 0) => format!("its key `{resolver}` is taken from the log, {condition}"),
+            (true, 0) => format!("its key `{resolver}` is taken from the log, {condition}{}", self.doubt()),
             (false, 0) => return None,
             (_, lacking) if lacking == requests => {
-                format!("not simulated: its key is `{resolver}`, which no line of the route has")
+                let foreign = self.foreign.borrow().join("`, `");
+                let hint = match foreign.as_str() {
+                    "" => String::new(),
+                    foreign => format!(
+                        " under this name; the lines have keys of `{foreign}`: give a rule with the same key resolver that name"
+                    ),
+                };
+                format!("not simulated: its key is `{resolver}`, which no line of the route has{hint}")
             }
             (true, lacking) => format!(
                 "its key `{resolver}` is taken from the log, {condition}; {lacking} of {requests} requests are not \
-                 simulated: their lines lack it"
+                 simulated: their lines lack it{}",
+                self.doubt()
             ),
             (false, lacking) => {
                 format!("{lacking} of {requests} requests are not simulated: their lines lack the key `{resolver}`")
             }
         })
     }
+}
+
+/// Returns true for a text of the form that `management.hash-keys` writes.
+fn looks_hashed(key: &[u8]) -> bool {
+    key.len() == 16 && key.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Returns true if plans or lists choose by the key of a request.
+pub(super) fn chooses_by_key(limiter: &RateLimiter) -> bool {
+    let has_table = limiter.plans.as_ref().is_some_and(|plans| matches!(plans.resolver, PlanResolver::Table(_)));
+    has_table || !(limiter.settings.exempt.is_empty() && limiter.settings.block.is_empty())
 }

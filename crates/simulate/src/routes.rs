@@ -9,7 +9,7 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 use crate::answered::Answered;
 use crate::context::LogContext;
 use crate::input::{Entry, LoggedVerdict};
-use crate::keys::NeededKey;
+use crate::keys::{NeededKey, chooses_by_key};
 use crate::knowledge::{Known, map_hint};
 use crate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
@@ -78,19 +78,21 @@ impl RouteBuilder<'_> {
         let predicates = known.into_iter().map(|(_, predicate)| predicate.clone()).collect();
         let mut keys = Vec::new();
         let mut number = 0;
+        let mut names = Vec::new();
         let mut filters = Vec::new();
         for filter in &route.filters {
             match filter {
                 Filter::RequestRateLimiter(limiter) => {
                     number += 1;
                     let mut limiter = limiter.clone();
-                    self.limiter(route, number, &mut limiter, &mut keys);
+                    names.extend(self.limiter(route, number, &mut limiter, &mut keys));
                     filters.push(Filter::RequestRateLimiter(limiter));
                 }
                 Filter::Edit(_) | Filter::Plain(PlainFilter::RedirectTo(_)) => filters.push(filter.clone()),
                 other => self.omit(route, other),
             }
         }
+        keys.iter_mut().for_each(|key| key.all_rules.clone_from(&names));
         let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
         let last_limiter = route.filters.iter().rposition(is_limiter).unwrap_or_default();
         let sizes = route.filters[..last_limiter].iter().filter_map(size_filter);
@@ -165,8 +167,15 @@ impl RouteBuilder<'_> {
         self.note(route, None, text.to_owned());
     }
 
-    /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown.
-    fn limiter(&mut self, route: &Route, number: usize, limiter: &mut RateLimiter, keys: &mut Vec<NeededKey>) {
+    /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown. Returns the names of
+    /// all rules.
+    fn limiter(
+        &mut self,
+        route: &Route,
+        number: usize,
+        limiter: &mut RateLimiter,
+        keys: &mut Vec<NeededKey>,
+    ) -> Vec<String> {
         let naming = Naming { route: &route.id, number, limiter };
         let names: Vec<String> =
             naming.all().iter().map(|named| rule_name(&route.id, &named.scope).to_owned()).collect();
@@ -177,11 +186,12 @@ impl RouteBuilder<'_> {
         if let Some(text) = self.unknown_plan(limiter) {
             limiter.settings.enforcement = Enforcement::Off;
             self.note(route, None, format!("the limiter is not simulated: {text}"));
-            return;
+            return names;
         }
         // Responses are not read.
         limiter.settings.headers.include = false;
         let (first, shared) = (keys.len(), limiter.settings.enforcement);
+        let is_chosen_by = chooses_by_key(limiter);
         for (limit, name) in limits_mut(limiter).zip(&names) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
@@ -211,6 +221,7 @@ impl RouteBuilder<'_> {
             }
             let Some(key) = keys.get_mut(at) else { continue };
             key.rules.push(name.clone());
+            key.is_chosen_by |= is_chosen_by || is_share;
             if let Some(logged) = key.log_resolver() {
                 limit.key_resolver = Some(logged);
             }
@@ -224,6 +235,7 @@ impl RouteBuilder<'_> {
         if let Some(resolver) = key.and_then(NeededKey::log_resolver) {
             limiter.settings.key_resolver = resolver;
         }
+        names
     }
 
     /// Returns the key of `resolver` that single lines may lack, at the position `at` among those of the route; `None` if

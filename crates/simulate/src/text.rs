@@ -24,8 +24,12 @@ impl Display for Report {
             }
         }
         if input.out_of_order > 0 {
-            let (count, secs) = (input.out_of_order, input.out_of_order_secs);
-            writeln!(f, "{count} lines are up to {secs:.3} s too late to be sorted; they are replayed late")?;
+            let (count, secs) = (lines(input.out_of_order), input.out_of_order_secs);
+            writeln!(
+                f,
+                "{count} up to {secs:.3} s earlier than lines far above, as if the clock had gone back: replayed at the \
+                 time of those"
+            )?;
         }
         for LackingField { field, lacking, lines } in &input.lacking_fields {
             writeln!(f, "{lacking} of {lines} lines lack the field `{}` of --map", field.escape_debug())?;
@@ -65,10 +69,10 @@ impl Display for Outcome {
         let share = percent(self.denied, self.requests);
         writeln!(f, "{}: {} requests, {} denied ({share} %)", self.file.escape_debug(), self.requests, self.denied)?;
         for (count, text) in [
-            (self.unrouted, "match no route"),
-            (self.refused, "are refused before routing"),
-            (self.answered, "are answered by CORS, a limit of size or for lack of a key, before the limiters"),
-            (self.undetermined, "have no known route or way to a limiter, since the log lacks what decides"),
+            (self.unrouted, "without a route"),
+            (self.refused, "malformed, refused before routing"),
+            (self.answered, "answered by CORS, a limit of size or for lack of a key, before the limiters"),
+            (self.undetermined, "without a known route or way to a limiter, since the log lacks what decides"),
         ] {
             if count > 0 {
                 writeln!(f, "  {count} {text}")?;

@@ -1,11 +1,14 @@
 //! Descriptions of the endpoints, for the OpenAPI document. The match over all operations leaves out none.
 
 use serde_json::{Value, json};
-use tollgate_limiter::rule::{MAX_SAFE_INTEGER, NumberKind, NumberSpec};
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::admin::api::Operation;
+use crate::admin::api::openapi;
 use crate::admin::expires_in::ExpiresIn;
-use crate::admin::upstreams;
+use crate::admin::limits::schema as limits;
+use crate::admin::schema::{flag, list_of, map_of, null, object, text as text_schema};
+use crate::admin::{actuator, breakers, config_state, explain_schema, health, routes, top, upstreams};
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -45,20 +48,20 @@ impl Operation {
                 "text/event-stream",
             )
             .or(&[(503, "All places of viewers are taken, or the gateway is shutting down")]),
-            Self::Live => object("live", "Reports that the process responds", &["status"]),
+            Self::Live => json("live", "Reports that the process responds", health::live_schema()),
             Self::Ready => {
-                object("ready", "Reports readiness", &["status"]).or(&[(503, "Not ready: `reason` says why")])
+                json("ready", "Reports readiness", health::ready_schema()).or(&[(503, "Not ready: `reason` says why")])
             }
             Self::Health => {
-                object("health", "Reports readiness, with components if the configuration shows them", &["status"])
+                json("health", "Reports readiness, with components if the configuration shows them", health::summary_schema())
                     .or(&[(503, "Not ready")])
             }
             Self::Metrics => {
                 text("metrics", "Metrics as Prometheus text, or as OpenMetrics if `Accept` prefers it", "text/plain")
             }
-            Self::OpenApi => object("openapi", "This document", &["openapi", "info", "paths"]),
+            Self::OpenApi => json("openapi", "This document", openapi::schema()),
             Self::Rules => {
-                list("listRules", "Rules of all routes", &["route", "rule", "key-resolver", "algorithm", "capacity", "limit", "numbers", "mode"])
+                json("listRules", "Rules of all routes", list_of(&limits::rule().build()))
                     .with("route", "Id of a route; all without it", text_schema())
                     .or(&[(400, UNKNOWN_PARAMETER), (404, "Unknown route")])
             }
@@ -88,10 +91,10 @@ impl Operation {
                     "required": ["keys"],
                     "additionalProperties": false,
                 })),
-                ..selected(object(
+                ..selected(json(
                     "manyLimits",
                     "Reads many keys of one rule, and grants tokens of a quota to them",
-                    &["route", "store", "keys"],
+                    limits::batch().build(),
                 ), (503, "Keys failed; each of `keys` has its state or its `error`, which says whether a grant was made"))
             }
             .or(&[SLOW_BODY]),
@@ -112,21 +115,17 @@ impl Operation {
             }
             .or(&[SLOW_BODY]),
             Self::Overrides => {
-                list("listOverrides", "Temporary overrides of limits", &["route", "rule", "override", "expires-in-ms"])
+                json("listOverrides", "Temporary overrides of limits", list_of(&limits::listed_override()))
             }
             Self::Override => set_override("setOverride", "Overrides the limit of a key for a while"),
             Self::OverrideAll => set_override("setRuleOverride", "Overrides the limit of every key of a rule for a while"),
             Self::EndOverride => end_override("endOverride", "Ends the override of a key"),
             Self::EndOverrideAll => end_override("endRuleOverride", "Ends the override of every key of a rule"),
-            Self::Top => object(
-                "top",
-                "Keys with the most requests of a verdict, for each rule",
-                &["verdict", "seconds", "complete", "hashed", "rules"],
-            )
+            Self::Top => json("top", "Keys with the most requests of a verdict, for each rule", top::schema())
             .with(
                 "verdict",
                 "Verdict of the requests to count",
-                json!({"enum": ["denied", "observed", "allowed", "asked"], "default": "denied"}),
+                json!({"enum": top::VERDICTS, "default": "denied"}),
             )
             .with("route", "Id of a route; all without it", text_schema())
             .with("rule", "Name of a rule; all without it", text_schema())
@@ -136,52 +135,48 @@ impl Operation {
                 json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 10}),
             )
             .or(&[(400, "Invalid query parameter")]),
-            Self::Explain => object(
+            Self::Explain => json(
                 "explain",
                 "Dry run of a request: route, filters, keys with their state, and the request to the upstream",
-                &["passed-over"],
+                explain_schema::schema(),
             )
             .with("method", "Method", json!({"type": "string", "default": "GET"}))
             .with("url", "Path with query, or URL", json!({"type": "string", "default": "/"}))
             .with("header", "Header field as `Name: value`", json!({"type": "array", "items": {"type": "string"}}))
             .with("peer", "Address of the peer", json!({"type": "string", "default": "127.0.0.1"}))
             .or(&[(400, "Invalid query parameter")]),
-            Self::Config => object(
-                "config",
-                "File, hash, time and warnings of the running configuration",
-                &["file", "hash", "loaded-at", "warnings"],
-            ),
+            Self::Config => json("config", "File, hash, time and warnings of the running configuration", config_state::schema()),
             Self::Reload => {
-                object("reload", "Reads the configuration again and applies it", &["hash", "needs-restart", "warnings"])
+                json("reload", "Reads the configuration again and applies it", config_state::reload_schema())
                     .or(&[
                         (409, "The built-in configuration has no file"),
                         (422, "The file has errors, listed in `diagnostics`; the running configuration stays"),
                         ENDING,
                     ])
             }
-            Self::Upstreams => described("listUpstreams", "Upstreams with their endpoints", (JSON, upstreams::schema())),
-            Self::Breakers => list("listBreakers", "Circuit breakers with their states", &["name", "state", "calls"]),
-            Self::Drain => object("drainEndpoint", "Drains an endpoint for a while: it gets no new request", &["name", "endpoints"])
+            Self::Upstreams => json("listUpstreams", "Upstreams with their endpoints", list_of(&upstreams::schema())),
+            Self::Breakers => json("listBreakers", "Circuit breakers with their states", list_of(&breakers::schema())),
+            Self::Drain => json("drainEndpoint", "Drains an endpoint for a while: it gets no new request", upstreams::schema())
                 .sends(json!({"type": "object", "required": ["expires-in"], "properties": {"expires-in": ExpiresIn::schema(), "allow-last": {"type": "boolean"}}, "additionalProperties": false}))
                 .or(&[(404, "Unknown upstream or endpoint"), (409, "No other endpoint gets requests")]),
-            Self::EndDrain => object("endDrain", "Ends the draining of an endpoint", &["name", "endpoints"])
+            Self::EndDrain => json("endDrain", "Ends the draining of an endpoint", upstreams::schema())
                 .or(&[(404, "Unknown upstream or endpoint")]),
-            Self::ForceBreaker => object("forceBreaker", "Forces the state of a circuit breaker for a while", &["name", "state", "calls"])
+            Self::ForceBreaker => json("forceBreaker", "Forces the state of a circuit breaker for a while", breakers::schema())
                 .sends(json!({"type": "object", "required": ["state", "expires-in"], "properties": {"state": {"enum": ["open", "closed"]}, "expires-in": ExpiresIn::schema()}, "additionalProperties": false}))
                 .or(&[(404, "Unknown circuit breaker")]),
-            Self::EndForce => object("endForcedState", "Ends the forced state of a circuit breaker", &["name", "state", "calls"])
+            Self::EndForce => json("endForcedState", "Ends the forced state of a circuit breaker", breakers::schema())
                 .or(&[(404, "Unknown circuit breaker")]),
-            Self::Index => object("actuator", "Spring Boot's list of endpoints", &["_links"]),
-            Self::GatewayIndex => list("gateway", "Spring's list of gateway endpoints", &["href", "methods"]),
-            Self::Routes => list("listRoutes", "Routes in effect, in matching order", &["route_id", "uri"]),
-            Self::Route => object("readRoute", "One route", &["route_id", "uri"]).or(&[(404, "Unknown route")]),
+            Self::Index => json("actuator", "Spring Boot's list of endpoints", actuator::schema()),
+            Self::GatewayIndex => json("gateway", "Spring's list of gateway endpoints", list_of(&routes::link_schema())),
+            Self::Routes => json("listRoutes", "Routes in effect, in matching order", list_of(&routes::schema())),
+            Self::Route => json("readRoute", "One route", routes::schema()).or(&[(404, "Unknown route")]),
             Self::CombinedFilters => {
-                object("combinedFilters", "Filters of a route with their positions", &[]).or(&[(404, "Unknown route")])
+                json("combinedFilters", "Filters of a route with their positions", routes::combined_filters_schema()).or(&[(404, "Unknown route")])
             }
-            Self::RouteDefinitions => list("routeDefinitions", "Routes as in the file", &["id", "uri"]),
-            Self::RouteFilters => object("routeFilters", "Names of all filters", &[]),
-            Self::RoutePredicates => object("routePredicates", "Names of all predicates", &[]),
-            Self::GlobalFilters => object("globalFilters", "Spring's global filters: none", &[]),
+            Self::RouteDefinitions => json("routeDefinitions", "Routes as in the file", list_of(&routes::definition_schema())),
+            Self::RouteFilters => json("routeFilters", "Names of all filters", routes::names_schema()),
+            Self::RoutePredicates => json("routePredicates", "Names of all predicates", routes::names_schema()),
+            Self::GlobalFilters => json("globalFilters", "Spring's global filters: none", map_of(&null())),
             Self::Refresh => text("refresh", "Reloads the configuration, as in Spring", "text/plain")
                 .or(&[(500, "The configuration was not applied"), ENDING]),
         }
@@ -212,22 +207,13 @@ fn tokens(meaning: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER, "description": meaning})
 }
 
-fn text_schema() -> Value {
-    json!({"type": "string"})
-}
-
 fn described(id: &'static str, summary: &'static str, success: (&'static str, Value)) -> Description {
     Description { id, summary, query: Vec::new(), body: None, success, further: Vec::new() }
 }
 
-/// Describes an endpoint that returns an object with these members, and others.
-fn object(id: &'static str, summary: &'static str, members: &[&str]) -> Description {
-    described(id, summary, (JSON, json!({"type": "object", "required": members})))
-}
-
-/// Describes an endpoint that returns a list of objects with these members, and others.
-fn list(id: &'static str, summary: &'static str, members: &[&str]) -> Description {
-    described(id, summary, (JSON, json!({"type": "array", "items": {"type": "object", "required": members}})))
+/// Describes an endpoint that returns JSON of this schema.
+fn json(id: &'static str, summary: &'static str, schema: Value) -> Description {
+    described(id, summary, (JSON, schema))
 }
 
 fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> Description {
@@ -236,7 +222,7 @@ fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> De
 
 /// Describes an endpoint that returns the budget of a key.
 fn limit(id: &'static str, summary: &'static str, lost: (u16, &'static str)) -> Description {
-    selected(object(id, summary, &["route", "key", "limits"]), lost)
+    selected(json(id, summary, limits::budget()), lost)
 }
 
 /// Adds the choice of a rule, and its errors; `lost` is that of a lost Redis.
@@ -248,28 +234,19 @@ fn selected(description: Description, lost: (u16, &'static str)) -> Description 
 }
 
 fn set_override(id: &'static str, summary: &'static str) -> Description {
-    let mut schema = json!({
-        "type": "object",
-        "properties": {
-            "rule": text_schema(),
-            "plan": text_schema(),
-            "expires-in": ExpiresIn::schema(),
-            "unlimited": {"type": "boolean"},
-            "block": {"type": "boolean"},
-        },
-        "required": ["expires-in"],
-        "additionalProperties": false,
-    });
-    for number in NumberSpec::all() {
-        schema["properties"][number.name] = match number.kind {
-            NumberKind::Count | NumberKind::Rate => json!({"type": "integer", "minimum": 0}),
-            NumberKind::Time => json!({"type": "string"}),
-        };
-    }
-    let description = object(id, summary, &["route", "rule", "override", "expires-in-ms"]).sends(schema);
+    let schema = object()
+        .maybe("rule", text_schema())
+        .maybe("plan", text_schema())
+        .with("expires-in", ExpiresIn::schema())
+        .maybe("unlimited", flag())
+        .maybe("block", flag());
+    let mut schema = limits::numbers(schema).build();
+    schema["additionalProperties"] = json!(false);
+    let description = json(id, summary, limits::new_override()).sends(schema);
     selected(description, NO_CHANGE).or(&[(409, "Too many overrides, or plans that share buckets under equal rules")])
 }
 
 fn end_override(id: &'static str, summary: &'static str) -> Description {
-    selected(object(id, summary, &["route", "rule"]), NO_CHANGE).or(&[(404, "Unknown route, rule, plan or override")])
+    selected(json(id, summary, limits::ended_override()), NO_CHANGE)
+        .or(&[(404, "Unknown route, rule, plan or override")])
 }

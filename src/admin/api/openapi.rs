@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::admin::api::description::UNKNOWN_PARAMETER;
-use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Verb, router};
+use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Operation, Verb, router};
+use crate::admin::config_state::diagnostics_schema;
+use crate::admin::limits::schema::batch;
 use crate::admin::reply::PROBLEM;
+use crate::admin::schema::{ObjectSchema, integer, map_of, meaning, object, text};
 use tollgate_config::Management;
 
 /// Returns the document of the endpoints that `management` enables. `needs_token` is false for a
@@ -32,7 +35,7 @@ pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> 
                 "token": {"type": "http", "scheme": "bearer", "description": "`management.tokens`"},
                 "certificate": {"type": "mutualTLS", "description": "`management.server.ssl.client-auth`"},
             },
-            "schemas": {"Problem": problem_schema()},
+            "schemas": {"Problem": meaning(problem_schema().build(), "RFC 9457")},
         },
     })
 }
@@ -42,18 +45,25 @@ pub(super) fn template(path: &str) -> String {
     path.replace("...}", "}")
 }
 
-fn problem_schema() -> Value {
-    json!({
-        "type": "object",
-        "description": "RFC 9457",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        },
-    })
+/// Returns the JSON Schema of the document itself.
+pub(super) fn schema() -> Value {
+    let info = object().with("title", text()).with("version", text()).with("description", text()).build();
+    let paths = meaning(map_of(&json!({"type": "object"})), "Operations by path and method");
+    let components = map_of(&json!({"type": "object"}));
+    object().with("openapi", text()).with("info", info).with("paths", paths).with("components", components).build()
+}
+
+fn problem_schema() -> ObjectSchema {
+    object().with("type", text()).with("title", text()).with("status", integer()).with("detail", text())
+}
+
+/// Returns the schema of a problem. Some have more members than RFC 9457 names.
+fn problem(operation: Operation, status: u16) -> Value {
+    match (operation, status) {
+        (Operation::Reload, 422) => problem_schema().maybe("diagnostics", diagnostics_schema()).build(),
+        (Operation::ManyLimits, 503) => batch().partly(problem_schema()).build(),
+        _ => json!({"$ref": "#/components/schemas/Problem"}),
+    }
 }
 
 fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) -> Value {
@@ -74,7 +84,8 @@ fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) ->
     );
     let mut responses = Map::new();
     let (media_type, schema) = description.success;
-    responses.insert("200".to_owned(), json!({"description": "Success", "content": {media_type: {"schema": schema}}}));
+    let success = json!({media_type: {"schema": schema}});
+    responses.insert("200".to_owned(), json!({"description": "Success", "content": success}));
     let access =
         [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
     let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
@@ -83,8 +94,8 @@ fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) ->
     for (status, meaning) in description.further.into_iter().chain(query).chain(access) {
         let is_health = status == 503 && endpoint.access == Access::Open;
         let content = match is_health {
-            true => json!({"application/json": {"schema": {"type": "object", "required": ["status"]}}}),
-            false => json!({PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}),
+            true => success.clone(),
+            false => json!({PROBLEM: {"schema": problem(endpoint.operation, status)}}),
         };
         responses.insert(status.to_string(), json!({"description": meaning, "content": content}));
     }

@@ -6,6 +6,7 @@ mod change;
 mod error;
 pub(super) mod overrides;
 mod plan;
+pub(super) mod schema;
 mod selection;
 
 use bytes::Bytes;

@@ -1,6 +1,9 @@
 //! The OpenAPI document of the admin port, judged by tools of others. `tests/run` installs them, or leaves these tests
 //! out and says so.
 
+mod checker;
+mod schemas;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -117,6 +117,11 @@ impl Entry {
         self.value(*key)
     }
 
+    /// Returns the names of the rules under which the gateway counted a key.
+    pub fn rules_with_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(|(name, _)| self.bytes(*name))
+    }
+
     fn bytes(&self, span: Span) -> &[u8] {
         self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
