@@ -12,7 +12,7 @@ mod suggest;
 mod text;
 
 pub(crate) use collect::{Diagnostics, Help};
-pub(crate) use missing::{Missing, Section, quoted};
+pub(crate) use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, similar, suggest};
