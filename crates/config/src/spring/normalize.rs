@@ -51,6 +51,7 @@ pub(crate) fn normalize(
     places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Normalized {
+    dotted::drop_values_beside_parts(&mut whole);
     let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
     if !diagnostics.is_spring {
         // Only profiles are below it, and they are applied already.

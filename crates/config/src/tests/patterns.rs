@@ -74,6 +74,27 @@ fn a_property_stands_beside_its_parts() {
 }
 
 #[test]
+fn placeholders_name_a_property_and_its_parts() {
+    let resolved = |text: &str| {
+        let routes = "spring.cloud.gateway.routes: ['${my.a}=http://${my.a.b}:81,Path=/**']\n";
+        let loaded = loaded(&format!("{routes}{text}"));
+        assert!(!loaded.notes.to_string().contains("replaces"), "{text}: {}", loaded.notes);
+        let route = &loaded.config.routes[0];
+        format!("{} {}", route.id, route.definition.uri)
+    };
+    for text in [
+        "my.a: one\nmy.a.b: two\n",
+        "my.a.b: two\nmy.a: one\n",
+        "my: {a: one}\nmy.a: {b: two}\n",
+        "my.a: one\n---\nmy.a.b: two\n",
+        "my.a: none\nmy.a.b: two\n---\nmy.a: one\n",
+        "my.a: none\n---\nmy: {a.b: two}\nmy.a: one\n",
+    ] {
+        assert_eq!(resolved(text), "one http://two:81", "{text}");
+    }
+}
+
+#[test]
 fn old_names_and_java_parts_are_known() {
     let text = "spring.cloud:\n  loadbalancer: {nacos.enabled: true, ribbon.enabled: false}\n  sentinel: {transport.dashboard: 'a:1'}\n  \
                 gateway:\n    httpclient.ssl: {handshake-timeout-millis: 3000, close-notify-flush-timeout-millis: 1, \
