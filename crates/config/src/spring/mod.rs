@@ -14,3 +14,4 @@ mod service_discovery;
 pub(crate) mod stand_ins;
 pub(crate) mod switches;
 mod tree;
+mod used;

@@ -50,6 +50,28 @@ fn placeholders_of_a_build_are_texts_and_errors_only_where_they_are_used() {
         "{problems}"
     );
     assert!(!problems.contains("expected"), "{problems}");
+    for uri in ["lb://@shop.name@", "http://shop.@zone@:80", "http://shop:@shop.port@/", "http://@a@-@b@", "@shop.url@"]
+    {
+        let problems =
+            refused(&format!("spring.cloud.gateway.routes: [{{id: a, uri: '{uri}', predicates: [Path=/**]}}]\n"));
+        assert_eq!(problems.matches("error: ").count(), 1, "{uri}: {problems}");
+        assert!(problems.contains("is a placeholder of the application's build"), "{uri}: {problems}");
+        assert!(problems.contains("help: Maven's resource filtering was not done: take the file"), "{uri}: {problems}");
+    }
+    let given =
+        "a.b: shop\nspring.cloud.gateway.routes: [{id: a, uri: 'http://@a.b@-@a.b@:81', predicates: [Path=/**]}]\n";
+    assert_eq!(crate::tests::loaded(given).config.routes[0].definition.uri, "http://shop-shop:81");
+    let password = "spring.cloud.gateway.routes: [{id: a, uri: 'http://me:p@ss@shop', predicates: [Path=/**]}]\n";
+    assert!(!refused(password).contains("placeholder"), "a password is no placeholder");
+}
+
+#[test]
+fn properties_that_placeholders_need_are_not_reported_as_skipped() {
+    let text = "spring.cloud.gateway.routes: [{id: a, uri: 'http://${shop.host}:@shop.port@', predicates: [Path=/**]}]\n\
+                shop: {host: '${HOST_NAME:a}', port: 81, colour: red}\nHOST_NAME: a\nroutes: x\nrest: 1\n";
+    let notes = loaded(text).notes.to_string();
+    assert!(notes.contains("skipped: shop, rest\n"), "{notes}");
+    assert!(!loaded(&text.replace(", colour: red", "")).notes.to_string().contains("shop,"), "{notes}");
 }
 
 #[test]
