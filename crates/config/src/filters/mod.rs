@@ -83,13 +83,21 @@ pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics:
 
 fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let name = spec.name.as_str();
+    let is_spring = diagnostics.is_spring;
     if let Some(refusal) = refusal(name) {
-        diagnostics
-            .error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason))
-            .help(refusal.instead);
+        let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));
+        let error = match offers::refused(name).filter(|_| is_spring) {
+            Some(Offer { value, comment }) => error.missing(Missing {
+                section: Section::FilterBeans,
+                name: name.to_owned(),
+                value,
+                comment: comment.to_owned(),
+            }),
+            None => error,
+        };
+        error.help(refusal.instead);
         return;
     }
-    let is_spring = diagnostics.is_spring;
     let near = closest(name, names());
     let Offer { value, comment } = offers::filter(name);
     let comment =

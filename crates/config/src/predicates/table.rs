@@ -59,8 +59,13 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
             .help(refusal.instead);
         return;
     }
+    let all = names().collect::<Vec<_>>().join(", ");
+    let is_spring = diagnostics.is_spring;
     diagnostics.error(spec.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
+        None if is_spring => format!(
+            "a Java class of the application, such as `{name}RoutePredicateFactory`, does not run here, and without it the route would match more requests: write its condition with one of {all}"
+        ),
+        None => format!("predicates: {all}"),
     })
 }
