@@ -113,8 +113,9 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
 fn suggestions(name: &str, is_spring: bool) -> String {
     let similar = similar(name, names());
     let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));
+    let class = if name.ends_with("Filter") { name.to_owned() } else { format!("{name}GatewayFilterFactory") };
     let java = format!(
-        "a Java class of the application, such as `{name}GatewayFilterFactory`, does not run here: remove it, or do its work in the upstream"
+        "a Java class of the application, such as `{class}`, does not run here: `filter-beans: {{{name}: skip}}` in a second file leaves it out, or names a filter in its place"
     );
     let list = "docs/reference/filters lists all filters".to_owned();
     [similar, Some(if is_spring { java } else { list })].into_iter().flatten().collect::<Vec<_>>().join("; ")
