@@ -1,4 +1,4 @@
-//! `tollgate explain FILE METHOD URL`: dry run of one request.
+//! `tollgate explain FILE [METHOD] URL`: dry run of one request.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,10 +16,10 @@ use tollgate_config::CommandLine;
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tollgate explain [OPTIONS] <FILE> <METHOD> <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
+    override_usage = "tollgate explain [OPTIONS] <FILE> [METHOD] <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
 )]
 pub(super) struct Arguments {
-    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as GET. URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
+    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as GET (default with FILE). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
     #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 2..=3, required = true)]
     request: Vec<String>,
     /// Header field (repeatable)
@@ -66,8 +66,13 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         ExitCode::from(code)
     };
     let overlays = &arguments.overlays;
+    let get = "GET".to_owned();
     let (files, method, url) = match (&*arguments.request, &arguments.live) {
-        ([method, _], Some(_)) if method.contains(['.', '/']) => {
+        ([method, _, _], None) if is_method(method) => {
+            return fail(2, &format!("`{method}` is the method: write FILE, METHOD and URL in this order"));
+        }
+        ([file, url], None) if is_file(file) => (Some(overlays.over(Some(PathBuf::from(file)))), &get, url),
+        ([method, _], Some(_)) if is_file(method) => {
             return fail(
                 2,
                 &format!(
@@ -114,6 +119,16 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Returns true for the name of a file rather than of a method.
+fn is_file(text: &str) -> bool {
+    text.contains(['.', '/'])
+}
+
+/// Returns true for a word in capitals.
+fn is_method(text: &str) -> bool {
+    text.len() > 2 && text.bytes().all(|letter| letter.is_ascii_uppercase())
 }
 
 /// Returns the dry run of a running gateway.

@@ -31,7 +31,8 @@ fn read(folder: &Path) -> Case {
         transcript.lines().filter_map(|line| line.strip_prefix("  | ")).map(|line| format!("{line}\n")).collect();
     if !proposed.is_empty() {
         let overlay = temporary.path().join("overlay.yaml");
-        std::fs::write(&overlay, proposed).unwrap();
+        let head = "# Save this as overlay.yaml, correct the values, and use it:\n#   tollgate check application.yml --config overlay.yaml\n";
+        std::fs::write(&overlay, format!("{head}{proposed}")).unwrap();
         files.push(overlay);
     }
     if !value("env: ").is_empty() {
@@ -105,6 +106,23 @@ fn every_file_that_runs_is_migrated_without_a_warning_and_keeps_its_meaning() {
             .unwrap_or_else(|error| panic!("{name}: {}", error.render(false)));
         let yaml = migrate_files(&case.files, &CommandLine::default()).unwrap().yaml;
         migrated += 1;
+        let proposals =
+            ["Save this as", "tollgate check application.yml", "# or `dns", "an example;", "check what the bean reads"];
+        for text in proposals.iter().chain(&[
+            "name: Hystrix",
+            "- Hystrix=",
+            "discovery: {}",
+            "instance: {}",
+            "loadbalancer: {}",
+        ]) {
+            assert!(!yaml.contains(text), "{name}: `{text}` in\n{yaml}");
+        }
+        if case.files.len() > 1 {
+            let is_placed =
+                |line: &str| line.contains(".yml:") || line.contains(".yaml:") || line.contains(".properties:");
+            let mut diagnostics = yaml.lines().filter(|line| line.starts_with("# - "));
+            assert!(diagnostics.all(is_placed), "{name}:\n{yaml}");
+        }
         let new = match parse("new.yaml", &yaml, &|_| None) {
             Ok(new) if new.notes.list().iter().all(|note| note.severity == Severity::Note) => new,
             Ok(Loaded { notes: problems, .. }) | Err(problems) => {

@@ -218,3 +218,16 @@ fn settings_that_our_own_form_refuses_are_accepted_by_comments() {
     assert_eq!(errors(&without), 3, "{without}");
     assert_eq!(errors(&migrated.yaml.replacen("accepted: must", "accepted: it must", 1)), 1);
 }
+
+#[test]
+fn metadata_without_values_stay_and_empty_sections_go() {
+    let text = "spring:\n  application.name: gw\n  cloud:\n    gateway:\n      discovery.locator.enabled: false\n      routes: [{id: a, uri: 'lb://a', predicates: [Path=/a/**], metadata: {team: }}]\neureka:\n  client.fetch-registry: true\n  instance:\n    prefer-ip-address: true\n    metadata-map: {canary: }\n";
+    let (migrated, old, new) = both("a.yml", text);
+    assert_eq!(format!("{:?}", old.registrations), format!("{:?}", new.registrations));
+    for kept in ["      team:\n", "      canary:\n"] {
+        assert!(migrated.yaml.contains(kept), "no `{kept}` in\n{}", migrated.yaml);
+    }
+    assert!(!migrated.yaml.contains("{}"), "{}", migrated.yaml);
+    let only = "eureka.instance.metadata-map: {canary: }\nspring.cloud.gateway.routes: ['a=lb://a,Path=/**']\n";
+    assert!(both("a.yml", only).0.yaml.contains("    canary:\n"));
+}

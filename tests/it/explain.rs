@@ -97,6 +97,9 @@ fn explain_and_migrate_fail_with_documented_exit_codes() {
     let out = folder.path().join("out.yaml").to_str().unwrap().to_owned();
     for (arguments, code) in [
         (vec!["explain", &*spring, "GET", "/a"], 0),
+        (vec!["explain", &*spring, "/a"], 0),
+        (vec!["explain", &*spring, "--config", &*spring, "/a"], 0),
+        (vec!["explain", "GET", &*spring, "--config", &*spring, "/a"], 2),
         (vec!["explain", &*bad, "GET", "/a"], 1),
         (vec!["explain", &*missing, "GET", "/a"], 2),
         (vec!["explain", &*spring, "GET", "/a", "-H", "no field"], 2),
@@ -111,7 +114,11 @@ fn explain_and_migrate_fail_with_documented_exit_codes() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
         assert_eq!(output.stderr.is_empty(), code == 0, "{arguments:?}");
     }
+    let order = String::from_utf8(tollgate(&["explain", "GET", &spring, "/a"]).stderr).unwrap();
+    assert_eq!(order, "tollgate: `GET` is the method: write FILE, METHOD and URL in this order\n");
     let text = String::from_utf8(tollgate(&["explain", &spring, "GET", "http://gw:80/a"]).stdout).unwrap();
+    let without_method = tollgate(&["explain", &spring, "--config", &spring, "http://gw:80/a"]).stdout;
+    assert_eq!(String::from_utf8(without_method).unwrap(), text);
     assert!(text.starts_with("route a: Path=/**\nforwarded: GET http://a/a\n"), "{text}");
 }
 

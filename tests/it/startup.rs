@@ -55,6 +55,14 @@ fn a_port_in_use_is_reported_with_its_setting() {
 fn a_management_port_in_use_has_a_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
+    let named = GOOD.replace("routes:", &format!("management.server: {{address: 127.0.0.1, port: {port}}}\nroutes:"));
+    // An empty variable leaves the port of the file.
+    let (code, text) = start(&named, &[("MANAGEMENT_SERVER_PORT", "")]);
+    let remedy = "; set `management.server.port` (or MANAGEMENT_SERVER_PORT) to another port, to 0 for a free one, or to -1 for none";
+    let expected = format!(
+        "tollgate: cannot listen on 127.0.0.1:{port} (`management.server.port`): Address already in use (os error 98){remedy}"
+    );
+    assert_eq!((code, text.lines().last()), (1, Some(&*expected)), "{text}");
     let (_, text) = start(GOOD, &[("MANAGEMENT_SERVER_PORT", &port)]);
     assert!(text.contains("set `management.server.port`") && text.contains("0 for a free one"), "{text}");
     let (_, text) = start(GOOD, &[("SERVER_PORT", &port)]);

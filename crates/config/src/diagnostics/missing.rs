@@ -5,6 +5,16 @@ use std::fmt::Write as _;
 
 use crate::yaml::key::same_name;
 
+/// First comment of an overlay.
+pub(crate) const PROPOSAL: &str = "Save this as overlay.yaml, correct the values, and use it:";
+/// Begin of the comment on a secret, which an overlay has no value for.
+pub(crate) const A_SECRET: &str = "# a secret: ";
+
+/// Returns true for the text of an overlay.
+pub(crate) fn is_proposal(text: &str) -> bool {
+    text.strip_prefix("# ").is_some_and(|text| text.starts_with(PROPOSAL))
+}
+
 /// Section of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
@@ -56,7 +66,7 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
     if !missing.iter().any(Missing::is_proposed) {
         return None;
     }
-    let mut yaml = "# Save this as overlay.yaml, correct the values, and use it:\n".to_owned();
+    let mut yaml = format!("# {PROPOSAL}\n");
     // Writing to a String cannot fail.
     let _ = match files.split_first() {
         Some((first, others)) => {

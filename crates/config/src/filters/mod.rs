@@ -83,13 +83,21 @@ pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics:
 
 fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let name = spec.name.as_str();
+    let is_spring = diagnostics.is_spring;
     if let Some(refusal) = refusal(name) {
-        diagnostics
-            .error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason))
-            .help(refusal.instead);
+        let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));
+        let error = match offers::refused(name).filter(|_| is_spring) {
+            Some(Offer { value, comment }) => error.missing(Missing {
+                section: Section::FilterBeans,
+                name: name.to_owned(),
+                value,
+                comment: comment.to_owned(),
+            }),
+            None => error,
+        };
+        error.help(refusal.instead);
         return;
     }
-    let is_spring = diagnostics.is_spring;
     let near = closest(name, names());
     let Offer { value, comment } = offers::filter(name);
     let comment =
@@ -107,8 +115,9 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
 fn suggestions(name: &str, is_spring: bool) -> String {
     let similar = similar(name, names());
     let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));
+    let class = if name.ends_with("Filter") { name.to_owned() } else { format!("{name}GatewayFilterFactory") };
     let java = format!(
-        "a Java class of the application, such as `{name}GatewayFilterFactory`, does not run here: remove it, or do its work in the upstream"
+        "a Java class of the application, such as `{class}`, does not run here: `filter-beans: {{{name}: skip}}` in a second file leaves it out, or names a filter in its place"
     );
     let list = "docs/reference/filters lists all filters".to_owned();
     [similar, Some(if is_spring { java } else { list })].into_iter().flatten().collect::<Vec<_>>().join("; ")

@@ -22,7 +22,7 @@ fn name(filter: &Item) -> Option<&str> {
             Value::Scalar(text) => text,
             _ => return None,
         },
-        Value::Null | Value::Seq(_) => return None,
+        Value::Null | Value::Absent | Value::Seq(_) => return None,
     };
     text.split('=').next().map(str::trim)
 }

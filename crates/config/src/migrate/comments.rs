@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use crate::diagnostics::{Format, SourceText};
+use crate::diagnostics::{A_SECRET, Format, PROPOSAL, SourceText, is_proposal};
 use crate::migrate::ByPlace;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -33,7 +33,8 @@ impl Comments {
         index(root, places, &mut keys);
         let mut above = ByPlace::new();
         for (file, source) in text.files.iter().enumerate().filter(|(_, source)| source.format == Format::Yaml) {
-            collect(&source.text, file, &keys, &mut above);
+            let keeps = if is_proposal(&source.text) { is_own_in_proposal } else { |_: &str, _: bool| true };
+            collect(&source.text, file, &keys, &keeps, &mut above);
         }
         Self { above: RefCell::new(above) }
     }
@@ -45,8 +46,21 @@ impl Comments {
     }
 }
 
-/// Collects the comments of one file by the node below them.
-fn collect(text: &str, file: usize, keys: &ByPlace<Option<String>>, above: &mut ByPlace<Vec<String>>) {
+/// Returns true for a comment of the author's in an overlay that `check` has proposed. Its own comments are its head, those
+/// behind values, and the names of secrets.
+fn is_own_in_proposal(comment: &str, is_trailing: bool) -> bool {
+    !is_trailing && comment != PROPOSAL && !comment.starts_with("tollgate ") && !comment.contains(A_SECRET)
+}
+
+/// Collects the comments that `keeps` selects in one file, by the node below them. It is called with the text and whether
+/// the comment is behind a value.
+fn collect(
+    text: &str,
+    file: usize,
+    keys: &ByPlace<Option<String>>,
+    keeps: &dyn Fn(&str, bool) -> bool,
+    above: &mut ByPlace<Vec<String>>,
+) {
     let (mut document, mut open): (usize, Vec<Open>) = (0, Vec::new());
     let (mut waiting, mut has_content, mut block) = (Vec::new(), false, None);
     for line in text.lines() {
@@ -62,13 +76,14 @@ fn collect(text: &str, file: usize, keys: &ByPlace<Option<String>>, above: &mut 
             }
             (open, waiting, has_content) = (Vec::new(), Vec::new(), false);
         } else if let Some(comment) = content.strip_prefix('#') {
-            waiting.push(comment.trim().to_owned());
+            waiting.extend(Some(comment.trim().to_owned()).filter(|comment| keeps(comment, false)));
         } else if content.is_empty() {
             // A comment before an empty line belongs to no node.
             waiting.clear();
         } else {
             has_content = true;
             let trailing = content.split_once(" #").map(|(_, comment)| comment.trim().to_owned());
+            let trailing = trailing.filter(|comment| keeps(comment, true));
             let comments: Vec<String> = waiting.drain(..).chain(trailing).collect();
             let first = enter(content, indent, &mut open);
             let path: Vec<u32> = open[..first].iter().map(|open| open.at).collect();

@@ -6,6 +6,7 @@
 mod accepted;
 mod caches;
 mod comments;
+mod hystrix;
 mod management;
 mod names;
 mod placeholders;
@@ -30,6 +31,9 @@ use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections that mean something without a key.
 const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
+
+/// Further sections in which an empty map means nothing.
+const NAMES_NOTHING: [&str; 2] = ["discovery", "loadbalancer"];
 
 /// A migrated file.
 #[derive(Clone, Debug)]
@@ -74,21 +78,28 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
-    let mut yaml = head(&names.join(", "), &notes);
+    let mut yaml = head(&names, &notes);
     print::print(&root, &mut yaml);
     Ok(Migrated { yaml: accepted::accept(yaml, env), notes })
 }
 
 /// Returns the comment at the top: the source, and the diagnostics of `check`.
-fn head(file_name: &str, notes: &Report) -> String {
-    let mut head = format!("# Made by `tollgate migrate` from {file_name}.\n");
+fn head(file_names: &[&str], notes: &Report) -> String {
+    let mut head = format!("# Made by `tollgate migrate` from {}.\n", file_names.join(", "));
+    let has_several_files = file_names.len() > 1;
     if !notes.is_empty() {
-        head.push_str("#\n# What `tollgate check` says of that file:\n");
+        let files = if has_several_files { "these files" } else { "that file" };
+        let _ = writeln!(head, "#\n# What `tollgate check` says of {files}:");
     }
     for note in notes.list() {
         let word = if note.severity == Severity::Warning { "warning: " } else { "" };
+        let place = match (note.line, notes.file_name(note.file)) {
+            (0, _) => String::new(),
+            (line, name) if has_several_files => format!("{name}:{line}: "),
+            (line, _) => format!("line {line}: "),
+        };
         // Writing to a String cannot fail.
-        let _ = writeln!(head, "# - line {}: {word}{}", note.line, note.text());
+        let _ = writeln!(head, "# - {place}{word}{}", note.text());
     }
     head
 }
@@ -118,11 +129,17 @@ impl Rewriting<'_> {
                 "redis" => self.redis(node),
                 _ => self.item(node),
             };
+            if NAMES_NOTHING.contains(&key.as_str()) || REGISTRIES.contains(&key.as_str()) {
+                item.drop_empty_maps();
+            }
             if item.is_gone() && REGISTRIES.contains(&key.as_str()) {
                 // The section alone enables the registry.
                 item.value = Value::Map(Vec::new());
-            } else if item.is_gone() && item.notes.is_empty() {
-                continue;
+            } else if item.is_gone() {
+                if item.notes.is_empty() {
+                    continue;
+                }
+                item.value = Value::Absent;
             }
             item.is_section = true;
             sections.push((key, item));

@@ -1,7 +1,7 @@
 //! Placeholders that refer to properties of the file, which may move or disappear.
 
 use crate::source::dotted::property;
-use crate::source::placeholder::{closing_brace, maven_name};
+use crate::source::placeholder::{OfMaven, closing_brace, maven_name, of_maven};
 use crate::yaml::{Node, NodeKind};
 
 /// Nesting of properties at most; a property that refers to itself stays unresolved.
@@ -10,22 +10,27 @@ const MAX_DEPTH: usize = 8;
 /// Gives every placeholder below `node` that names one of `properties` that property's text as a default, in place of its
 /// own: the environment still wins, as in Spring.
 pub(super) fn own(node: &mut Node, properties: &Node) {
+    own_of(node, "", properties);
+}
+
+/// Does so for a value of `key`.
+fn own_of(node: &mut Node, key: &str, properties: &Node) {
     match &mut node.kind {
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
+            for _ in 0..MAX_DEPTH {
+                let Some(OfMaven { before, name, after }) = of_maven(text, key) else { break };
+                if property(properties, name).is_none_or(|value| maven_name(&value).is_some()) {
+                    break;
+                }
+                *text = format!("{before}${{{name}}}{after}");
+            }
             if text.contains("${") {
                 *text = rewritten(text, properties, 0);
-            } else if let Some(name) = maven_name(text) {
-                // The environment wins over the property, as for `${name}`.
-                let value = property(properties, name).filter(|value| maven_name(value).is_none());
-                if let Some(value) = value {
-                    let value = rewritten(&value, properties, 1);
-                    *text = format!("${{{name}:{value}}}{}", &text[name.len() + 2..]);
-                }
             }
         }
-        NodeKind::Seq(items) => items.iter_mut().for_each(|item| own(item, properties)),
-        NodeKind::Map(entries) => entries.iter_mut().for_each(|(_, value)| own(value, properties)),
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| own_of(item, key, properties)),
+        NodeKind::Map(entries) => entries.iter_mut().for_each(|(key, value)| own_of(value, key, properties)),
     }
 }
 

@@ -8,6 +8,9 @@ const WIDTH: usize = 118;
 /// Texts in YAML 1.2 that YAML 1.1 reads as booleans.
 const UNCLEAR: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
 
+/// Begin of a comment on a setting that was dropped.
+const LEFT_OUT: &str = "Left out: `";
+
 /// A value, and the comments above it.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
@@ -19,6 +22,8 @@ pub(super) struct Item {
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
+    /// Only the comments are printed.
+    Absent,
     Null,
     Scalar(String),
     Seq(Vec<Item>),
@@ -42,17 +47,31 @@ impl Item {
     /// Adds a comment that `what` was dropped.
     pub(super) fn left_out(&mut self, what: &str, why: &str) {
         let why = why.strip_prefix(&format!("`{what}` ")).unwrap_or(why);
-        self.note(format!("Left out: `{what}`: {why}."));
+        self.note(format!("{LEFT_OUT}{what}`: {why}."));
     }
 
-    /// Returns true for an empty map or list.
+    /// Returns true for an empty map or list, and for nothing.
     pub(super) fn is_gone(&self) -> bool {
         match &self.value {
-            Value::Map(entries) => entries.iter().all(|(_, item)| item.is_gone() && item.notes.is_empty()),
+            Value::Map(entries) => entries.is_empty(),
             Value::Seq(items) => items.is_empty(),
-            Value::Null => true,
+            Value::Null | Value::Absent => true,
             Value::Scalar(_) => false,
         }
+    }
+
+    /// Removes empty maps below it, whose comments on dropped settings become its own. Metadata has names of the author's.
+    pub(super) fn drop_empty_maps(&mut self) {
+        let Value::Map(entries) = &mut self.value else { return };
+        for (key, part) in entries.iter_mut().filter(|(key, _)| !key.starts_with("metadata")) {
+            part.drop_empty_maps();
+            if matches!(&part.value, Value::Map(entries) if entries.is_empty()) {
+                let dropped = part.notes.iter().filter_map(|note| note.strip_prefix(LEFT_OUT));
+                self.notes.extend(dropped.map(|what| format!("{LEFT_OUT}{key}.{what}")));
+                part.value = Value::Absent;
+            }
+        }
+        entries.retain(|(_, part)| !matches!(part.value, Value::Absent));
     }
 
     /// Returns the entry `key` of a map.
@@ -76,10 +95,14 @@ fn write_entry((key, item): &(String, Item), depth: usize, out: &mut String) {
         out.push('\n');
     }
     notes(item, depth, out);
+    if matches!(item.value, Value::Absent) {
+        return;
+    }
     indent(depth, out);
     out.push_str(&key_text(key));
     out.push(':');
     match &item.value {
+        Value::Absent => {}
         Value::Null => out.push('\n'),
         Value::Scalar(text) => line(text, out),
         Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
@@ -100,7 +123,7 @@ fn write_item(item: &Item, depth: usize, out: &mut String) {
     indent(depth, out);
     out.push('-');
     match &item.value {
-        Value::Null => out.push_str(" null\n"),
+        Value::Null | Value::Absent => out.push_str(" null\n"),
         Value::Scalar(text) => line(text, out),
         Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
         Value::Seq(items) if items.is_empty() => out.push_str(" []\n"),

@@ -2,9 +2,9 @@
 
 use crate::de::canonical;
 use crate::filters::Argument;
-use crate::migrate::Rewriting;
 use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
+use crate::migrate::{Rewriting, hystrix};
 use crate::predicates::{ShortcutType, predicates};
 use crate::spring::names::SKIP;
 use crate::yaml::{Node, NodeKind};
@@ -164,6 +164,7 @@ impl Rewriting<'_> {
                 item.note(format!("Changed: {why}."));
             }
         }
+        hystrix::rename(&mut item);
         if is_limiter && let Value::Map(fields) = &mut item.value {
             fields.iter_mut().filter(|(key, _)| key == "args").for_each(|(_, args)| self.limiter(args));
         }

@@ -65,7 +65,7 @@ fn gather<'i>(item: &'i Item, into: &mut Vec<&'i str>) {
         Value::Scalar(text) => into.push(text),
         Value::Seq(items) => items.iter().for_each(|item| gather(item, into)),
         Value::Map(entries) => entries.iter().for_each(|(_, item)| gather(item, into)),
-        Value::Null => {}
+        Value::Null | Value::Absent => {}
     }
 }
 

@@ -59,9 +59,14 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
             .help(refusal.instead);
         return;
     }
+    let all = names().collect::<Vec<_>>().join(", ");
+    let is_spring = diagnostics.is_spring;
     let help = diagnostics.error(spec.span, format!("unknown predicate `{name}`")).unknown_component(name);
     match closest(name, names()) {
         Some(near) => help.did_you_mean(name, near),
-        None => help.help(format!("predicates: {}", names().collect::<Vec<_>>().join(", "))),
+        None if is_spring => help.help(format!(
+            "a Java class of the application, such as `{name}RoutePredicateFactory`, does not run here, and without it the route would match more requests: write its condition with one of {all}"
+        )),
+        None => help.help(format!("predicates: {all}")),
     }
 }

@@ -13,6 +13,7 @@ use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
 use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store};
 use crate::spec::FilterSpec;
+use crate::spring::limiter_bean;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Spring's section for the arguments of its Redis limiter.
@@ -34,7 +35,11 @@ pub(crate) fn check(
         entries.retain(|(key, _)| !["limits", "plans"].iter().any(|name| same_name(name, key)));
     }
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
-    check_bean(&args, diagnostics);
+    if lacks_bean(&args, diagnostics) && !args.replenish_rate.is_given() {
+        // The numbers are the bean's; the key resolver is reported together with it.
+        let _ = settings::settings(&args, context, diagnostics);
+        return None;
+    }
     let rules = if has_shapes { rules::rules(&args, spec.span, context, diagnostics) } else { None };
     let plans = if has_shapes { plans::plans(&args, context, diagnostics) } else { None };
     let settings = settings::settings(&args, context, diagnostics);
@@ -109,15 +114,26 @@ fn lift_section(tree: &mut Node) {
     }
 }
 
-/// Reports a `rate-limiter` bean other than Spring's own.
-fn check_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) {
-    if let Some(bean) = args.rate_limiter.spanned()
-        && !matches!(bean.value.trim(), "#{@redisRateLimiter}" | "#{redisRateLimiter}")
-    {
-        diagnostics
-            .error(bean.span, format!("rate limiter `{}` is a Java bean, which Tollgate cannot run", bean.value))
-            .help("remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`");
+/// Reports a `rate-limiter` bean other than Spring's own. Returns true for one that has no stand-in.
+fn lacks_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> bool {
+    let Some(bean) = args.rate_limiter.spanned() else { return false };
+    if matches!(bean.value.trim(), "#{@redisRateLimiter}" | "#{redisRateLimiter}") {
+        return false;
     }
+    let error = diagnostics
+        .error(bean.span, format!("rate limiter `{}` is a Java bean, which Tollgate cannot run", bean.value.trim()));
+    match limiter_bean::name(&bean.value) {
+        Some(name) => {
+            let missing = limiter_bean::missing(name, args.replenish_rate.is_given());
+            let help = format!(
+                "name its numbers in a stand-in: `filter-beans: {{{name}: {}}}`; or remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`",
+                missing.value
+            );
+            error.missing(missing).help(help);
+        }
+        None => error.help("remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`"),
+    }
+    true
 }
 
 /// Reports algorithms and servers that `atomicity: lock` does not support.

@@ -171,8 +171,12 @@ pub(crate) fn join(
 }
 
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
-/// Reports a value in place of a map at `path`, and the reverse. An empty value leaves a map, as in Spring.
-fn overlay(under: &mut Node, over: Node, path: &str, diagnostics: &mut Diagnostics) {
+/// Reports a value in place of a map at `path`, and the reverse; in a Spring file, both stay. An empty value leaves a map,
+/// as in Spring.
+fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagnostics) {
+    if diagnostics.is_spring && dotted::keep_beside(under, &mut over) {
+        return;
+    }
     match (&mut under.kind, over.kind) {
         (NodeKind::Map(entries), NodeKind::Map(more)) => {
             for (key, value) in more {

@@ -7,6 +7,9 @@ use crate::yaml::{Node, NodeKind, Places};
 /// Steps of a dotted key at most; longer keys stay as they are.
 const MAX_STEPS: usize = 32;
 
+/// Key of the value of a property that has parts, beside these: `a.b` has one if there is an `a.b.c`.
+const BESIDE: &str = "";
+
 /// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
 pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
     settle(expand_keys(node, places, diagnostics))
@@ -96,11 +99,13 @@ fn is_index(text: &str) -> bool {
 
 /// Turns a map with the keys `[0]`, `[1]` … into a list.
 fn indexed(kind: NodeKind) -> NodeKind {
-    let NodeKind::Map(entries) = kind else { return kind };
+    let NodeKind::Map(mut entries) = kind else { return kind };
     let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
-    if entries.is_empty() || entries.iter().any(|(key, _)| number(key).is_none()) {
+    let mut named = entries.iter().filter(|(key, _)| number(key).is_none());
+    if entries.is_empty() || named.any(|(key, _)| key != BESIDE) {
         return NodeKind::Map(entries);
     }
+    entries.retain(|(key, _)| key != BESIDE);
     let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
     items.sort_by_key(|(index, _)| *index);
     NodeKind::Seq(items.into_iter().map(|(_, value)| value).collect())
@@ -108,7 +113,42 @@ fn indexed(kind: NodeKind) -> NodeKind {
 
 /// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
 pub(crate) fn property(properties: &Node, name: &str) -> Option<String> {
-    split(name).iter().try_fold(properties, |node, step| node.step(step))?.scalar().map(str::to_owned)
+    let node = split(name).iter().try_fold(properties, |node, step| node.step(step))?;
+    node.get(BESIDE).unwrap_or(node).scalar().map(str::to_owned)
+}
+
+/// Removes the values of properties that have parts.
+pub(crate) fn drop_values_beside_parts(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::Map(entries) => {
+            entries.retain(|(key, _)| key != BESIDE);
+            entries.iter_mut().for_each(|(_, value)| drop_values_beside_parts(value));
+        }
+        NodeKind::Seq(items) => items.iter_mut().for_each(drop_values_beside_parts),
+        NodeKind::Null | NodeKind::Scalar(_) => {}
+    }
+}
+
+/// Keeps a property's value beside its parts: one of `under` and `over` is a value, the other a map. Returns false for
+/// others, with `over` unchanged.
+pub(super) fn keep_beside(under: &mut Node, over: &mut Node) -> bool {
+    let is_value = |node: &Node| matches!(node.kind, NodeKind::Scalar(_));
+    let has_parts = |node: &Node| matches!(&node.kind, NodeKind::Map(entries) if !entries.is_empty());
+    if is_value(under) && has_parts(over) {
+        std::mem::swap(under, over);
+        if let NodeKind::Map(entries) = &under.kind
+            && entries.iter().any(|(key, _)| key == BESIDE)
+        {
+            return true;
+        }
+    } else if !(has_parts(under) && is_value(over)) {
+        return false;
+    }
+    if let NodeKind::Map(entries) = &mut under.kind {
+        entries.retain(|(key, _)| key != BESIDE);
+        entries.push((BESIDE.to_owned(), over.clone()));
+    }
+    true
 }
 
 /// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
@@ -129,8 +169,11 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
     }
 }
 
-/// Merges as [`merge`] does. If a key has both a value and nested keys, the nested keys win, as in Spring.
-fn merge_properties(under: &mut Node, over: Node) {
+/// Merges as [`merge`] does. If a key has both a value and nested keys, the value stays beside them.
+fn merge_properties(under: &mut Node, mut over: Node) {
+    if keep_beside(under, &mut over) {
+        return;
+    }
     match (&mut under.kind, over.kind) {
         (NodeKind::Map(entries), NodeKind::Map(more)) => {
             for (key, value) in more {
@@ -140,7 +183,7 @@ fn merge_properties(under: &mut Node, over: Node) {
                 }
             }
         }
-        (NodeKind::Map(entries), NodeKind::Scalar(_) | NodeKind::Null) if !entries.is_empty() => {}
+        (NodeKind::Map(entries), NodeKind::Null) if !entries.is_empty() => {}
         (_, kind) => {
             under.kind = kind;
             under.span = over.span;

@@ -17,7 +17,7 @@ pub(super) const MAX_DEPTH: usize = 16;
 /// Help for a placeholder without a value.
 const UNSET: &str = "set it in the environment, or write a default: `${NAME:default}`";
 /// Help for a placeholder of a build.
-const OF_BUILD: &str = "take the file that the build has written, `target/classes/application.yml`, or write the value";
+const OF_BUILD: &str = "Maven's resource filtering was not done: take the file that the build has written, `target/classes/application.yml`, or write the value";
 
 /// Value of a placeholder's name.
 pub(crate) enum Value {
@@ -72,31 +72,20 @@ fn resolve_value(
         NodeKind::Scalar(_) if literal.contains(&node.span.place) => {}
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
-            let problem = if text.contains("${") {
+            let has_placeholder = text.contains("${");
+            let mut problem = None;
+            if has_placeholder {
                 match expand(text, lookup, 0) {
-                    Ok(resolved) => {
-                        *text = resolved;
-                        None
-                    }
-                    Err(message) => Some((message, UNSET, unset::of_text(text, key, lookup))),
+                    Ok(resolved) => *text = resolved,
+                    Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, lookup))),
                 }
-            } else if diagnostics.is_spring
-                && let Some(name) = maven_name(text)
-            {
-                let after = &text[name.len() + 2..];
-                match of_build(name, lookup) {
-                    Some(value) => {
-                        *text = format!("{value}{after}");
-                        None
-                    }
-                    None => {
-                        let message = format!("`@{name}@` is a placeholder of the application's build");
-                        Some((message, OF_BUILD, unset::of_build(name, key, after)))
-                    }
-                }
-            } else {
-                None
-            };
+            }
+            // A value of the environment may be a password with any signs.
+            if problem.is_none() && diagnostics.is_spring && (!has_placeholder || key == "uri") {
+                problem = fill_in(text, key, lookup).map(|(name, missing)| {
+                    (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
+                });
+            }
             if let Some((message, help, missing)) = problem {
                 // Our own form has no sections of an application.
                 let missing = if diagnostics.is_spring { missing } else { Vec::new() };
@@ -117,6 +106,19 @@ fn resolve_value(
             }
         }
     }
+}
+
+/// Replaces the placeholders of Maven in `text`, a value of the key `key`. Returns the name of one without a value, and the
+/// property that would give it one.
+fn fill_in(text: &mut String, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<(String, Vec<Missing>)> {
+    for _ in 0..MAX_DEPTH {
+        let OfMaven { before, name, after } = of_maven(text, key)?;
+        match of_build(name, lookup) {
+            Some(value) => *text = format!("{before}{value}{after}"),
+            None => return Some((name.to_owned(), unset::of_build(name, key, before, after))),
+        }
+    }
+    None
 }
 
 /// Returns the value that the environment or a property gives to `@name@`.
@@ -148,11 +150,29 @@ fn resolve_metadata(
     }
 }
 
-/// Returns the name of a placeholder of Maven, `@name@`, with which `text` begins.
+/// A placeholder of Maven, `@name@`, with the text around it.
+pub(crate) struct OfMaven<'t> {
+    pub(crate) before: &'t str,
+    pub(crate) name: &'t str,
+    pub(crate) after: &'t str,
+}
+
+/// Returns the first placeholder of Maven in `text`, a value of the key `key`: at the begin, or in a part of an address. A
+/// password with an `@` is none.
+pub(crate) fn of_maven<'t>(text: &'t str, key: &str) -> Option<OfMaven<'t>> {
+    let is_address = key == "uri" || text.contains("://@");
+    text.match_indices('@').filter(|(at, _)| *at == 0 || is_address).find_map(|(at, _)| {
+        let (before, (name, after)) = (&text[..at], text[at + 1..].split_once('@')?);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let is_port = before.ends_with(':') && (after.is_empty() || after.starts_with('/'));
+        let is_part = before.is_empty() || before.ends_with(['/', '.', '-', '}']) || is_port;
+        (is_part && !name.is_empty() && name.chars().all(is_name)).then_some(OfMaven { before, name, after })
+    })
+}
+
+/// Returns the name of a placeholder of Maven with which `text` begins.
 pub(crate) fn maven_name(text: &str) -> Option<&str> {
-    let (name, _) = text.strip_prefix('@')?.split_once('@')?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+    of_maven(text, "").filter(|found| found.before.is_empty()).map(|found| found.name)
 }
 
 /// Collects the group names `(?<name>…)` in all texts below `node`. In a replacement, `${name}` refers to a group if

@@ -15,9 +15,9 @@ pub(super) fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Val
     found.into_iter().map(|unset| missing(unset.name, key, &unset.before, &unset.after)).collect()
 }
 
-/// Returns the property that stands for `@name@`, with which a value of the key `key` begins.
-pub(super) fn of_build(name: &str, key: &str, after: &str) -> Vec<Missing> {
-    if is_name(name) { vec![missing(name.to_owned(), key, "", after)] } else { Vec::new() }
+/// Returns the property that stands for `@name@` between `before` and `after`, in a value of the key `key`.
+pub(super) fn of_build(name: &str, key: &str, before: &str, after: &str) -> Vec<Missing> {
+    if is_name(name) { vec![missing(name.to_owned(), key, before, after)] } else { Vec::new() }
 }
 
 /// A placeholder with the text around it.
@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(missing[0].value, "default", "{text}");
             assert!(!missing[0].comment.contains("example"));
         }
-        assert_eq!(of_build("profiles.active", "active", "")[0].value, "default");
+        assert_eq!(of_build("profiles.active", "active", "", "")[0].value, "default");
         assert_eq!(of_text("${STAGE}", "uri", &|_: &str| None)[0].value, "http://stage:8080");
     }
 

@@ -10,6 +10,23 @@ const ROOT: &str = "spring.cloud.gateway";
 /// Settings that show that a section is the gateway's.
 const TELLING: [&str; 5] = ["routes", "default-filters", "globalcors", "discovery", "server"];
 
+/// Further sections that the gateway reads, each with keys that tell it from a section of the application; none for a name that
+/// no application has.
+const SECTIONS: [(&[&str], &[&str]); 12] = [
+    (&["spring", "profiles"], &["active", "include", "group"]),
+    (&["spring", "data", "redis"], &[]),
+    (&["spring", "redis"], &["host", "port", "url", "password", "cluster", "sentinel"]),
+    (&["spring", "config"], &["import", "activate", "additional-location"]),
+    (&["server"], &["port", "ssl", "address", "http2", "netty", "shutdown"]),
+    (&["management"], &["server", "endpoints", "endpoint", "metrics", "tracing"]),
+    (&["eureka"], &["client", "instance"]),
+    (&["resilience4j"], &[]),
+    (&["key-resolvers"], &[]),
+    (&["filter-beans"], &[]),
+    (&["tollgate"], &[]),
+    (&["spring", "config", "activate", "on-profile"], &[]),
+];
+
 /// Removes the sections whose path resembles [`ROOT`], and warns of each. Called after the root itself is taken.
 pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
     // An application may have a `string` of its own: only one with a `cloud` below it is meant to be `spring`.
@@ -28,6 +45,22 @@ pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
             }
         }
     }
+}
+
+/// Removes other sections whose names resemble one that the gateway reads, and warns of each.
+pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
+    for (path, telling) in SECTIONS {
+        let tells = |key: &str| telling.iter().any(|known| canonical(known) == canonical(key));
+        let selects = |node: &Node| telling.is_empty() || keys(node).any(tells);
+        take_misspelled(whole, path, &selects, diagnostics);
+    }
+    // `upstream` may be the application's; one with endpoints is not.
+    let has_endpoints = |node: &Node| keys(node).any(|key| ["endpoints", "dns"].contains(&key));
+    let selects = |node: &Node| match &node.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(_, upstream)| has_endpoints(upstream)),
+        _ => false,
+    };
+    take_misspelled(whole, &["upstreams"], &selects, diagnostics);
 }
 
 /// Returns the meaning of an unknown key at the top level that resembles a part of [`ROOT`].
@@ -49,14 +82,15 @@ fn take_misspelled(whole: &mut Node, path: &[&str], selects: &dyn Fn(&Node) -> b
 }
 
 fn report(node: &Node, written: &str, meant: &str, diagnostics: &mut Diagnostics) {
+    let effect = if is_map(node) { ": everything below it is dropped" } else { ", and has no effect" };
     diagnostics
-        .mistake(node.span.key(), format!("`{written}` is not known, to Spring either: everything below it is dropped"))
+        .mistake(node.span.key(), format!("`{written}` is not known, to Spring either{effect}"))
         .help(format!("did you mean `{meant}`?"));
 }
 
 /// Returns true for another name with two typing errors at most, one in short names.
 fn is_misspelled(key: &str, name: &str) -> bool {
-    let distance = strsim::damerau_levenshtein(&canonical(key), name);
+    let distance = strsim::damerau_levenshtein(&canonical(key), &canonical(name));
     (1..=name.len() / 3).contains(&distance)
 }
 

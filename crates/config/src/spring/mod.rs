@@ -4,6 +4,7 @@
 pub(crate) mod comma_lists;
 pub(crate) mod form;
 mod hystrix;
+pub(crate) mod limiter_bean;
 pub(crate) mod misspelled;
 pub(crate) mod names;
 pub(crate) mod normalize;
@@ -14,3 +15,4 @@ mod service_discovery;
 pub(crate) mod stand_ins;
 pub(crate) mod switches;
 mod tree;
+mod used;

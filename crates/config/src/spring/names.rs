@@ -6,7 +6,11 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
     ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
-    ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
+    (
+        "JsonToGrpc",
+        "it needs a protobuf descriptor and a transcoder",
+        "let the upstream speak JSON, or put a transcoder such as Envoy's between; then `filter-beans: {JsonToGrpc: skip}` leaves it out",
+    ),
     ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
-use crate::spring::{hystrix, misspelled, protection, service_discovery};
+use crate::spring::{hystrix, misspelled, protection, service_discovery, used};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -51,6 +51,7 @@ pub(crate) fn normalize(
     places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Normalized {
+    dotted::drop_values_beside_parts(&mut whole);
     let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
     if !diagnostics.is_spring {
         // Only profiles are below it, and they are applied already.
@@ -87,6 +88,8 @@ pub(crate) fn normalize(
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);
     misspelled::report_roots(&mut whole, diagnostics);
+    misspelled::report_sections(&mut whole, diagnostics);
+    used::drop_used(&mut whole, &result);
     report_applications_own(&mut whole, sections, places, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }

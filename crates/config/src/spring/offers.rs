@@ -64,6 +64,15 @@ pub(crate) fn filter(name: &str) -> Offer {
     Offer { value: "skip".to_owned(), comment }
 }
 
+/// Returns an offer for a filter of Spring's that is refused. `None` if requests could not be served without it.
+pub(crate) fn refused(name: &str) -> Option<Offer> {
+    let comment = match name {
+        "ModifyRequestBody" | "ModifyResponseBody" => "`skip` forwards bodies unchanged: change them in the upstream",
+        _ => return None,
+    };
+    Some(Offer { value: "skip".to_owned(), comment })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! They are put into the lists of filters before these are read, so that `migrate` writes the result.
 
 use crate::diagnostics::Diagnostics;
+use crate::spring::limiter_bean;
 use crate::spring::names::SKIP;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
@@ -14,12 +15,13 @@ const EXAMPLE: &str =
     "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
 
 /// Spring's filters that are left out: the name, the reason and the way on.
-const LEFT_OUT: [(&str, &str, &str); 2] = [
+const LEFT_OUT: [(&str, &str, &str); 3] = [
     (
         "TokenRelay",
         "the gateway has no OAuth2 login; the `Authorization` field of a request is forwarded as it is",
         "let the client or an authenticating proxy in front send the token",
     ),
+    ("CacheRequestBody", "bodies stream here, and no filter of the gateway reads a cached one", "remove it"),
     ("SaveSession", "the gateway keeps no session that it could save", "remove it; upstreams keep their own sessions"),
 ];
 
@@ -49,7 +51,17 @@ pub(crate) fn apply(
     lists(root, &mut |filters| {
         for filter in filters.iter_mut() {
             let Some((name, at)) = name(filter) else { continue };
-            if let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
+            if let Some(bean) = limiter_bean::of(&name, filter)
+                && let Some((_, uses, stand_in)) =
+                    named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&bean))
+            {
+                *uses += 1;
+                match stand_in {
+                    StandIn::Skip => leave_out(filter),
+                    StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span, places)),
+                }
+            } else if let Some((_, uses, stand_in)) =
+                named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
             {
                 *uses += 1;
                 match stand_in {
@@ -87,7 +99,10 @@ fn report_use(name: &str, uses: usize, stand_in: &StandIn, section: &Node, diagn
     let at = section.step(name).map_or(section.span, |node| node.span).key();
     match stand_in {
         _ if uses == 0 => diagnostics
-            .mistake(at, format!("`{SECTION}.{name}` has no effect: no route has a filter of that name"))
+            .mistake(
+                at,
+                format!("`{SECTION}.{name}` has no effect: no route has a filter or rate limiter of that name"),
+            )
             .ineffective()
             .help("remove it"),
         StandIn::Skip => {

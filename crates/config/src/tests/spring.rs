@@ -226,3 +226,56 @@ fn a_name_that_registers_the_gateway_is_not_skipped() {
     assert!(!of(true).contains("spring.application"), "{}", of(true));
     assert!(of(false).contains("skipped: spring.application"), "{}", of(false));
 }
+
+#[test]
+fn misspelled_names_at_every_depth_say_what_where_and_the_likely_name() {
+    for (line, place, message, meant) in [
+        ("sever: {port: 1}", "2:1", "`sever` is not known, to Spring either: everything below it is dropped", "server"),
+        ("mangement: {server: {port: 1}}", "2:1", "`mangement` is not known, to Spring either: ", "management"),
+        ("resiliance4j: {timelimiter: {}}", "2:1", "`resiliance4j` is not known, ", "resilience4j"),
+        ("key-resolver: {a: ip}", "2:1", "`key-resolver` is not known, ", "key-resolvers"),
+        ("upstream: {a: {endpoints: ['http://a:1']}}", "2:1", "`upstream` is not known, ", "upstreams"),
+        ("tolgate: {memory: {max-keys: 1}}", "2:1", "`tolgate` is not known, ", "tollgate"),
+        ("spring.profile: {active: dev}", "2:1", "`spring.profile` is not known, ", "spring.profiles"),
+        ("spring.data.rediss: {host: a}", "2:1", "`spring.data.rediss` is not known, ", "spring.data.redis"),
+        (
+            "spring.config.activate.on-profil: a",
+            "2:1",
+            "`spring.config.activate.on-profil` is not known, to Spring either, and has no effect",
+            "spring.config.activate.on-profile",
+        ),
+        ("server: {prot: 1}", "2:10", "unknown key `prot` in `server` has no effect, as in Spring", "port"),
+        (
+            "management: {endpoint: {health: {show-detail: a}}}",
+            "2:34",
+            "unknown key `show-detail` in `management.endpoint.health` has no effect",
+            "show-details",
+        ),
+        (
+            "spring.cloud.gateway.httpclient: {pool: {max-conections: 1}}",
+            "2:42",
+            "unknown key `max-conections` in `httpclient.pool` has no effect",
+            "max-connections",
+        ),
+        (
+            "spring.cloud.gateway.default-filter: [StripPrefix=1]",
+            "2:1",
+            "unknown key `default-filter` has no effect, as in Spring",
+            "default-filters",
+        ),
+        ("spring.data.redis: {hots: a}", "2:21", "unknown key `hots` in `redis` has no effect, as in Spring", "host"),
+    ] {
+        let notes =
+            loaded(&format!("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n{line}\n")).notes.to_string();
+        assert!(notes.contains(&format!("test.yaml:{place}: warning: {message}")), "{line}: {notes}");
+        assert!(notes.contains(&format!("help: did you mean `{meant}`?\n")), "{line}: {notes}");
+    }
+    let in_route =
+        "spring.cloud.gateway.routes: [{id: a, uri: 'http://a', predicates: [Path=/**], filter: [StripPrefix=1]}]\n";
+    let notes = loaded(in_route).notes.to_string();
+    assert!(notes.contains("unknown key `filter` has no effect, as in Spring"), "{notes}");
+    for own in ["servers: {a: b}", "upstream: {a: b}", "sever: x", "spring.date: {x: y}", "service: {port: 1}"] {
+        let notes = loaded(&format!("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n{own}\n")).notes.to_string();
+        assert!(!notes.contains("warning"), "{own}: {notes}");
+    }
+}

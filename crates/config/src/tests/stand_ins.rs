@@ -176,3 +176,60 @@ fn filters_that_are_left_out_keep_their_numbers() {
     assert_eq!(run("Yours, PreserveHostHeader", "StripPrefix=1, Mine"), "SetPath=/y StripPrefix=1 PreserveHostHeader");
     assert_eq!(run("Mine", "Mine"), "");
 }
+
+#[test]
+fn rate_limiters_of_an_application_have_stand_ins() {
+    let file = |args: &str| {
+        format!(
+            "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n  - name: RequestRateLimiter\n    args: {{key-resolver: '#{{@ipKeyResolver}}', rate-limiter: '#{{@myLimiter}}'{args}}}\n"
+        )
+    };
+    for (args, proposed, rate, burst) in [
+        ("", "{use: RequestRateLimiter, args: {redis-rate-limiter: {replenishRate: 10, burstCapacity: 20}}}", 10, 20),
+        (
+            ", redis-rate-limiter.replenishRate: 3, redis-rate-limiter.burstCapacity: 5",
+            "{use: RequestRateLimiter}",
+            3,
+            5,
+        ),
+    ] {
+        let report = parse("a.yml", &file(args), &|_| None).unwrap_err();
+        let overlay = report.overlay(&["a.yml"]).unwrap();
+        assert!(overlay.contains(&format!("  myLimiter: {proposed} # ")), "{report}{overlay}");
+        assert!(overlay.contains("  ipKeyResolver: ip\n") && !report.has_other_errors(), "{report}");
+        assert_eq!(report.list().iter().filter(|one| one.severity == Severity::Error).count(), 2, "{report}");
+        let folder = Folder::of(&[("a.yml", &file(args)), ("overlay.yaml", &overlay)]);
+        let loaded = folder.load(&["a.yml", "overlay.yaml"], None).unwrap_or_else(|error| panic!("{error}"));
+        let same = format!(
+            "{{key-resolver: ip, redis-rate-limiter.replenishRate: {rate}, redis-rate-limiter.burstCapacity: {burst}}}"
+        );
+        let plain = file("").replace("{key-resolver: '#{@ipKeyResolver}', rate-limiter: '#{@myLimiter}'}", &same);
+        let plain = parse("b.yml", &plain, &|_| None).unwrap();
+        let filters = |loaded: &Loaded| format!("{:?}", loaded.config.routes[0].filters);
+        assert_eq!(filters(&loaded), filters(&plain));
+        folder.write("overlay.yaml", "filter-beans.myLimiter: skip\n");
+        assert!(folder.load(&["a.yml", "overlay.yaml"], None).unwrap().config.routes[0].filters.is_empty());
+    }
+}
+
+#[test]
+fn filters_and_predicates_without_a_sound_stand_in_name_the_way_on() {
+    let text = |predicates: &str, filters: &str| {
+        format!(
+            "spring.cloud.gateway.routes:\n- {{id: a, uri: 'http://a', predicates: [{predicates}], filters: [{filters}]}}\n"
+        )
+    };
+    let cached = text("Path=/**", "{name: CacheRequestBody, args: {bodyClass: java.lang.String}}, StripPrefix=1");
+    let notes = loaded(&cached).notes.to_string();
+    assert!(notes.contains("warning: `CacheRequestBody` is left out: bodies stream here"), "{notes}");
+    let report = |text: &str| parse("a.yml", text, &|_| None).unwrap_err();
+    let grpc = report(&text("Path=/**", "'JsonToGrpc=a.pb,a.proto,S,m'"));
+    assert_eq!(grpc.overlay(&[]), None);
+    assert!(grpc.to_string().contains("help: let the upstream speak JSON, or put a transcoder"), "{grpc}");
+    let changed = report(&text("Path=/**", "{name: ModifyResponseBody}"));
+    assert!(changed.overlay(&[]).unwrap().contains("  ModifyResponseBody: skip # `skip` forwards bodies unchanged"));
+    assert!(!changed.has_other_errors());
+    let custom = report(&text("Path=/**, BusinessHours=9", "StripPrefix=1"));
+    assert_eq!(custom.overlay(&[]), None);
+    assert!(custom.to_string().contains("`BusinessHoursRoutePredicateFactory`, does not run here"), "{custom}");
+}

@@ -69,3 +69,25 @@ fn a_spring_file_can_keep_its_endpoints_off_the_port_for_traffic() {
     let (old, new, yaml) = migrated(&format!("{ROUTE}{management}"));
     assert_eq!((old.config.management.on_traffic, new.config.management.on_traffic), (None, None), "{yaml}");
 }
+
+#[test]
+fn exposed_endpoints_that_do_not_exist_are_named_once() {
+    let notes = |management: &str| {
+        loaded(&format!("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\nmanagement:\n{management}"))
+            .notes
+            .to_string()
+    };
+    let exposed =
+        "  endpoints.web.exposure: {include: 'health,info,metrics,prometheus,gateway,mine,env', exclude: env}\n";
+    for text in [exposed.to_owned(), format!("{exposed}  server.port: 9001\n")] {
+        let notes = notes(&text);
+        assert_eq!(notes.matches("do not exist here").count(), 1, "{notes}");
+        assert!(
+            notes.contains("note: `info`, `metrics` are endpoints that do not exist here: requests get 404"),
+            "{notes}"
+        );
+    }
+    for text in ["  endpoints.web.exposure.include: '*'\n", "  endpoints.web.exposure.include: health\n"] {
+        assert!(!notes(text).contains("not exist"), "{}", notes(text));
+    }
+}

@@ -43,17 +43,21 @@ const KNOWN_ENDPOINTS: [&str; 34] = [
     "threaddump",
 ];
 
+/// Endpoints that exist here.
+const SERVED: [&str; 3] = ["health", "prometheus", "gateway"];
+
 /// Returns the endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
 pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
     let web = &raw.endpoints.web;
     let base = join(raw.server.base_path.as_deref().unwrap_or(""), web.base_path.as_deref().unwrap_or("/actuator"));
     for (id, path) in &web.path_mapping {
-        if !["health", "prometheus", "gateway"].contains(&canonical(id).as_str()) {
+        if !SERVED.contains(&canonical(id).as_str()) {
             diagnostics
                 .note(path.span.key(), format!("endpoint `{id}` does not exist here"))
                 .help("endpoints: health, prometheus, gateway");
         }
     }
+    report_absent(raw, diagnostics);
     let listed = |names: &[String], id: &str| names.iter().any(|name| name.trim() == "*" || canonical(name) == id);
     let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
     let access = |id: &str, settings: &RawEndpoint| {
@@ -80,6 +84,26 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
         components_are_open: always_shows(health),
         has_probes: health.probes.enabled.unwrap_or(true),
         base,
+    }
+}
+
+/// Notes once which of the exposed endpoints do not exist here.
+fn report_absent(raw: &RawManagement, diagnostics: &mut Diagnostics) {
+    let Some(included) = &raw.endpoints.web.exposure.include else { return };
+    let excluded = &raw.endpoints.web.exposure.exclude;
+    let is_excluded = |id: &str| excluded.iter().any(|name| name.trim() == "*" || canonical(name.trim()) == id);
+    let mut absent: Vec<String> = Vec::new();
+    for id in included.value.iter().map(|name| canonical(name.trim())) {
+        let is_absent = id != "*" && !SERVED.contains(&id.as_str()) && !is_excluded(&id);
+        if is_absent && KNOWN_ENDPOINTS.contains(&id.as_str()) && !absent.contains(&format!("`{id}`")) {
+            absent.push(format!("`{id}`"));
+        }
+    }
+    if !absent.is_empty() {
+        let are = if absent.len() == 1 { "is an endpoint that does" } else { "are endpoints that do" };
+        diagnostics
+            .note(included.span, format!("{} {are} not exist here: requests get 404", absent.join(", ")))
+            .help("`prometheus` has all metrics; the page of the admin port and its `/api` show the rest");
     }
 }
 
