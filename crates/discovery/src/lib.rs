@@ -15,6 +15,7 @@ pub mod dns;
 mod eureka;
 #[cfg(test)]
 mod fixtures;
+mod ignored;
 mod instance;
 mod kubernetes;
 mod lines;
