@@ -131,7 +131,9 @@ fn registries(
         kubernetes: raw.kubernetes.as_ref(),
     };
     let found = registries::check(sections, nodes, env, diagnostics);
-    let registrations = registries::registrations(sections, nodes, diagnostics);
+    let port = env("MANAGEMENT_SERVER_PORT").and_then(|port| port.trim().parse().ok());
+    let port = port.or_else(|| raw.management.server.port.and_then(|port| u16::try_from(port.value).ok()));
+    let registrations = registries::registrations(sections, port.filter(|port| *port != 0), nodes, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
     if is_off { Default::default() } else { (found, registrations) }
 }
