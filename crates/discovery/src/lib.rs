@@ -19,6 +19,7 @@ mod ignored;
 mod instance;
 mod kubernetes;
 mod lines;
+mod metadata;
 mod nacos;
 mod names;
 pub mod readers;
