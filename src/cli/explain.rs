@@ -10,9 +10,15 @@ use clap::Args;
 use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
 use crate::cli::load::{self, Overlays, Profiles};
+use crate::cli::report::warnings;
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 use tollgate_config::CommandLine;
+
+/// Words of notes about settings that are skipped.
+const SKIPPED: &str = "are skipped: ";
+/// Words of those about sections of the application that have a name of ours.
+const OWN_SECTIONS: &str = "the application's own are skipped: ";
 
 #[derive(Debug, Args)]
 #[command(
@@ -100,7 +106,14 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         Some(files) => match tollgate_config::load(&files, &command_line) {
             Ok(loaded) => {
                 eprint!("{}", loaded.notes.render_sections(load::wants_color()));
-                explain(&loaded.config, request)
+                let explanation = explain(&loaded.config, request);
+                if explanation.as_ref().is_some_and(|explanation| explanation.route.is_none()) {
+                    let others = loaded.notes.list().iter().filter(|note| !note.names_sections);
+                    others.map(|note| note.text()).filter(|text| is_about_skipped(text)).for_each(|text| {
+                        eprintln!("tollgate: {text}");
+                    });
+                }
+                explanation
             }
             Err(error) => return load::report(&error),
         },
@@ -139,5 +152,17 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
         path.push_str(&format!("&header={}", encoded(header)));
     }
     let client = AdminClient::at(arguments.live.clone().flatten(), &arguments.tls);
-    Ok(Some(serde_json::from_value(client.call("GET", &path, "")?)?))
+    let explanation: Explanation = serde_json::from_value(client.call("GET", &path, "")?)?;
+    // The explanation is complete without the notes.
+    if let Ok(config) = client.call("GET", "/api/config", "") {
+        let wanted = if explanation.route.is_some() { OWN_SECTIONS } else { SKIPPED };
+        let notes = warnings(&config);
+        notes.lines().filter(|line| line.contains(wanted)).for_each(|line| eprintln!("{line}"));
+    }
+    Ok(Some(explanation))
+}
+
+/// Returns true for a message that names settings of a file that are skipped.
+fn is_about_skipped(message: &str) -> bool {
+    message.contains(SKIPPED)
 }

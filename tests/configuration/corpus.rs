@@ -1,18 +1,19 @@
 //! The files of `tests/corpus/`, migrated.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use http::Request;
 
 use tollgate::explain::model::Explanation;
 use tollgate::explain::{DryRunRequest, explain};
-use tollgate_config::{CommandLine, Config, Loaded, Severity, load, load_with_services, migrate_files, parse};
+use tollgate_config::{
+    CommandLine, Config, Loaded, Services, Severity, load, load_with_services, migrate_files, parse,
+};
 
 /// A case: its files, its services, and the requests of its transcript.
 struct Case {
     files: Vec<PathBuf>,
-    services: BTreeSet<String>,
+    services: Services,
     requests: Vec<String>,
     runs: bool,
     _overlay: tempfile::TempDir,
@@ -44,7 +45,7 @@ fn read(folder: &Path) -> Case {
     let services = value("registry: ").split_whitespace().skip(1);
     Case {
         files,
-        services: services.map(|name| name.split('@').next().unwrap().to_owned()).collect(),
+        services: services.map(|name| (name.split('@').next().unwrap().to_owned(), Vec::new())).collect(),
         requests: transcript.lines().filter_map(|line| line.strip_prefix("> ")).map(str::to_owned).collect(),
         runs: value("outcome: ").starts_with("runs"),
         _overlay: temporary,
@@ -52,7 +53,7 @@ fn read(folder: &Path) -> Case {
 }
 
 /// Returns the configuration with the routes of its services.
-fn with_services(loaded: Loaded, services: &BTreeSet<String>) -> Config {
+fn with_services(loaded: Loaded, services: &Services) -> Config {
     match &loaded.config.locator {
         Some(locator) => load_with_services(locator, services, &CommandLine::default()).unwrap().config,
         None => loaded.config,

@@ -223,4 +223,25 @@ fn explain_names_the_sections_of_a_spring_file_that_are_not_its_own() {
     assert_eq!(notes.matches("note:").count(), 1, "{notes}");
     let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(explanation["route"]["id"], "a");
+    let output = tollgate(&["explain", file.to_str().unwrap(), "GET", "/other"]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.ends_with("tollgate: settings that are not Tollgate's are skipped: logging\n"), "{notes}");
+}
+
+#[test]
+fn a_running_gateway_names_them_too() {
+    let gateway = Gateway::start(
+        "spring.cloud.gateway.routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]\njwt: {secret: abc}\nlogging: {level: info}\n",
+    );
+    let admin = gateway.admin.to_string();
+    let notes = |path: &str| {
+        let output = tollgate(&["explain", "GET", path, "--live", &admin]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let matched = notes("/a");
+    assert!(matched.contains("the application's own are skipped:") && matched.contains("`jwt` (line "), "{matched}");
+    assert_eq!(matched.lines().count(), 1, "{matched}");
+    let unmatched = notes("/other");
+    assert!(unmatched.contains("`jwt` (line ") && unmatched.contains("are skipped: logging"), "{unmatched}");
 }

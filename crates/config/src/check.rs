@@ -17,15 +17,18 @@ use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
+use crate::sections::upstreams::spring::locator::Located;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
 use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
-use crate::yaml::Span;
+use crate::yaml::{Node, Span};
 
 /// The file besides the raw configuration.
 pub(crate) struct Origin<'o> {
     /// The tree of the file.
     pub(crate) nodes: &'o Nodes<'o>,
+    /// All properties of the file, as its author named them.
+    pub(crate) properties: &'o Node,
     /// Disabled components.
     pub(crate) switches: &'o Switches,
     /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
@@ -48,7 +51,7 @@ pub(crate) fn check(
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
     let (registries, registrations) = registries(raw, nodes, env, diagnostics);
-    let upstreams = upstreams(raw, !registries.is_empty(), nodes, &key_resolvers, diagnostics);
+    let upstreams = upstreams(raw, !registries.is_empty(), origin, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
@@ -131,7 +134,9 @@ fn registries(
         kubernetes: raw.kubernetes.as_ref(),
     };
     let found = registries::check(sections, nodes, env, diagnostics);
-    let registrations = registries::registrations(sections, nodes, diagnostics);
+    let port = env("MANAGEMENT_SERVER_PORT").and_then(|port| port.trim().parse().ok());
+    let port = port.or_else(|| raw.management.server.port.and_then(|port| u16::try_from(port.value).ok()));
+    let registrations = registries::registrations(sections, port.filter(|port| *port != 0), nodes, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
     if is_off { Default::default() } else { (found, registrations) }
 }
@@ -139,11 +144,15 @@ fn registries(
 fn upstreams(
     raw: &RawConfig,
     has_registry: bool,
-    nodes: &Nodes<'_>,
+    origin: &Origin<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    upstreams::spring::locator(&raw.discovery, has_registry, nodes, diagnostics);
+    let nodes = origin.nodes;
+    let located = Located { has_registry, properties: origin.properties };
+    let lacks_registry = upstreams::spring::locator::check(&raw.discovery, &located, nodes, diagnostics);
+    // Its names are then looked up there.
+    let has_registry = has_registry || lacks_registry;
     let sections = UpstreamSections {
         upstreams: &raw.upstreams,
         discovery: &raw.discovery,

@@ -1,13 +1,13 @@
 //! The steps from text to [`Config`](crate::Config).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::check::{self, Origin};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, closest};
-use crate::locator::{self, Locator};
+use crate::locator::{self, Locator, Services};
 use crate::model::Config;
 use crate::raw::{self, RawConfig};
 use crate::sections::upstreams;
@@ -54,7 +54,7 @@ pub fn load(paths: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, Loa
 /// The routes cannot be used together with those of the file.
 pub fn load_with_services(
     locator: &Locator,
-    services: &BTreeSet<String>,
+    services: &Services,
     command_line: &CommandLine,
 ) -> Result<Loaded, Report> {
     let env = command_line.environment();
@@ -101,14 +101,14 @@ pub(crate) fn parse_text(
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
-    parse_with_services(text, &BTreeSet::new(), env, inspect)
+    parse_with_services(text, &Services::new(), env, inspect)
 }
 
 /// Checks `text`. If placeholders lack values, it is checked again with examples of them, for all other parts that are
 /// missing: one overlay has all of them.
 fn parse_with_services(
     text: SourceText,
-    services: &BTreeSet<String>,
+    services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
@@ -131,7 +131,7 @@ fn parse_with_services(
 
 fn parse_once(
     mut text: SourceText,
-    services: &BTreeSet<String>,
+    services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
 ) -> Result<(Loaded, Remains), Report> {
@@ -154,16 +154,18 @@ fn parse_once(
     inspect(Unresolved { root: &root, properties: &properties });
     let unresolved = resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
-    let has_locator = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
+    let located = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
     let nodes = Nodes::new(&root);
     let has_management = root.get("management").is_some();
-    let origin = Origin { nodes: &nodes, switches: &switches, ignores_trailing_slash, has_management };
+    let properties = &properties;
+    let origin = Origin { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash, has_management };
     let mut config = check::check(&raw, &origin, env, &mut diagnostics);
-    config.locator = has_locator.then(|| Locator::new(&text));
+    // The services of a file without registries are known.
+    config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
     let ineffective = diagnostics.ineffective();
     report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
     let notes = diagnostics.finish(text, &places);

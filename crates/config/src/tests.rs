@@ -11,6 +11,7 @@ mod command_line;
 mod files;
 mod imports;
 mod invalid;
+mod locator;
 mod patterns;
 mod profiles;
 mod registries;

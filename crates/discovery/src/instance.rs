@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
+use crate::ignored::IgnoredInstances;
 use tollgate_config::{EndpointAddress, Scheme};
 
 /// Most entries of metadata that are kept.
@@ -26,6 +27,14 @@ pub struct Instance {
     pub zone: Option<String>,
     /// Metadata, without values that have control characters.
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Instances of a service in a response.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) instances: Vec<Instance>,
+    /// Those that cannot be used.
+    pub(super) ignored: Option<IgnoredInstances>,
 }
 
 /// Reason why an instance cannot be used.

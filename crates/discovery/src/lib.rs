@@ -15,9 +15,11 @@ pub mod dns;
 mod eureka;
 #[cfg(test)]
 mod fixtures;
+mod ignored;
 mod instance;
 mod kubernetes;
 mod lines;
+mod metadata;
 mod nacos;
 mod names;
 pub mod readers;

@@ -1,4 +1,4 @@
-//! Names of the services that registries know, for `discovery.locator`.
+//! Names of the services that registries know, and the metadata of their instances, for `discovery.locator`.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,6 +7,11 @@ use std::fmt;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
+
+use crate::Registries;
+use crate::metadata::InstanceMetadata;
+use crate::task::Watch;
+use tollgate_config::Services;
 
 /// Largest number of names of one registry; further ones are dropped with a warning.
 const MAX_NAMES: usize = 10_000;
@@ -27,13 +32,28 @@ pub(super) struct NamesSink {
 
 /// Watches of the names of services. They end when this is dropped.
 pub struct NamesSubscription {
-    pub(super) names: Rc<Names>,
-    pub(super) _watches: Vec<Box<dyn Any>>,
+    names: Rc<Names>,
+    metadata: Option<Rc<InstanceMetadata>>,
+    _watches: Vec<Box<dyn Any>>,
+    _metadata: Option<Watch>,
 }
 
 impl Names {
     pub(super) fn new(registries: usize) -> Rc<Self> {
         Rc::new(Self { lists: RefCell::new(vec![None; registries]), changed: Notify::new() })
+    }
+
+    /// Waits until the names have changed.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns all names; `None` before a registry has responded.
+    pub(super) fn all(&self) -> Option<BTreeSet<String>> {
+        let lists = self.lists.borrow();
+        let mut known = lists.iter().flatten().peekable();
+        known.peek()?;
+        Some(known.flatten().cloned().collect())
     }
 }
 
@@ -60,18 +80,31 @@ impl NamesSink {
 }
 
 impl NamesSubscription {
-    /// Waits until the names have changed.
-    pub async fn changed(&self) {
-        self.names.changed.notified().await;
+    /// Creates a subscription. `registries` are those in which the instances of each service are followed, on the current set
+    /// of local tasks.
+    pub(super) fn new(names: Rc<Names>, watches: Vec<Box<dyn Any>>, registries: Option<Registries>) -> Self {
+        let metadata = registries.as_ref().map(|_| Rc::<InstanceMetadata>::default());
+        let follow =
+            |(registries, metadata)| Watch::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries));
+        let _metadata = registries.zip(metadata.clone()).map(follow);
+        Self { names, metadata, _watches: watches, _metadata }
     }
 
-    /// Returns all names; `None` before a registry has responded.
+    /// Waits until the names, or the metadata if they are followed, have changed.
+    pub async fn changed(&self) {
+        match &self.metadata {
+            Some(metadata) => metadata.changed().await,
+            None => self.names.changed().await,
+        }
+    }
+
+    /// Returns all services; `None` before a registry has responded.
     #[must_use]
-    pub fn all(&self) -> Option<BTreeSet<String>> {
-        let lists = self.names.lists.borrow();
-        let mut known = lists.iter().flatten().peekable();
-        known.peek()?;
-        Some(known.flatten().cloned().collect())
+    pub fn all(&self) -> Option<Services> {
+        match &self.metadata {
+            Some(metadata) => metadata.all(),
+            None => Some(self.names.all()?.into_iter().map(|name| (name, Vec::new())).collect()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
 #[must_use]
 pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
     match kind % 8 {
-        0 => consul::read::instances(body, "zone").ok(),
+        0 => consul::read::instances(body, "orders", "zone").ok().map(|listed| listed.instances),
         1 => consul::read::names(body).ok().map(|_| Vec::new()),
         2 => {
             let applications = Applications::read(body).ok()?;
@@ -19,7 +19,7 @@ pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
             let table = Table::of(applications).ok()?;
             Some(names.iter().flat_map(|name| table.instances(name, false)).collect())
         }
-        3 => nacos::read::instances(body, "").ok(),
+        3 => nacos::read::instances(body, "orders", "").ok().map(|listed| listed.instances),
         4 => nacos::read::names(body).ok().map(|_| Vec::new()),
         5 => nacos::read::token(body).ok().map(|_| Vec::new()),
         6 => {

@@ -14,7 +14,7 @@ use crate::service::{Service, Sink};
 use crate::{Follower, Registry, RegistryStatus, Subscriptions};
 
 /// Registries of the running configuration.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Registries {
     settings: Vec<tollgate_config::Registry>,
     registries: Vec<Rc<dyn Registry>>,
@@ -47,12 +47,14 @@ impl Registries {
         self.registries.iter().map(|registry| Arc::clone(registry.status())).collect()
     }
 
-    /// Watches the names of all services, on the current set of local tasks.
+    /// Watches the names of all services, on the current set of local tasks, and the metadata of their instances if
+    /// `with_metadata`.
     #[must_use]
-    pub fn follow_names(&self) -> NamesSubscription {
+    pub fn follow_names(&self, with_metadata: bool) -> NamesSubscription {
         let names = Names::new(self.registries.len());
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch_names(NamesSink::new(&names, at));
-        NamesSubscription { _watches: self.registries.iter().enumerate().map(watch).collect(), names }
+        let watches = self.registries.iter().enumerate().map(watch).collect();
+        NamesSubscription::new(names, watches, with_metadata.then(|| self.clone()))
     }
 
     /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes after

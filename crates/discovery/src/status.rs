@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::instance::Unusable;
+use crate::ignored::{IgnoredInstances, IgnoredLog, Source};
 use tollgate_transport::error_chain::error_chain;
 
 /// Least time between two log lines about failures of one registry: each of a thousand services may fail.
@@ -17,12 +17,6 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest text of an error, in characters: it may quote the response.
 const MAX_ERROR: usize = 300;
-
-/// Most log lines about instances of one response that are ignored.
-const MAX_IGNORED_LINES: usize = 20;
-
-/// Instances that are ignored, by service: their number, and the reason of the first.
-pub(super) type Ignored = BTreeMap<String, (usize, Unusable)>;
 
 /// State of the connection to a registry.
 #[derive(Debug)]
@@ -41,8 +35,7 @@ struct State {
     /// Text of the last failure, if no success followed.
     error: Option<String>,
     logged: Option<Instant>,
-    /// Ignored instances of the last response.
-    ignored: Ignored,
+    ignored: IgnoredLog,
 }
 
 impl RegistryStatus {
@@ -110,19 +103,15 @@ impl RegistryStatus {
         }
     }
 
-    /// Logs the instances of a whole registry that are ignored, each service again only if its number or reason has changed.
-    pub(super) fn ignore(&self, server: &str, ignored: Ignored) {
-        let changed: Vec<_> = {
-            let mut state = self.state.lock();
-            let before = std::mem::replace(&mut state.ignored, ignored.clone());
-            ignored.into_iter().filter(|(service, known)| before.get(service) != Some(known)).collect()
-        };
-        for (service, (count, reason)) in changed.iter().take(MAX_IGNORED_LINES) {
-            tracing::warn!(registry = self.kind, server, service, ignored = count, %reason, "instances ignored");
-        }
-        if let Some(services) = changed.len().checked_sub(MAX_IGNORED_LINES).filter(|more| *more > 0) {
-            tracing::warn!(registry = self.kind, server, services, "instances of more services ignored");
-        }
+    /// Logs the instances of a part of the registry that are ignored, again only after a change. `None`: there are none.
+    pub(super) fn ignore(&self, part: &str, ignored: Option<IgnoredInstances>) {
+        let source = Source { registry: self.kind, server: &self.server };
+        self.state.lock().ignored.set(source, part, ignored);
+    }
+
+    /// Logs the instances of a whole registry that are ignored, again only after a change. `server` is the one that reports them.
+    pub(super) fn ignore_all(&self, server: &str, ignored: BTreeMap<String, IgnoredInstances>) {
+        self.state.lock().ignored.set_all(Source { registry: self.kind, server }, ignored);
     }
 }
 

@@ -84,6 +84,13 @@ fn hostile_answers_harm_nothing() {
     consul.register("orders", "port", a.address, json!({"Port": 70_000}));
     gateway.logged("instances ignored");
     becomes(&gateway, "/orders/x", &[("a", 2)]);
+    let asked = consul.requests().len();
+    eventually("it is asked again", || consul.requests().len() > asked + 5);
+    let log = gateway.log();
+    let ignored: Vec<&str> = log.lines().filter(|line| line.contains("instances ignored")).collect();
+    assert!((1..=2).contains(&ignored.len()), "one line for each change: {log}");
+    let last = ignored.last().unwrap();
+    assert!(last.contains("orders") && last.contains("evil") && last.contains("no valid host"), "{last}");
     assert!(!gateway.log().contains("Set-Cookie"), "{}", gateway.log());
     assert!(gateway.resident() < 200 << 20, "bounded");
 }

@@ -146,7 +146,7 @@ fn hostile_answers_harm_nothing() {
     ] {
         server.apply("default", "orders", "o", &[Pod::ready(a.address)], evil);
     }
-    gateway.logged("EndpointSlice ignored");
+    gateway.logged("instances ignored");
     becomes(&gateway, "/orders/x", &[("a", 2)]);
     assert!(!gateway.log().contains("Host: b"), "{}", gateway.log());
     assert!(gateway.resident() < 200 << 20, "bounded");

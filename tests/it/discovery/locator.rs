@@ -36,7 +36,7 @@ fn routes_come_and_go_with_the_services() {
     let exchanges = load.stop();
     assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "other routes are untouched");
     let ids = gateway.admin("/api/routes").text();
-    assert!(ids.contains("ReactiveCompositeDiscoveryClient_orders") && !ids.contains("users"), "{ids}");
+    assert!(ids.contains("ReactiveCompositeDiscoveryClient_ORDERS") && !ids.contains("USERS"), "{ids}");
     eureka.fault(Some(Fault::Away));
     gateway.logged("registry request failed");
     assert_eq!(gateway.get("/orders/x").text(), "a", "an outage keeps routes");
@@ -59,6 +59,42 @@ fn plain_expressions_make_other_routes() {
     eventually("the new route is there", || status(&gateway, "/api/users/x") == 200);
     consul.deregister("u");
     eventually("the route is gone", || status(&gateway, "/api/users/x") == 404);
+}
+
+#[test]
+fn metadata_select_the_services_and_their_paths() {
+    let (a, b, c) = (named("a"), named("b"), named("c"));
+    let locator = "spring.cloud.gateway.discovery.locator:\n  enabled: true\n  include-expression: \"metadata['edge'] == 'true'\"\n  \
+                   predicates: [\"Path='/' + (metadata['path'] ?: serviceId.toLowerCase()) + '/**'\"]\n  filters: [StripPrefix=1]\n";
+    let edge = |path: &str| json!({"edge": "true", "path": path});
+    let (eureka, consul, nacos) = (EurekaServer::start(), ConsulServer::start(), NacosServer::start());
+    let gateways = [
+        format!(
+            "eureka.client: {{service-url: {{defaultZone: '{}'}}, registry-fetch-interval-seconds: 1}}\n",
+            eureka.url()
+        ),
+        format!("spring.cloud.consul: {{host: 127.0.0.1, port: {}}}\n", consul.address.port()),
+        format!("spring.cloud.nacos.discovery: {{server-addr: '{}', poll-interval: 100ms}}\n", nacos.address),
+    ];
+    let register = |name: &str, upstream: &Upstream, metadata: Value| {
+        let meta = json!({"metadata": metadata});
+        eureka.register(name, name, upstream.address, meta.clone());
+        consul.register(name, name, upstream.address, json!({"Meta": metadata}));
+        nacos.register(("", "DEFAULT_GROUP", name), upstream.address, meta);
+    };
+    register("orders", &a, edge("o"));
+    register("users", &b, edge(""));
+    register("internal", &c, json!({"edge": "false"}));
+    let gateways = gateways.map(|registry| Gateway::start(&format!("{registry}{locator}")));
+    for gateway in &gateways {
+        assert_eq!(gateway.get("/o/x").text(), "a", "known from the start");
+        assert_eq!(gateway.get("/users/x").text(), "b");
+        assert_eq!((status(gateway, "/internal/x"), status(gateway, "/orders/x")), (404, 404));
+    }
+    register("internal", &c, edge("in"));
+    for gateway in &gateways {
+        eventually("changed metadata change the routes", || gateway.get("/in/x").text() == "c");
+    }
 }
 
 #[test]

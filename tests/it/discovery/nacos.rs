@@ -82,5 +82,10 @@ fn hostile_answers_harm_nothing() {
     survives(&gateway, "/orders/x", "a", failed, |fault| nacos.fault(fault));
     nacos.register(("", "DEFAULT_GROUP", "orders"), "127.0.0.1:1".parse().unwrap(), json!({"ip": "a\r\nb"}));
     gateway.logged("instances ignored");
+    let asked = nacos.requests().len();
+    eventually("it is asked again", || nacos.requests().len() > asked + 5);
+    let log = gateway.log();
+    let ignored: Vec<&str> = log.lines().filter(|line| line.contains("instances ignored")).collect();
+    assert!(ignored.len() == 1 && ignored[0].contains("orders") && ignored[0].contains("no valid host"), "{log}");
     becomes(&gateway, "/orders/x", &[("a", 2)]);
 }

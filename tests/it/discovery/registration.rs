@@ -13,6 +13,11 @@ fn instances(eureka: &EurekaServer) -> Vec<Value> {
     all.filter(|((name, _), _)| name == "SHOP-EDGE").map(|(_, instance)| instance).collect()
 }
 
+/// Returns a port for the admin listener that no other process uses now.
+fn admin_port() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
 /// Returns the number of requests with `method` whose path ends with `end`.
 fn count(requests: &[tollgate_test_support::registry::Request], method: &str, end: &str) -> usize {
     requests.iter().filter(|request| request.method == method && request.path.ends_with(end)).count()
@@ -26,7 +31,8 @@ fn eureka_has_the_gateway_until_it_drains() {
          instance: {{lease-renewal-interval-in-seconds: 1, metadata-map: {{zone: eu}}}}\n",
         eureka.url()
     );
-    let mut gateway = Gateway::start(&settings);
+    let admin = admin_port();
+    let mut gateway = Gateway::start_with(&settings, &[("MANAGEMENT_SERVER_PORT", &admin)]);
     gateway.logged("registered");
     let registered = instances(&eureka);
     let id = format!("127.0.0.1:Shop-Edge:{}", gateway.address.port());
@@ -34,6 +40,10 @@ fn eureka_has_the_gateway_until_it_drains() {
     assert_eq!(
         (&registered[0]["port"]["$"], &registered[0]["metadata"]["zone"]),
         (&json!(gateway.address.port()), &json!("eu"))
+    );
+    assert_eq!(
+        (&registered[0]["metadata"]["management.port"], &registered[0]["healthCheckUrl"]),
+        (&json!(admin), &json!(format!("http://127.0.0.1:{admin}/actuator/health")))
     );
     eventually("heartbeats arrive", || count(&eureka.requests(), "PUT", &id) >= 2);
     eureka.cancel("SHOP-EDGE", &id);
@@ -54,7 +64,8 @@ fn consul_has_the_gateway_with_a_check_by_ttl() {
     consul.require("s3cret");
     let settings = format!(
         "{ROUTE}spring.cloud.consul:\n  host: 127.0.0.1\n  port: {}\n  discovery: {{register: true, acl-token: s3cret, \
-         hostname: edge.internal, port: 8443, instance-id: edge-1, heartbeat.ttl: 1s, metadata: {{team: x}}}}\n",
+         hostname: edge.internal, port: 8443, instance-id: edge-1, heartbeat.ttl: 1s, metadata: {{team: x}}, \
+         tags: 'edge, v2', instance-zone: eu, instance-group: blue}}\n",
         consul.address.port()
     );
     let mut gateway = Gateway::start(&settings);
@@ -65,6 +76,10 @@ fn consul_has_the_gateway_with_a_check_by_ttl() {
         (&json!("Shop-Edge"), &json!("edge.internal"), &json!(8443))
     );
     assert_eq!((&entry["Meta"]["team"], &entry["Check"]["TTL"]), (&json!("x"), &json!("1s")));
+    assert_eq!(
+        (&entry["Tags"], &entry["Meta"]["zone"], &entry["Meta"]["group"]),
+        (&json!(["edge", "v2"]), &json!("eu"), &json!("blue"))
+    );
     eventually("heartbeats arrive", || count(&consul.requests(), "PUT", "/check/pass/service:edge-1") >= 3);
     consul.lose_data();
     consul.require("s3cret");
@@ -80,20 +95,28 @@ fn nacos_of_both_versions_has_the_gateway() {
         let nacos = if is_v3 { NacosServer::start_v3() } else { NacosServer::start() };
         let settings = format!(
             "{ROUTE}spring.cloud.nacos.discovery: {{server-addr: '127.0.0.1:{}', register-enabled: true, group: SHOP, \
-             heart-beat-interval: 200, heart-beat-timeout: 1000, metadata: {{team: x}}}}\n",
+             heart-beat-interval: 200, heart-beat-timeout: 1000, weight: 2.5, cluster-name: HZ, metadata: {{team: x}}}}\n",
             nacos.address.port()
         );
-        let mut gateway = Gateway::start(&settings);
+        let admin = admin_port();
+        let mut gateway = Gateway::start_with(&settings, &[("MANAGEMENT_SERVER_PORT", &admin)]);
         gateway.logged("registered");
         let shown = format!("{:?}", nacos.registered());
         assert!(shown.contains("Shop-Edge") && shown.contains("team"), "{shown}");
         assert!(shown.contains(&gateway.address.port().to_string()), "{shown}");
+        let sent = |what: &str| {
+            let (_, instance) = nacos.registered().pop().unwrap();
+            assert_eq!((&instance["weight"], &instance["clusterName"]), (&json!(2.5), &json!("HZ")), "{what}");
+            assert_eq!(instance["metadata"]["management.port"], json!(admin), "{what}");
+        };
+        sent("registered");
         let (method, end) = if is_v3 { ("POST", "/instance") } else { ("PUT", "/beat") };
         eventually("heartbeats arrive", || count(&nacos.requests(), method, end) >= 3);
         nacos.deregister(gateway.address);
         eventually("a server that forgot it has it again", || !nacos.registered().is_empty());
         let shown = format!("{:?}", nacos.registered());
-        assert!(shown.contains("Shop-Edge") && shown.contains("team") && shown.contains("DEFAULT"), "{shown}");
+        assert!(shown.contains("Shop-Edge") && shown.contains("team"), "{shown}");
+        sent("by a beat");
         gateway.signal("TERM");
         gateway.wait();
         assert!(nacos.registered().is_empty());

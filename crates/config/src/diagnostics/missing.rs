@@ -20,6 +20,8 @@ pub(crate) fn is_proposal(text: &str) -> bool {
 pub(crate) enum Section {
     /// Properties at the top of the file, for placeholders.
     Properties,
+    /// Lines with the settings of a registry, and of others as comments.
+    Registry,
     Upstreams,
     KeyResolvers,
     FilterBeans,
@@ -49,7 +51,7 @@ impl Missing {
 impl Section {
     fn key(self) -> Option<&'static str> {
         match self {
-            Self::Properties => None,
+            Self::Properties | Self::Registry => None,
             Self::Upstreams => Some("upstreams"),
             Self::KeyResolvers => Some("key-resolvers"),
             Self::FilterBeans => Some("filter-beans"),
@@ -81,6 +83,10 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
         let mut lines = String::new();
         for (name, part) in &parts {
             let comment = if part.comment.is_empty() { String::new() } else { format!(" # {}", part.comment) };
+            if section == Section::Registry {
+                lines.push_str(&part.value);
+                continue;
+            }
             lines.push_str(&match (section.key(), part.is_proposed()) {
                 (Some(_), _) => format!("  {}: {}{comment}\n", key(name), part.value),
                 (None, true) => format!("{name}: {}{comment}\n", scalar(&part.value)),

@@ -64,6 +64,8 @@ pub(crate) enum Outcome {
     Server(String),
     /// The command line names other files.
     Replaced,
+    /// It is a `bootstrap.yml` beside a given file, and has been read.
+    Bootstrap,
 }
 
 /// The files of a configuration.

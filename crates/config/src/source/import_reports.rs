@@ -55,6 +55,12 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
     let location = &import.written;
     match &import.outcome {
         Outcome::Read => {}
+        Outcome::Bootstrap => diagnostics
+            .note(
+                at,
+                format!("{location} is read first, as in Spring Cloud: its values count unless another file sets them"),
+            )
+            .help("`spring.cloud.bootstrap.enabled: false` leaves it out"),
         Outcome::Replaced => diagnostics
             .note(at, format!("{LOCATION}=`{location}` is not read: the command line names files"))
             .help("SPRING_CONFIG_ADDITIONAL_LOCATION adds files to those"),

@@ -71,7 +71,18 @@ const REGISTRATIONS: [Switch; 3] = [
     Switch {
         path: &["consul", "discovery", "register"],
         instance: &["consul", "discovery"],
-        keys: &["service-name", "instance-id", "hostname", "ip-address", "port", "metadata", "heartbeat"],
+        keys: &[
+            "service-name",
+            "instance-id",
+            "hostname",
+            "ip-address",
+            "port",
+            "tags",
+            "instance-zone",
+            "instance-group",
+            "metadata",
+            "heartbeat",
+        ],
     },
     Switch {
         path: &["eureka", "client", "register-with-eureka"],
@@ -90,7 +101,16 @@ const REGISTRATIONS: [Switch; 3] = [
     Switch {
         path: &["nacos", "discovery", "register-enabled"],
         instance: &["nacos", "discovery"],
-        keys: &["service", "ip", "port", "metadata", "heart-beat-interval", "heart-beat-timeout"],
+        keys: &[
+            "service",
+            "ip",
+            "port",
+            "weight",
+            "cluster-name",
+            "metadata",
+            "heart-beat-interval",
+            "heart-beat-timeout",
+        ],
     },
 ];
 

@@ -118,3 +118,33 @@ fn hints_name_the_format_and_the_charset() {
     assert_eq!(headers(&folder, None), 33);
     assert!(!folder.notes(&["application.yml"]).contains("ISO-8859-1"));
 }
+
+#[test]
+fn a_bootstrap_file_is_read_below_the_application_file() {
+    let folder = Folder::of(&[
+        ("application.yml", &format!("{ROUTES}server.max-headers: 10\n")),
+        (
+            "bootstrap.yml",
+            "spring: {application.name: gw, profiles.active: dev}\nserver: {max-headers: 20, max-http-request-header-size: 9000}\n",
+        ),
+        ("bootstrap-dev.properties", "spring.cloud.nacos.discovery.server-addr=nacos:8848\nserver.max-headers=30\n"),
+    ]);
+    let read = |folder: &Folder| folder.load(&["application.yml"], None).unwrap();
+    let loaded = read(&folder);
+    assert_eq!((loaded.config.server.max_headers, loaded.config.server.max_header_bytes), (10, 9000));
+    assert_eq!(loaded.config.registries.len(), 1, "its profile counts");
+    let notes = loaded.notes.to_string();
+    assert!(notes.contains("bootstrap.yml is read first, as in Spring Cloud"), "{notes}");
+    let given = folder.load(&["application.yml", "bootstrap.yml"], None).unwrap();
+    assert_eq!(given.config.server.max_headers, 30, "in the given order, if it is given");
+    assert!(!given.notes.to_string().contains("is read first"));
+    folder.write("application-dev.yml", "spring.cloud.bootstrap.enabled: true\nserver.max-headers: 40\n");
+    assert_eq!(read(&folder).config.server.max_headers, 40, "profiles that it names count for all files");
+    folder.write("application.yml", &format!("{ROUTES}spring.cloud.bootstrap.enabled: false\n"));
+    let loaded = read(&folder);
+    assert!(loaded.config.registries.is_empty() && loaded.config.server.max_headers != 40);
+    folder.write("application.yml", "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n");
+    assert!(!read(&folder).config.is_spring, "our own form has none");
+    folder.write("other.yml", ROUTES);
+    assert!(folder.load(&["other.yml"], None).unwrap().config.registries.is_empty());
+}

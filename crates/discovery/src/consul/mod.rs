@@ -86,7 +86,12 @@ impl Registry for ConsulRegistry {
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
         let query = Query::instances(&self.settings, &self.client, name);
         let (zone_key, status) = (self.settings.zone_key.clone(), Arc::clone(&self.status));
-        let read = move |body: &[u8]| read::instances(body, &zone_key);
+        let (service, seen) = (name.to_owned(), Arc::clone(&self.status));
+        let read = move |body: &[u8]| {
+            let listed = read::instances(body, &service, &zone_key)?;
+            seen.ignore(&service, listed.ignored);
+            Ok(listed.instances)
+        };
         let publish = move |instances| sink.publish(instances);
         Box::new(Watch::start(follow(query, name.to_owned(), status, read, publish)))
     }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::instance::{Instance, Unusable};
+use crate::ignored::IgnoredInstances;
+use crate::instance::{Instance, Listed, Unusable};
 
 /// Error of a response.
 #[derive(Debug, Error)]
@@ -61,32 +62,28 @@ struct Check {
     status: String,
 }
 
-/// Returns the instances of a service that no check marks as critical. Entries that cannot be used are left out.
+/// Returns the instances of `service` that no check marks as critical, and those that cannot be used.
 ///
 /// # Errors
 /// The body is not a list, or none of its entries can be used.
-pub(crate) fn instances(body: &[u8], zone_key: &str) -> Result<Vec<Instance>, ReadError> {
+pub(crate) fn instances(body: &[u8], service: &str, zone_key: &str) -> Result<Listed, ReadError> {
     let entries: Vec<Value> = serde_json::from_slice(body)?;
     let count = entries.len();
-    let mut found = Vec::with_capacity(count);
-    let mut first_problem = None;
+    let mut listed = Listed { instances: Vec::with_capacity(count), ignored: None };
     let mut usable = 0;
     for entry in entries {
+        let id = entry["Service"]["ID"].as_str().unwrap_or_default().to_owned();
         match serde_json::from_value(entry).map_err(|_| Unusable::Shape).and_then(|entry| instance(entry, zone_key)) {
             Ok(instance) => {
                 usable += 1;
-                found.extend(instance);
+                listed.instances.extend(instance);
             }
-            Err(problem) => first_problem = first_problem.or(Some(problem)),
+            Err(problem) => IgnoredInstances::add(&mut listed.ignored, service, &id, problem),
         }
     }
-    match first_problem {
-        Some(problem) if usable == 0 => Err(ReadError::NoneUsable(count, problem)),
-        Some(problem) => {
-            tracing::warn!(registry = "consul", unusable = count - usable, %problem, "instances ignored");
-            Ok(found)
-        }
-        None => Ok(found),
+    match &listed.ignored {
+        Some(ignored) if usable == 0 => Err(ReadError::NoneUsable(count, ignored.reason)),
+        _ => Ok(listed),
     }
 }
 

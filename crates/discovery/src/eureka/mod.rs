@@ -124,7 +124,7 @@ impl Shared {
                     self.status.succeed();
                     if has_changed {
                         let server = self.settings.servers[self.current.get()].to_string();
-                        self.status.ignore(&server, self.table.borrow().ignored());
+                        self.status.ignore_all(&server, self.table.borrow().ignored());
                     }
                     self.publish(has_changed);
                     return true;

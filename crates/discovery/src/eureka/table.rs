@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use crate::eureka::read::{Action, Applications, Entry, ReadError};
+use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, Unusable};
-use crate::status::Ignored;
 
 /// Application and id of an instance.
 type Key = (String, String);
@@ -81,17 +81,18 @@ impl Table {
     }
 
     /// Returns the instances that cannot be used, by application. Those without one have the name `-`.
-    pub(crate) fn ignored(&self) -> Ignored {
-        let mut ignored = Ignored::new();
+    pub(crate) fn ignored(&self) -> BTreeMap<String, IgnoredInstances> {
+        let mut ignored: BTreeMap<String, Option<IgnoredInstances>> = BTreeMap::new();
         for entry in self.entries.values() {
             if let Err(reason) = entry.instance {
-                ignored.entry(printable(&entry.application)).or_insert((0, reason)).0 += 1;
+                let of_service = ignored.entry(entry.application.clone()).or_default();
+                IgnoredInstances::add(of_service, &entry.application, &entry.id, reason);
             }
         }
-        if self.nameless > 0 {
-            ignored.insert("-".to_owned(), (self.nameless, Unusable::Shape));
+        for _ in 0..self.nameless {
+            IgnoredInstances::add(ignored.entry("-".to_owned()).or_default(), "-", "-", Unusable::Shape);
         }
-        ignored
+        ignored.into_iter().filter_map(|(service, ignored)| Some((service, ignored?))).collect()
     }
 
     /// Returns the usable instances of the service `name`.
@@ -101,9 +102,4 @@ impl Table {
         let used = entries.filter(|entry| !only_up || entry.status == "UP");
         used.filter_map(|entry| entry.instance.clone().ok()).collect()
     }
-}
-
-/// Returns a name from a registry for the log: without control characters, and of a bounded length.
-fn printable(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(100).collect()
 }

@@ -214,15 +214,18 @@ impl Shared {
         let mut table = self.table.borrow_mut();
         match event {
             Event::Changed(next, key, slice) => {
+                self.ignore(&key, &slice);
                 changed.extend(table.insert(key, slice));
                 *version = next;
             }
             Event::Removed(next, key) => {
+                self.status.ignore(&format!("{}/{}", key.0, key.1), None);
                 changed.extend(table.remove(&key));
                 *version = next;
             }
             Event::Bookmark(next) => *version = next,
-            Event::Gone | Event::Unusable => {}
+            Event::Unusable(slice, ignored) => self.status.ignore(&slice, Some(ignored)),
+            Event::Gone => {}
         }
     }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, Unusable};
 use tollgate_config::Kubernetes;
 
@@ -39,6 +40,8 @@ pub(crate) struct Page {
     /// Token of the next page; `None` for the last one.
     pub(crate) next: Option<String>,
     pub(crate) slices: Vec<(Key, Slice)>,
+    /// Slices that cannot be used: namespace and name, and the reason.
+    pub(crate) ignored: Vec<(String, IgnoredInstances)>,
 }
 
 /// Namespace and name of a slice.
@@ -50,6 +53,8 @@ pub(crate) struct Slice {
     pub(crate) service: String,
     pub(crate) is_ipv4: bool,
     pub(crate) endpoints: Vec<Endpoint>,
+    /// Those that cannot be used.
+    pub(crate) ignored: Option<IgnoredInstances>,
 }
 
 /// Endpoint with its state.
@@ -73,7 +78,7 @@ pub(crate) enum Event {
     /// The version is too old: the list must be read again.
     Gone,
     /// The slice cannot be used; the known one is kept.
-    Unusable,
+    Unusable(String, IgnoredInstances),
 }
 
 #[derive(Deserialize)]
@@ -162,15 +167,22 @@ pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
         return Err(ReadError::NoVersion);
     }
     let count = items.len();
-    let slices: Vec<_> = items.into_iter().filter_map(|item| slice(item, settings).ok()).collect();
-    let unusable = count - slices.len();
+    let (mut slices, mut ignored) = (Vec::with_capacity(count), Vec::new());
+    for item in items {
+        match slice(item, settings) {
+            Ok(slice) => slices.push(slice),
+            Err(problem) => ignored.push(*problem),
+        }
+    }
     if count > 0 && slices.is_empty() {
         return Err(ReadError::NoneUsable(count));
     }
-    if unusable > 0 {
-        tracing::warn!(registry = "kubernetes", unusable, "EndpointSlices ignored");
-    }
-    Ok(Page { version: metadata.resource_version, next: metadata.next.filter(|next| !next.is_empty()), slices })
+    Ok(Page {
+        version: metadata.resource_version,
+        next: metadata.next.filter(|next| !next.is_empty()),
+        slices,
+        ignored,
+    })
 }
 
 /// Reads an event of a watch.
@@ -180,6 +192,7 @@ pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
 pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadError> {
     let RawEvent { kind, object } = serde_json::from_slice(line)?;
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let refused = |problem: Refused| Event::Unusable(problem.0, problem.1);
     match kind.as_str() {
         "ERROR" => {
             let code = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
@@ -191,46 +204,57 @@ pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadErr
         "BOOKMARK" => Ok(Event::Bookmark(version)),
         "DELETED" => Ok(match serde_json::from_value::<ObjectMeta>(object["metadata"].clone()) {
             Ok(meta) => Event::Removed(version, (meta.namespace, meta.name)),
-            Err(_) => Event::Unusable,
+            Err(_) => refused(unusable(&object["metadata"], Unusable::Shape)),
         }),
         "ADDED" | "MODIFIED" => Ok(match slice(object, settings) {
             Ok((key, slice)) => Event::Changed(version, key, slice),
-            Err(problem) => {
-                tracing::warn!(registry = "kubernetes", %problem, "EndpointSlice ignored");
-                Event::Unusable
-            }
+            Err(problem) => refused(problem),
         }),
         // An unknown kind of event changes nothing here.
         _ => Ok(Event::Bookmark(version)),
     }
 }
 
-/// Reads a slice. Endpoints that cannot be used are left out, unless all are.
-fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Unusable> {
-    let raw: RawSlice = serde_json::from_value(value).map_err(|_| Unusable::Shape)?;
+/// Slice that cannot be used: namespace and name, and the reason.
+type Refused = Box<(String, IgnoredInstances)>;
+
+/// Returns the ignored slice with this metadata.
+fn unusable(metadata: &Value, reason: Unusable) -> Refused {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = format!("{}/{}", text(&metadata["namespace"]), text(&metadata["name"]));
+    let service = text(&metadata["labels"][SERVICE_NAME]);
+    let ignored = IgnoredInstances::one(&service, &name, reason);
+    Box::new((name, ignored))
+}
+
+/// Reads a slice. Endpoints that cannot be used are left out, unless all are: then the slice cannot be used.
+fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Refused> {
+    let metadata = value["metadata"].clone();
+    let raw: RawSlice = serde_json::from_value(value).map_err(|_| unusable(&metadata, Unusable::Shape))?;
     let labels = raw.metadata.labels.unwrap_or_default();
     let service = labels.get(SERVICE_NAME).cloned().unwrap_or_default();
     let mut endpoints = Vec::new();
     let listed = raw.endpoints.unwrap_or_default();
-    let mut problem = None;
+    let mut ignored = None;
     if let Some((port, is_secure)) = port(&raw.ports.unwrap_or_default(), &labels, settings) {
         for endpoint in listed.into_iter().take(MAX_ENDPOINTS) {
-            match serde_json::from_value(endpoint).map_err(|_| Unusable::Shape) {
-                Ok(endpoint) => match usable(endpoint, port, is_secure, &labels) {
-                    Ok(endpoint) => endpoints.push(endpoint),
-                    Err(error) => problem = Some(error),
-                },
-                Err(error) => problem = Some(error),
+            let name = endpoint["addresses"][0].as_str().unwrap_or_default().to_owned();
+            let read = serde_json::from_value(endpoint).map_err(|_| Unusable::Shape);
+            match read.and_then(|endpoint| usable(endpoint, port, is_secure, &labels)) {
+                Ok(endpoint) => endpoints.push(endpoint),
+                Err(reason) => IgnoredInstances::add(&mut ignored, &service, &name, reason),
             }
         }
     }
-    match problem {
-        Some(problem) if endpoints.is_empty() => return Err(problem),
-        Some(problem) => tracing::warn!(registry = "kubernetes", %problem, "instances ignored"),
-        None => {}
+    match ignored {
+        Some(ignored) if endpoints.is_empty() => {
+            Err(Box::new((format!("{}/{}", raw.metadata.namespace, raw.metadata.name), ignored)))
+        }
+        ignored => {
+            let is_ipv4 = raw.address_type.eq_ignore_ascii_case("IPv4");
+            Ok(((raw.metadata.namespace, raw.metadata.name), Slice { service, is_ipv4, endpoints, ignored }))
+        }
     }
-    let is_ipv4 = raw.address_type.eq_ignore_ascii_case("IPv4");
-    Ok(((raw.metadata.namespace, raw.metadata.name), Slice { service, is_ipv4, endpoints }))
 }
 
 /// Returns the port that requests go to, and true for `https`. `None` if the service has no TCP port.

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::client::Call;
-use crate::kubernetes::read::{self, SERVICE_NAME};
+use crate::kubernetes::read::{self, Key, SERVICE_NAME, Slice};
 use crate::kubernetes::{MAX_SLICES, Shared, WatchError};
 use tollgate_config::KubernetesToken;
 
@@ -36,6 +36,10 @@ impl Shared {
                 return Err(WatchError::ListGone);
             }
             let mut page = read::page(&reply.ok()?, &self.settings)?;
+            for (slice, ignored) in page.ignored {
+                self.status.ignore(&slice, Some(ignored));
+            }
+            page.slices.iter().for_each(|(key, slice)| self.ignore(key, slice));
             slices.append(&mut page.slices);
             if slices.len() > MAX_SLICES {
                 return Err(WatchError::TooMany);
@@ -49,6 +53,11 @@ impl Shared {
         self.listed.borrow_mut().insert(namespace.to_owned());
         self.publish(None);
         Ok(version)
+    }
+
+    /// Logs the endpoints of a slice that cannot be used.
+    pub(super) fn ignore(&self, (namespace, name): &Key, slice: &Slice) {
+        self.status.ignore(&format!("{namespace}/{name}"), slice.ignored.clone());
     }
 
     /// Returns the path and query of the slices of a namespace.

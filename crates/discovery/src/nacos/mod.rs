@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use tollgate_config::Nacos;
 
 pub(crate) use self::client::{Endpoint, LookupError, NacosClient};
+use crate::client::Reply;
 use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
@@ -115,6 +116,9 @@ impl NacosClient {
         };
         let v3 = Endpoint { path: "/v3/client/ns/instance/list", parameters: &parameters("clusterName") };
         let v1 = Endpoint { path: "/v1/ns/instance/list", parameters: &parameters("clusters") };
-        self.request(Method::GET, v3, v1, |reply| Ok(read::instances(&reply.ok()?, clusters)?)).await
+        let read = |reply: Reply| Ok(read::instances(&reply.ok()?, name, clusters)?);
+        let listed = self.request(Method::GET, v3, v1, read).await?;
+        self.status.ignore(name, listed.ignored);
+        Ok(listed.instances)
     }
 }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::instance::{Instance, Unusable};
+use crate::ignored::IgnoredInstances;
+use crate::instance::{Instance, Listed, Unusable};
 
 /// Error of a response.
 #[derive(Debug, Error)]
@@ -51,45 +52,39 @@ fn one() -> f64 {
     1.0
 }
 
-/// Returns the instances that are healthy, enabled and have a weight. If `clusters`, separated by commas, is not empty, it
-/// selects: a server may respond with the instances of all clusters. Entries that cannot be used are left out.
+/// Returns the instances of `service` that are healthy, enabled and have a weight, and those that cannot be used. If `clusters`, separated by commas, is not empty, it
+/// selects: a server may respond with the instances of all clusters.
 ///
 /// # Errors
 /// The body is not a list of instances, or none of them can be used.
-pub(crate) fn instances(body: &[u8], clusters: &str) -> Result<Vec<Instance>, ReadError> {
+pub(crate) fn instances(body: &[u8], service: &str, clusters: &str) -> Result<Listed, ReadError> {
     let root: Value = serde_json::from_slice(body)?;
     match root.get("code").and_then(Value::as_i64) {
         None | Some(0 | 200) => {}
-        Some(code) if NOT_FOUND.contains(&code) => return Ok(Vec::new()),
+        Some(code) if NOT_FOUND.contains(&code) => return Ok(Listed { instances: Vec::new(), ignored: None }),
         Some(code) => return Err(ReadError::Code(code)),
     }
     // 1.x, then 2.x, then 3.x.
     let lists = [root.get("hosts"), root.get("data").and_then(|data| data.get("hosts")), root.get("data")];
     let hosts = lists.into_iter().flatten().find_map(Value::as_array).ok_or(ReadError::Shape)?;
-    let mut found = Vec::with_capacity(hosts.len());
-    let mut first_problem = None;
-    let mut unusable = 0;
+    let mut listed = Listed { instances: Vec::with_capacity(hosts.len()), ignored: None };
     let is_selected = |host: &Host| {
         let name = host.cluster_name.as_deref().unwrap_or_default();
         clusters.is_empty() || name.is_empty() || clusters.split(',').any(|cluster| cluster.trim() == name)
     };
-    for host in hosts {
-        let host = Host::deserialize(host).map_err(|_| Unusable::Shape);
+    for entry in hosts {
+        let host = Host::deserialize(entry).map_err(|_| Unusable::Shape);
         match host.and_then(|host| if is_selected(&host) { instance(host) } else { Ok(None) }) {
-            Ok(instance) => found.extend(instance),
+            Ok(instance) => listed.instances.extend(instance),
             Err(problem) => {
-                unusable += 1;
-                first_problem = first_problem.or(Some(problem));
+                let name = format!("{}:{}", entry["ip"].as_str().unwrap_or_default(), entry["port"]);
+                IgnoredInstances::add(&mut listed.ignored, service, &name, problem);
             }
         }
     }
-    match first_problem {
-        Some(problem) if unusable == hosts.len() => Err(ReadError::NoneUsable(unusable, problem)),
-        Some(problem) => {
-            tracing::warn!(registry = "nacos", unusable, %problem, "instances ignored");
-            Ok(found)
-        }
-        None => Ok(found),
+    match &listed.ignored {
+        Some(ignored) if ignored.count == hosts.len() => Err(ReadError::NoneUsable(ignored.count, ignored.reason)),
+        _ => Ok(listed),
     }
 }
 

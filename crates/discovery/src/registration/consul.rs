@@ -31,6 +31,7 @@ impl ConsulRegistrar {
             "Name": entry.settings.name,
             "Address": entry.host,
             "Port": entry.port,
+            "Tags": entry.settings.tags,
             "Meta": metadata,
             "Check": {
                 "TTL": format!("{}s", entry.settings.lease.as_secs().max(1)),

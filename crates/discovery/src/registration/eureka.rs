@@ -31,7 +31,10 @@ impl EurekaRegistrar {
         let base = format!("{scheme}://{}:{port}", entry.host);
         let of_port = |is_on: bool| json!({"$": if is_on { port } else { 0 }, "@enabled": is_on.to_string()});
         let mut metadata = settings.metadata.clone();
-        metadata.entry("management.port".to_owned()).or_insert_with(|| port.to_string());
+        let management = settings.management_port.unwrap_or(port);
+        metadata.entry("management.port".to_owned()).or_insert_with(|| management.to_string());
+        let actuator =
+            format!("{}://{}:{management}/actuator", if management == port { scheme } else { "http" }, entry.host);
         let body = json!({"instance": {
             "instanceId": entry.id,
             "hostName": entry.host,
@@ -49,6 +52,8 @@ impl EurekaRegistrar {
             },
             "metadata": metadata,
             "homePageUrl": format!("{base}/"),
+            "statusPageUrl": format!("{actuator}/info"),
+            "healthCheckUrl": format!("{actuator}/health"),
             "vipAddress": settings.name,
             "secureVipAddress": settings.name,
             "isCoordinatingDiscoveryServer": "false",

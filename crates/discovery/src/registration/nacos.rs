@@ -10,8 +10,6 @@ use tollgate_config::Nacos;
 
 /// Code of a beat for an instance that the server does not know.
 const UNKNOWN: i64 = 20_404;
-/// Cluster of an instance that names none.
-const CLUSTER: &str = "DEFAULT";
 
 #[derive(Debug)]
 pub(super) struct NacosRegistrar(Box<NacosClient>);
@@ -51,13 +49,17 @@ impl NacosRegistrar {
         metadata.insert("preserved.heart.beat.interval".to_owned(), settings.heartbeat.as_millis().to_string());
         metadata.insert("preserved.heart.beat.timeout".to_owned(), settings.lease.as_millis().to_string());
         metadata.insert("preserved.ip.delete.timeout".to_owned(), (settings.lease * 2).as_millis().to_string());
+        metadata.entry("preserved.register.source".to_owned()).or_insert_with(|| "SPRING_CLOUD".to_owned());
+        if let Some(port) = settings.management_port {
+            metadata.entry("management.port".to_owned()).or_insert_with(|| port.to_string());
+        }
         if entry.is_secure {
             metadata.insert("secure".to_owned(), "true".to_owned());
         }
         // With the whole instance, a server that has forgotten it registers it as it was.
         let beat = json!({
             "serviceName": format!("{}@@{}", self.0.settings.group, settings.name), "ip": entry.host, "port": entry.port,
-            "cluster": CLUSTER, "weight": 1.0, "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
+            "cluster": settings.cluster, "weight": settings.weight.parse::<f64>().unwrap_or(1.0), "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
             "scheduled": false, "stopped": false,
         });
         let beat = if is_beat { beat.to_string() } else { String::new() };
@@ -70,6 +72,8 @@ impl NacosRegistrar {
             ("port", port.as_str()),
             ("ephemeral", "true"),
             ("metadata", metadata.as_str()),
+            ("weight", settings.weight.as_str()),
+            ("clusterName", settings.cluster.as_str()),
         ];
         let (v3, v1) = (format!("/v3/client/ns/instance{path}"), format!("/v1/ns/instance{path}"));
         let with = |name, value| parameters.into_iter().chain([(name, value)]).collect::<Vec<_>>();

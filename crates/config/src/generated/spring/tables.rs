@@ -140,7 +140,22 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry(
         "discovery.locator.enabled",
         "discovery.locator.enabled: true\nspring.cloud.consul.host: consul",
-        "of the registries that the file names; without one, it is refused",
+        "of the registries that the file names, and of the simple client; without them, `check` proposes a registry",
+    ),
+    entry(
+        "discovery.locator.include-expression",
+        "discovery.locator: {enabled: true, include-expression: \"metadata['edge'] == 'true'\"}\nspring.cloud.consul.host: consul",
+        "plain expressions: `serviceId`, `metadata['key']`, comparisons, `matches`, methods of texts",
+    ),
+    entry(
+        "discovery.locator.url-expression",
+        "discovery.locator: {enabled: true, url-expression: \"'lb://' + serviceId\"}\nspring.cloud.consul.host: consul",
+        "and `predicates` and `filters`: plain expressions",
+    ),
+    entry(
+        "discovery.locator.lower-case-service-id",
+        "discovery.locator: {enabled: true, lower-case-service-id: true, route-id-prefix: \"s_\"}\nspring.cloud.consul.host: consul",
+        "and `route-id-prefix`",
     ),
     entry("redis.enabled", "redis.enabled: true", ""),
     entry("redis-route-definition-repository.enabled", "redis-route-definition-repository.enabled: true", ""),

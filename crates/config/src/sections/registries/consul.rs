@@ -78,6 +78,12 @@ pub(crate) struct RawConsulDiscovery {
     /// Port of the gateway. Default: that of the listener for traffic.
     #[serde(rename = "port")]
     own_port: Option<u16>,
+    /// Tags of the gateway's instance. Default: none.
+    tags: Vec<Spanned<String>>,
+    /// Zone of the gateway's instance, as metadata under `default-zone-metadata-name`. Default: none.
+    instance_zone: Option<Spanned<String>>,
+    /// Group of the gateway's instance, as metadata under `group`. Default: none.
+    instance_group: Option<Spanned<String>>,
     /// Metadata of the gateway's instance. Default: none.
     metadata: Metadata,
     /// Heartbeats of the gateway's instance.
@@ -140,7 +146,15 @@ pub(super) fn registration(
         lease,
         at: asked.span.key(),
     };
-    Some((consul, registration::instance(keys, diagnostics)?))
+    let mut instance = registration::instance(keys, diagnostics)?;
+    let zone = (consul.zone_key.as_str(), &discovery.instance_zone);
+    for (key, text) in [zone, ("group", &discovery.instance_group)] {
+        if let Some(text) = given(text.as_ref()) {
+            instance.metadata.insert(key.to_owned(), text.to_owned());
+        }
+    }
+    instance.tags = discovery.tags.iter().map(|tag| tag.value.trim().to_owned()).collect();
+    Some((consul, instance))
 }
 
 /// Longest `wait`: Consul's own limit.

@@ -77,9 +77,10 @@ fn ranked<R, C>(
     Some(((order, section.span.place), registry(settings)))
 }
 
-/// Checks the registrations that a file switches on.
+/// Checks the registrations that a file switches on. `management_port` is the port of the admin listener, if it is set.
 pub(crate) fn registrations(
     sections: RegistrySections<'_>,
+    management_port: Option<u16>,
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Registration> {
@@ -90,5 +91,10 @@ pub(crate) fn registrations(
     let eureka = eureka.map(|(settings, instance)| (Registry::Eureka(settings), instance));
     let nacos = nacos.map(|(settings, instance)| (Registry::Nacos(settings), instance));
     let found = [consul, eureka, nacos].into_iter().flatten();
-    found.map(|(registry, instance)| Registration { registry, instance }).collect()
+    found
+        .map(|(registry, instance)| Registration {
+            registry,
+            instance: RegisteredInstance { management_port, ..instance },
+        })
+        .collect()
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Time, positive};
+use crate::de::units::{Number, Time, positive};
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
@@ -70,6 +70,10 @@ pub(crate) struct RawNacosDiscovery {
     ip: Option<Spanned<String>>,
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
+    /// Weight of the gateway's instance, from 0 to 10000. Default 1.
+    weight: Option<Spanned<Number>>,
+    /// Cluster of the gateway's instance. Default `DEFAULT`.
+    cluster_name: Option<Spanned<String>>,
     /// Metadata of the gateway's instance. Default: none.
     metadata: Metadata,
     /// Interval of heartbeats. Default 5s.
@@ -148,7 +152,17 @@ pub(super) fn registration(
         lease: positive(discovery.heart_beat_timeout, 15, diagnostics),
         at: asked.span.key(),
     };
-    Some((nacos, registration::instance(keys, diagnostics)?))
+    let mut instance = registration::instance(keys, diagnostics)?;
+    if let Some(weight) = &discovery.weight {
+        if !(0.0..=10_000.0).contains(&weight.value.0) {
+            diagnostics.error(weight.span, "the weight of an instance is from 0 to 10000");
+        }
+        instance.weight = weight.value.0.to_string();
+    }
+    if let Some(cluster) = given(discovery.cluster_name.as_ref()) {
+        instance.cluster = cluster.to_owned();
+    }
+    Some((nacos, instance))
 }
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {

@@ -22,6 +22,14 @@ pub struct RegisteredInstance {
     pub port: Option<u16>,
     /// Metadata.
     pub metadata: BTreeMap<String, String>,
+    /// Port of the admin listener, if the file sets it.
+    pub management_port: Option<u16>,
+    /// Weight in Nacos, as a decimal number.
+    pub weight: String,
+    /// Cluster in Nacos.
+    pub cluster: String,
+    /// Tags in Consul.
+    pub tags: Vec<String>,
     /// Interval of heartbeats.
     pub heartbeat: Duration,
     /// Time without a heartbeat after which the registry removes it.
@@ -76,6 +84,10 @@ pub(super) fn instance(keys: InstanceKeys<'_>, diagnostics: &mut Diagnostics) ->
         host: given(keys.host).map(str::to_owned),
         port: keys.port,
         metadata: keys.metadata.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
+        management_port: None,
+        weight: "1".to_owned(),
+        cluster: "DEFAULT".to_owned(),
+        tags: Vec::new(),
         heartbeat: keys.heartbeat,
         lease: keys.lease,
     })

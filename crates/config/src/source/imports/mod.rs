@@ -3,6 +3,7 @@
 //! The order is Spring's: an imported file comes right behind the document that imports it, so its values win over those of
 //! this document. Files of profiles come behind all files beside them. Each file is read once.
 
+mod bootstrap;
 mod group;
 pub(crate) mod location;
 mod tree;
@@ -72,6 +73,7 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
     for list in VARIABLES.iter().filter_map(|variable| env(variable)) {
         reader.locations(&list, &mut groups)?;
     }
+    reader.bootstrap(&mut groups)?;
     let profiles = {
         let mut plain = Vec::new();
         groups.iter().for_each(|group| group.collect(&mut plain));

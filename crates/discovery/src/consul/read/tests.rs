@@ -6,7 +6,7 @@ use super::*;
 use crate::fixtures::any_json;
 
 fn read(body: &Value) -> Result<Vec<Instance>, ReadError> {
-    instances(body.to_string().as_bytes(), "zone")
+    instances(body.to_string().as_bytes(), "orders", "zone").map(|listed| listed.instances)
 }
 
 #[test]
@@ -48,7 +48,13 @@ fn unusable_entries_are_left_out_unless_all_are() {
         assert!(matches!(read(&json!([bad])), Err(ReadError::NoneUsable(1, _))), "{bad}");
     }
     for body in ["", "{}", "null", "[", "\"x\"", "[1,", "<html>"] {
-        assert!(matches!(instances(body.as_bytes(), "zone"), Err(ReadError::Json(_))), "{body}");
+        assert!(
+            matches!(
+                instances(body.as_bytes(), "orders", "zone").map(|listed| listed.instances),
+                Err(ReadError::Json(_))
+            ),
+            "{body}"
+        );
     }
 }
 
@@ -62,6 +68,6 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = instances(&body, "zone");
+        let _ = instances(&body, "orders", "zone").map(|listed| listed.instances);
     }
 }

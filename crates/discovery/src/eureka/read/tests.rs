@@ -92,7 +92,11 @@ fn ignored_instances_are_counted_by_application_with_the_first_reason() {
     ]);
     let mut table = Table::of(read(&applications("UP_4_", all)).unwrap()).unwrap();
     let ignored = |table: &Table| {
-        table.ignored().into_iter().map(|(name, (count, reason))| (name, count, reason.to_string())).collect::<Vec<_>>()
+        table
+            .ignored()
+            .into_values()
+            .map(|ignored| (ignored.service, ignored.count, ignored.reason.to_string()))
+            .collect::<Vec<_>>()
     };
     let (port, host) = ("an instance has no valid port", "an instance has no valid host");
     assert_eq!(

@@ -114,7 +114,7 @@ fn events_are_read_as_the_api_describes_them() {
         matches!(read("DELETED", object.clone()).unwrap(), Event::Removed(_, key) if key == ("shop".into(), "s".into()))
     );
     object["endpoints"] = json!(7);
-    assert!(matches!(read("MODIFIED", object).unwrap(), Event::Unusable));
+    assert!(matches!(read("MODIFIED", object).unwrap(), Event::Unusable(..)));
     let bookmark = json!({"metadata": {"resourceVersion": "12746", "creationTimestamp": null}});
     assert!(matches!(read("BOOKMARK", bookmark).unwrap(), Event::Bookmark(version) if version == "12746"));
     assert!(matches!(read("ERROR", json!({"kind": "Status", "code": 410})).unwrap(), Event::Gone));

@@ -6,7 +6,7 @@ use super::*;
 use crate::fixtures::any_json;
 
 fn read(body: &Value) -> Result<Vec<Instance>, ReadError> {
-    instances(body.to_string().as_bytes(), "")
+    instances(body.to_string().as_bytes(), "orders", "").map(|listed| listed.instances)
 }
 
 #[test]
@@ -43,14 +43,14 @@ fn clusters_select_whatever_the_server_sends() {
     let hosts =
         json!({"hosts": [host(1, json!("HZ")), host(2, json!("SH")), host(3, json!("hz")), host(4, Value::Null)]});
     let ports = |clusters: &str| -> Vec<String> {
-        let found = instances(hosts.to_string().as_bytes(), clusters).unwrap();
+        let found = instances(hosts.to_string().as_bytes(), "orders", clusters).map(|listed| listed.instances).unwrap();
         found.iter().map(|one| one.address.to_string().rsplit(':').next().unwrap().to_owned()).collect()
     };
     assert_eq!(ports(""), ["1", "2", "3", "4"]);
     assert_eq!(ports("HZ"), ["1", "4"]);
     assert_eq!(ports("XX, SH,HZ"), ["1", "2", "4"]);
     let one = json!({"hosts": [host(1, json!("SH"))]});
-    assert!(instances(one.to_string().as_bytes(), "HZ").unwrap().is_empty());
+    assert!(instances(one.to_string().as_bytes(), "orders", "HZ").map(|listed| listed.instances).unwrap().is_empty());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn unusable_entries_are_left_out_unless_all_are() {
         assert!(matches!(read(&json!({"hosts": [bad]})), Err(ReadError::NoneUsable(1, _))), "{bad}");
     }
     for body in ["", "{}", "[]", "{\"hosts\": 1}", "caused: error"] {
-        assert!(instances(body.as_bytes(), "").is_err(), "{body}");
+        assert!(instances(body.as_bytes(), "orders", "").map(|listed| listed.instances).is_err(), "{body}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! configuration.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::upstream::balance::health::{self, ProbeConnections};
 use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::{Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
-use tollgate_config::{Config, Dns, EndpointSource, Target};
+use tollgate_config::{Config, Dns, EndpointSource, Locator, Services, Target};
 use tollgate_discovery::{NamesSubscription, Registries, Subscriptions};
 use tollgate_transport::executor::spawn_boxed;
 
@@ -33,7 +33,9 @@ pub struct UpstreamManager {
     registries: Registries,
     /// Names of services, for `discovery.locator`.
     names: Option<NamesSubscription>,
-    services: BTreeSet<String>,
+    /// True if `names` has the metadata of instances.
+    has_metadata: bool,
+    services: Services,
     settings: Rc<RefCell<PoolSettings>>,
 }
 
@@ -62,7 +64,8 @@ impl UpstreamManager {
             running: BTreeMap::new(),
             registries: Registries::default(),
             names: None,
-            services: BTreeSet::new(),
+            has_metadata: false,
+            services: Services::new(),
             settings: Rc::default(),
         }
     }
@@ -82,9 +85,12 @@ impl UpstreamManager {
             self.registries = Registries::new(&config.registries);
             self.upstreams.set_registries(self.registries.statuses());
         }
-        let has_new_names = config.locator.is_some() && (self.names.is_none() || !has_same_registries);
+        let with_metadata = config.locator.as_ref().is_some_and(Locator::uses_metadata);
+        let has_same_names = self.names.is_some() && has_same_registries && self.has_metadata == with_metadata;
+        let has_new_names = config.locator.is_some() && !has_same_names;
         if has_new_names || config.locator.is_none() {
-            self.names = has_new_names.then(|| self.registries.follow_names());
+            self.names = has_new_names.then(|| self.registries.follow_names(with_metadata));
+            self.has_metadata = with_metadata;
         }
         let mut first_lookups = Vec::new();
         for wanted in &config.upstreams {
@@ -128,8 +134,8 @@ impl UpstreamManager {
         }
     }
 
-    /// Returns the names of the services in the registries: the last known ones until a registry has responded.
-    pub fn services(&mut self) -> &BTreeSet<String> {
+    /// Returns the services in the registries: the last known ones until a registry has responded.
+    pub fn services(&mut self) -> &Services {
         if let Some(names) = self.names.as_ref().and_then(NamesSubscription::all) {
             self.services = names;
         }

@@ -1,6 +1,7 @@
 //! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
 pub(super) mod instances;
+pub(crate) mod locator;
 mod no_effect;
 
 pub(crate) use self::no_effect::no_effect;
@@ -10,7 +11,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::de::canonical;
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
@@ -21,7 +21,7 @@ use crate::sections::upstreams::discovered::Discovered;
 use crate::sections::upstreams::ejection;
 use crate::sections::upstreams::spring::instances::instance;
 use crate::sections::upstreams::{EndpointSource, Upstream};
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::Node;
 
 /// Requests without a healthy endpoint.
 #[derive(Debug, Default, Deserialize)]
@@ -67,7 +67,7 @@ pub(crate) struct RawSpringHealth {
 pub(crate) struct RawDiscovery {
     /// Routes from a registry, read by [`crate::locator`].
     #[cfg_attr(test, schemars(skip))]
-    locator: Option<NodeRef>,
+    pub(super) locator: Option<NodeRef>,
     /// Spring Cloud Commons' switch.
     #[cfg_attr(test, schemars(skip))]
     pub(crate) enabled: Option<Spanned<bool>>,
@@ -109,22 +109,6 @@ impl RawDiscovery {
         let node = self.locator.and_then(|node| nodes.get(node));
         let enabled = node.and_then(|node| node.step("enabled"));
         enabled.and_then(Node::scalar).is_some_and(|text| text.eq_ignore_ascii_case("true"))
-    }
-}
-
-/// Reports `discovery.locator` without a registry, or if it is disabled.
-pub(crate) fn locator(discovery: &RawDiscovery, has_registry: bool, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
-    let NodeKind::Map(entries) = &node.kind else { return };
-    let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
-    if has_registry && enabled.is_some() {
-        return;
-    }
-    match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
-        Some(enabled) => diagnostics
-            .error(enabled.span, "`discovery.locator` needs a registry, which the file does not name")
-            .help("add `eureka.client.service-url`, `spring.cloud.consul.host` or `spring.cloud.nacos.discovery.server-addr`"),
-        None => diagnostics.note(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }
 

@@ -1,0 +1,96 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn metadata() -> Metadata {
+    [("edge", "true"), ("version", "v2"), ("path", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// Returns the value for the service `Orders`.
+fn value(text: &str) -> Option<String> {
+    Expression::parse(text).unwrap().text(Subject { service: "Orders", metadata: &metadata() })
+}
+
+#[test]
+fn texts_are_joined() {
+    for (text, joined) in [
+        ("'lb://'+serviceId", "lb://Orders"),
+        ("'/' + serviceId.toLowerCase() + '/?(?<remaining>.*)'", "/orders/?(?<remaining>.*)"),
+        ("'it''s'", "it's"),
+        ("\"it's\"", "it's"),
+        ("'a+b'", "a+b"),
+        ("'v' + 2", "v2"),
+        ("'/' + metadata['version'] + '/**'", "/v2/**"),
+        ("metadata.path ?: '/' + serviceId", "/Orders"),
+        ("metadata['none'] + 'x'", "nullx"),
+        ("metadata['edge'] == 'true' ? 'a' : 'b'", "a"),
+        ("getServiceId().replace('Ord', 'W')", "Wers"),
+    ] {
+        let plain = text.replace("metadata.path", "metadata['path']");
+        assert_eq!(value(&plain).as_deref(), Some(joined), "{text}");
+    }
+}
+
+#[test]
+fn conditions_are_true_or_false() {
+    for (text, expected) in [
+        ("true", true),
+        ("serviceId == 'Orders'", true),
+        ("serviceId eq 'orders'", false),
+        ("serviceId != 'users' and !serviceId.startsWith('x')", true),
+        ("serviceId.startsWith('Ord') && serviceId.endsWith('rs') || false", true),
+        ("not serviceId.contains('rd')", false),
+        ("serviceId matches 'Ord.*'", true),
+        ("serviceId matches 'Ord'", false),
+        ("serviceId.matches('(?i)orders')", true),
+        ("{'Users', 'Orders'}.contains(serviceId)", true),
+        ("metadata['edge'] == 'true'", true),
+        ("metadata['edge']", true),
+        ("metadata[edge] == 'true'", true),
+        ("metadata['none'] != null", false),
+        ("metadata['none'] == null", true),
+        ("metadata.containsKey('edge') and metadata.get('version') == 'v2'", true),
+        ("(false or true) and !(false || false)", true),
+        ("!serviceId.equalsIgnoreCase('ORDERS')", false),
+        // An exception in Spring.
+        ("metadata['none'].startsWith('x')", false),
+        ("'orders'", false),
+    ] {
+        let subject = Subject { service: "Orders", metadata: &metadata() };
+        assert_eq!(Expression::parse(text).unwrap().is_true(subject), expected, "{text}");
+    }
+}
+
+#[test]
+fn other_expressions_are_refused() {
+    let nested = format!("{}true{}", "(".repeat(40), ")".repeat(40));
+    let negated = "!".repeat(40) + "true";
+    let long = format!("'{}'", "x".repeat(MAX_LENGTH));
+    for text in [
+        "",
+        "'a",
+        "'a' 'b'",
+        "T(java.lang.Runtime).getRuntime()",
+        "serviceId.length()",
+        "serviceId.startsWith()",
+        "serviceId < 'a'",
+        "@bean.includes(serviceId)",
+        "new String('a')",
+        "metadata['a'",
+        "serviceId matches '('",
+        "host",
+        "#root",
+        "true or",
+        &nested,
+        &negated,
+        &long,
+    ] {
+        assert!(Expression::parse(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn only_metadata_need_instances() {
+    for (text, expected) in [("'lb://' + serviceId", false), ("!(true and metadata['a'] == 'b')", true)] {
+        assert_eq!(Expression::parse(text).unwrap().uses_metadata(), expected, "{text}");
+    }
+}
