@@ -58,7 +58,7 @@ pub struct Report {
     missing: Vec<Missing>,
     has_other_errors: bool,
     /// Names that excerpts mask as the suggested ones.
-    unknown: UnknownNames,
+    unknown: Box<UnknownNames>,
 }
 
 impl Severity {
@@ -82,7 +82,7 @@ impl Report {
         (missing, mut has_other_errors): (Vec<Missing>, bool),
     ) -> Self {
         let files: Vec<Vec<&str>> = text.files.iter().map(|file| file.text.lines().collect()).collect();
-        let unknown = UnknownNames::of(&list);
+        let unknown = Box::new(UnknownNames::of(&list));
         for problem in &mut list {
             let lines = files.get(problem.file).map_or(&[][..], Vec::as_slice);
             let line = problem.line.checked_sub(1);

@@ -4,8 +4,8 @@
 pub(crate) mod comma_lists;
 pub(crate) mod form;
 mod hystrix;
-pub(crate) mod limiter_bean;
 pub(crate) mod likely_registry;
+pub(crate) mod limiter_bean;
 pub(crate) mod misspelled;
 pub(crate) mod names;
 pub(crate) mod normalize;
