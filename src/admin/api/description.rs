@@ -102,7 +102,7 @@ impl Operation {
                     "properties": {
                         "rule": {"type": "string"},
                         "plan": {"type": "string"},
-                        "remaining": tokens("Tokens that shall remain"),
+                        "remaining": tokens("Number of remaining tokens"),
                         "grant": tokens("Tokens to add"),
                     },
                     "oneOf": [{"required": ["remaining"]}, {"required": ["grant"]}],

@@ -1,4 +1,4 @@
-//! Endpoints of the admin port: one table, which routes requests and from which the OpenAPI document is made.
+//! Endpoints of the admin port. One table routes requests and generates the OpenAPI document.
 
 mod description;
 mod openapi;
@@ -30,12 +30,12 @@ pub(super) enum Verb {
     Delete,
 }
 
-/// Start of a path.
+/// Base path of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// The root.
     Root,
-    /// Base path of Spring Boot's endpoints.
+    /// Base path of Spring Boot's endpoints, by default `/actuator`.
     Actuator,
     /// Path of Spring Boot's endpoint `health`.
     Health,
@@ -45,16 +45,17 @@ pub(super) enum Base {
     Gateway,
 }
 
-/// Permission that a request needs. On a loopback address, every request has all of them.
+/// Permission that a request needs. Requests over a Unix socket have all of them, and so have requests to a loopback
+/// address, unless TLS there asks for client certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// None.
     Open,
     /// None with `management.metrics.open`, otherwise [`Self::Read`].
     Metrics,
-    /// A token.
+    /// A token, or a client certificate.
     Read,
-    /// A token with the role `write`.
+    /// A token with the role `write`, or a client certificate of `management.server.certificate-writers`.
     Write,
 }
 
@@ -71,8 +72,8 @@ impl Verb {
 }
 
 impl Endpoint {
-    /// Returns true if a request with any query parameter is refused. Endpoints for probes, scrapes and Spring's clients
-    /// ignore parameters, and those of limits, top keys and explain check theirs.
+    /// Returns true if the endpoint refuses every query parameter. Other endpoints either read parameters and check them
+    /// themselves, or serve probes, scrapes and Spring's clients, which may send any.
     pub(super) fn refuses_parameters(&self) -> bool {
         self.base == Base::Root && self.path.starts_with("/api/") && !self.operation.reads_parameters()
     }

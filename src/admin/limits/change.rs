@@ -32,7 +32,7 @@ pub(super) struct ChangeBody {
     pub(super) rule: Option<String>,
     /// Plan of the rule. Needed if several plans have a rule of this name.
     pub(super) plan: Option<String>,
-    /// Tokens that shall remain.
+    /// New number of remaining tokens.
     remaining: Option<u64>,
     /// Tokens to add.
     grant: Option<i64>,

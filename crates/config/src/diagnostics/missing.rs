@@ -1,4 +1,4 @@
-//! Parts of an application that a file needs and does not have, and the file that adds them.
+//! Parts of an application that a file refers to but lacks, and the overlay file that adds them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ pub(crate) enum Section {
     FilterBeans,
 }
 
-/// A missing part: its name in a section, a value that may fit, and a comment on it. A secret has no value.
+/// Missing part: its section, name, proposed value and comment. A secret has an empty value.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     pub(crate) section: Section,
@@ -25,12 +25,12 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Returns true if both name the same part; variants of spelling are equal.
+    /// Returns true if both have the same section and name. Spelling variants of a name are equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.section == other.section && same_name(&self.name, &other.name)
     }
 
-    /// Returns true if the overlay has a value for it.
+    /// Returns true if the overlay can propose a value.
     pub(super) fn is_proposed(&self) -> bool {
         !self.value.is_empty()
     }
@@ -47,7 +47,7 @@ impl Section {
     }
 }
 
-/// Returns a file with all of `missing`; `files` are those that lack them. `None` if nothing is missing.
+/// Returns an overlay file with the `missing` parts of `files`, or `None` if no part has a proposed value.
 pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
     let mut sections: BTreeMap<Section, BTreeMap<&str, &Missing>> = BTreeMap::new();
     for part in missing {
@@ -85,12 +85,12 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
     Some(yaml)
 }
 
-/// Returns `name` as a key of YAML that is no dotted path.
+/// Returns `name` as one YAML key. Brackets keep its dots from separating levels.
 fn key(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { quoted(&format!("[{name}]")) }
 }
 
-/// Returns `text` as a value of YAML.
+/// Returns `text` as a YAML scalar, quoted if necessary.
 fn scalar(text: &str) -> String {
     let is_number_or_flag = text == "true" || text.bytes().all(|byte| byte.is_ascii_digit());
     let is_url = text.starts_with("http://") && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -108,7 +108,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns `file` as a word of a shell, on one line.
+/// Returns `file` as one shell word, quoted if necessary. Control characters become `?`.
 fn shell(file: &str) -> String {
     let is_plain = !file.is_empty() && file.chars().all(|c| c.is_alphanumeric() || "/._-+:@%=".contains(c));
     let one_line: String = file.chars().map(|c| if c.is_control() { '?' } else { c }).collect();

@@ -1,19 +1,19 @@
-//! The keys of the YAML with their documentation, from the schema.
+//! Keys of the configuration with their documentation, from the JSON Schema.
 
 use serde_json::Value;
 
 use super::schema::schema;
 use crate::restart;
 
-/// One key and those below it.
+/// Configuration key and the keys below it.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: String,
-    /// The doc comment, on one line.
+    /// Doc comment, on one line.
     pub(super) description: String,
-    /// The sentence `Default …` or `Required` of the doc comment.
-    pub(super) default: Default,
-    /// The rest of it.
+    /// Sentence `Default …` or `Required` of the doc comment.
+    pub(super) default: DefaultValue,
+    /// Other sentences of the doc comment.
     pub(super) meaning: String,
     /// True if a change needs a restart.
     pub(super) needs_restart: bool,
@@ -43,14 +43,14 @@ pub(super) fn keys() -> Vec<Key> {
 
 /// Default of a key, from its description.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Default {
+pub(super) struct DefaultValue {
     /// The value, if it can be written: a number, a time, a boolean, or a quoted text.
     pub(super) literal: Option<String>,
-    /// The text behind the value, or the whole text without a value.
+    /// Text after the value, or the whole text without a value.
     pub(super) words: String,
 }
 
-impl Default {
+impl DefaultValue {
     /// Returns the default as a cell of a Markdown table.
     pub(super) fn cell(&self) -> String {
         let literal = self.literal.as_ref().map(|literal| format!("`{literal}`")).unwrap_or_default();
@@ -117,14 +117,14 @@ impl<'s> Walk<'s> {
 
 /// Splits a description into meaning and default.
 ///
-/// `Default 5s, as Spring's.` and ``Default `x`.`` name values; `Default: none` and all else is words.
-pub(super) fn split(description: &str) -> (String, Default) {
+/// `Default 5s, as Spring's.` and ``Default `x`.`` have a value. Any other form, such as `Default: none`, is text.
+pub(super) fn split(description: &str) -> (String, DefaultValue) {
     let (mut meaning, mut default) = (Vec::new(), None);
     for sentence in description.trim_end_matches('.').split(". ") {
         match sentence.strip_prefix("Default") {
             Some(rest) if default.is_none() => default = Some(of_sentence(rest)),
             _ if sentence == "Required" => {
-                default = Some(Default { literal: None, words: "required".to_owned() });
+                default = Some(DefaultValue { literal: None, words: "required".to_owned() });
             }
             _ => meaning.push(sentence),
         }
@@ -132,18 +132,18 @@ pub(super) fn split(description: &str) -> (String, Default) {
     (meaning.join(". "), default.unwrap_or_default())
 }
 
-fn of_sentence(rest: &str) -> Default {
+fn of_sentence(rest: &str) -> DefaultValue {
     let text = rest.trim_start_matches([':', ' ']);
     if let Some((literal, words)) = text.strip_prefix('`').and_then(|text| text.split_once('`')) {
-        return Default { literal: Some(literal.to_owned()), words: words.to_owned() };
+        return DefaultValue { literal: Some(literal.to_owned()), words: words.to_owned() };
     }
     let (word, words) = text.split_at(text.find([' ', ',', ';', ':']).unwrap_or(text.len()));
     let digits = word.trim_start_matches('-');
     let is_value = ["true", "false"].contains(&word) || digits.starts_with(|c: char| c.is_ascii_digit());
     if is_value && !rest.starts_with(':') {
-        Default { literal: Some(word.to_owned()), words: words.to_owned() }
+        DefaultValue { literal: Some(word.to_owned()), words: words.to_owned() }
     } else {
-        Default { literal: None, words: text.to_owned() }
+        DefaultValue { literal: None, words: text.to_owned() }
     }
 }
 
@@ -177,12 +177,12 @@ fn a_default_is_split_from_the_meaning() {
     assert_eq!(default.words, ", as Spring Boot's; SERVER_PORT overrides it");
     assert_eq!(split("Its host. Default `localhost`.").1.literal.as_deref(), Some("localhost"));
     for (text, words) in [
-        ("Who logs in. Default: the user `default`.", "the user `default`"),
+        ("User name. Default: the user `default`.", "the user `default`"),
         ("The key set. Required.", "required"),
         ("Default: 0, the only one.", "0, the only one"),
         ("A name.", ""),
     ] {
-        assert_eq!(split(text).1, Default { literal: None, words: words.to_owned() });
+        assert_eq!(split(text).1, DefaultValue { literal: None, words: words.to_owned() });
     }
 }
 

@@ -1,4 +1,4 @@
-//! The limiter's store, and its behaviour while Redis is unreachable.
+//! Store of a limiter, and decisions while Redis is unreachable.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::yaml::Span;
 
 /// Store settings of one limiter.
 pub(super) struct Storage {
-    /// `None`: Redis if configured.
+    /// `None` if `store` is absent: Redis if configured, otherwise memory.
     pub(super) kind: Option<StoreKind>,
     pub(super) on_failure: OnStoreFailure,
     pub(super) gateways: GatewayNumber,
@@ -39,10 +39,7 @@ pub(super) fn storage(
     let divides = in_redis && (on_failure == OnStoreFailure::Local || args.lease.is_given());
     if args.gateways.is_given() && !divides {
         diagnostics
-            .warn(
-                gateways_at,
-                "`gateways` has no effect: it divides the limit while Redis is unreachable and `on-store-failure` is `local`",
-            )
+            .warn(gateways_at, "`gateways` has no effect: it needs Redis, and `on-store-failure: local` or a `lease`")
             .ineffective()
             .help("remove it");
     } else if gateways == GatewayNumber::Auto && atomicity != Atomicity::Script {
@@ -53,7 +50,7 @@ pub(super) fn storage(
     Some(Storage { kind, on_failure, gateways, atomicity })
 }
 
-/// Checks `store`. Returns `Some(None)` if it is absent, `None` after an error.
+/// Checks `store`. Returns `Some(None)` if it is absent, and `None` after an error.
 #[expect(clippy::option_option, reason = "the outer one tells an error from an absent store")]
 pub(crate) fn store_kind(
     store: &Given<StoreKind>,

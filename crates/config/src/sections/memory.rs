@@ -9,14 +9,14 @@ use serde::Deserialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
-    /// Upper bound of keys in memory; new keys of a limiter without room share buckets. Default 1000000, some tens of megabytes.
+    /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets. Default 1000000, some tens of megabytes.
     max_keys: Option<NonZeroUsize>,
 }
 
 /// Limits kept in memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Upper bound of keys in memory; new keys of a limiter without room share buckets.
+    /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets.
     pub max_keys: NonZeroUsize,
 }
 

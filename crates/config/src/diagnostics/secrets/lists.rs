@@ -1,35 +1,37 @@
-//! Secrets whose key stands on an earlier line: items of lists, tables by key, and values beside a name.
+//! Secrets that are recognized by other parts of the file: key ids in lists and tables, values below a secret key, and
+//! values beside a secret name.
 
 use std::net::IpAddr;
 use std::ops::Range;
 
 use super::{block_end, entries, flow_end, is_secret_key, is_variable, names_secret};
 
-/// Keys whose values are key ids of clients, such as API keys.
+/// YAML keys whose values are key ids of clients, such as API keys.
 const KEY_LISTS: [&str; 2] = ["exempt", "block"];
-/// Key of a table whose keys are key ids.
+/// YAML key of a map from key ids to plans.
 const TABLE: &str = "table";
 
-/// Meaning of a line by the key that it belongs to.
+/// Kind of the value of a YAML key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Parent {
-    /// Items of a list of keys.
+enum ValueKind {
+    /// List of key ids.
     KeyList,
-    /// Entries of a table by key.
+    /// Map from key ids to plans.
     Table,
-    /// Parts of a secret.
+    /// Secret, such as a password.
     Secret,
     Other,
 }
 
-/// Finds keys in lists and tables on the line at `at`.
+/// Adds to `found` the secrets on the line at `at`: key ids in lists and tables, and a secret whose YAML key is on an
+/// earlier line.
 pub(super) fn find(lines: &[&str], at: usize, found: &mut Vec<Range<usize>>) {
     let line = lines[at];
     for (start, key) in keys(line) {
         let value = &line[start..];
         match key_kind(key) {
-            Parent::KeyList => items(line, start..start + value_end(line, value), found),
-            Parent::Table if value.starts_with('{') => table(line, start..start + value_end(line, value), found),
+            ValueKind::KeyList => items(line, start..start + value_end(line, value), found),
+            ValueKind::Table if value.starts_with('{') => table(line, start..start + value_end(line, value), found),
             _ => {}
         }
     }
@@ -37,24 +39,24 @@ pub(super) fn find(lines: &[&str], at: usize, found: &mut Vec<Range<usize>>) {
     let start = line.len() - text.len();
     let start = start + text.strip_prefix("- ").map_or(0, |item| text.len() - item.trim_start().len());
     let end = start + line[start..].find(" #").unwrap_or(line.len() - start);
-    match parent(lines, at) {
-        Parent::KeyList => items(line, start..end, found),
-        Parent::Table => table(line, start..end, found),
-        Parent::Secret if keys(line).next().is_none() => found.push(trimmed(line, start..end)),
-        Parent::Secret | Parent::Other => {}
+    match enclosing_kind(lines, at) {
+        ValueKind::KeyList => items(line, start..end, found),
+        ValueKind::Table => table(line, start..end, found),
+        ValueKind::Secret if keys(line).next().is_none() => found.push(trimmed(line, start..end)),
+        ValueKind::Secret | ValueKind::Other => {}
     }
 }
 
-/// Returns true if a line of the same block names a secret: `name: X-Token` beside `value: secret`.
+/// Returns true if another line of the same block has a secret name, as `name: X-Token` beside `value: abc` has.
 pub(super) fn has_secret_sibling(lines: &[&str], at: usize) -> bool {
-    let Some(indent) = indent(lines[at]) else { return false };
-    let in_block = |line: &&&str| self::indent(line).is_none_or(|other| other >= indent);
+    let Some(indent) = content_column(lines[at]) else { return false };
+    let in_block = |line: &&&str| content_column(line).is_none_or(|other| other >= indent);
     let above = lines[..at].iter().rev().take_while(in_block);
     let below = lines[at + 1..].iter().take_while(in_block);
-    above.chain(below).any(|line| self::indent(line) == Some(indent) && names_secret(line))
+    above.chain(below).any(|line| content_column(line) == Some(indent) && names_secret(line))
 }
 
-/// Returns the keys of a line, each with the start of its value.
+/// Returns the YAML keys of a line, each with the column of its value.
 fn keys(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.match_indices(':').filter_map(move |(colon, _)| {
         let after = &line[colon + 1..];
@@ -64,46 +66,46 @@ fn keys(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the meaning of the values of `key`. Properties have indexes: `exempt[0]`.
-fn key_kind(key: &str) -> Parent {
+/// Returns the kind of the value of `key`, which may be a property name with indexes, such as `exempt[0]`.
+fn key_kind(key: &str) -> ValueKind {
     let last = key.rsplit('.').next().unwrap_or(key);
     let last = last.split('[').next().unwrap_or(last);
     match last {
-        last if KEY_LISTS.contains(&last) => Parent::KeyList,
-        TABLE => Parent::Table,
-        _ if is_secret_key(last) => Parent::Secret,
-        _ => Parent::Other,
+        last if KEY_LISTS.contains(&last) => ValueKind::KeyList,
+        TABLE => ValueKind::Table,
+        _ if is_secret_key(last) => ValueKind::Secret,
+        _ => ValueKind::Other,
     }
 }
 
-/// Returns the meaning of the line at `at` by the nearest line that it is a part of.
-fn parent(lines: &[&str], at: usize) -> Parent {
-    let Some(own) = lines.get(at).and_then(|line| structure(line)) else { return Parent::Other };
+/// Returns the kind of the value that contains the line at `at`, if its YAML key is on an earlier line.
+fn enclosing_kind(lines: &[&str], at: usize) -> ValueKind {
+    let Some(own) = lines.get(at).and_then(|line| indentation(line)) else { return ValueKind::Other };
     let is_item = lines[at].trim_start().starts_with('-');
-    let mut above = lines[..at].iter().rev().filter_map(|line| Some((line, structure(line)?)));
+    let mut above = lines[..at].iter().rev().filter_map(|line| Some((line, indentation(line)?)));
     let is_parent = |(line, indent): &(&&str, usize)| {
         *indent < own || is_item && *indent == own && !line.trim_start().starts_with('-')
     };
-    let Some((line, _)) = above.find(is_parent) else { return Parent::Other };
-    // The last key whose value goes on behind the line.
+    let Some((line, _)) = above.find(is_parent) else { return ValueKind::Other };
+    // The last key whose value continues on the next line.
     let open = keys(line).filter(|(start, _)| {
         let value = line[*start..].trim();
         value.is_empty()
             || value.starts_with(['#', '>', '|'])
             || value.starts_with(['[', '{']) && block_end(value).is_none()
     });
-    open.last().map_or(Parent::Other, |(_, key)| key_kind(key))
+    open.last().map_or(ValueKind::Other, |(_, key)| key_kind(key))
 }
 
-/// Returns the indentation of a line with content.
-fn structure(line: &str) -> Option<usize> {
+/// Returns the indentation of a line, unless it is empty or a comment.
+fn indentation(line: &str) -> Option<usize> {
     let text = line.trim_start();
     (!text.is_empty() && !text.starts_with('#')).then(|| line.len() - text.len())
 }
 
-/// Returns the column of the first key or value of a line, behind the mark of a list.
-fn indent(line: &str) -> Option<usize> {
-    let start = structure(line)?;
+/// Returns the column of the first key or value of a line, after a list marker `- `.
+fn content_column(line: &str) -> Option<usize> {
+    let start = indentation(line)?;
     let text = &line[start..];
     Some(start + text.strip_prefix("- ").map_or(0, |item| text.len() - item.trim_start().len()))
 }
@@ -118,20 +120,20 @@ fn value_end(line: &str, value: &str) -> usize {
     end.into_iter().chain(value.find(" #")).min().unwrap_or(value.len())
 }
 
-/// Adds the items of a list or of a text with commas. Networks and addresses are no secrets.
+/// Adds the items of a list or of a comma-separated text, except addresses, networks and placeholders.
 fn items(line: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let mut start = range.start;
     for item in line[range].split(',') {
         let place = trimmed(line, start..start + item.len());
         let text = &line[place.clone()];
-        if !text.is_empty() && !is_block_mark(text) && !is_network(text) && !is_variable(text) {
+        if !text.is_empty() && !is_block_scalar_header(text) && !is_network(text) && !is_variable(text) {
             found.push(place);
         }
         start += item.len() + 1;
     }
 }
 
-/// Adds the keys of a table.
+/// Adds the keys of a map, which are key ids.
 fn table(line: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     let values: Vec<Range<usize>> = entries(line).map(|(_, value)| value).collect();
     let mut start = range.start;
@@ -148,7 +150,7 @@ fn table(line: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns the place without brackets, quotes and space around it.
+/// Returns `range` without enclosing brackets, quotes and whitespace.
 fn trimmed(line: &str, range: Range<usize>) -> Range<usize> {
     let around = ['[', ']', '{', '}', '"', '\'', ' ', '\t'];
     let text = &line[range.clone()];
@@ -162,8 +164,8 @@ fn trimmed(line: &str, range: Range<usize>) -> Range<usize> {
     range.start + (end.len() - start.len())..range.start + end.len()
 }
 
-/// Returns true for the mark of a text on the following lines.
-fn is_block_mark(text: &str) -> bool {
+/// Returns true for the header of a block scalar, whose text is on the following lines.
+fn is_block_scalar_header(text: &str) -> bool {
     matches!(text, ">" | ">-" | ">+" | "|" | "|-" | "|+")
 }
 

@@ -1,4 +1,4 @@
-//! `RemoteAddr`: the client's address.
+//! `RemoteAddr`: the address of the TCP peer or client.
 
 use std::fmt;
 
@@ -12,7 +12,8 @@ use crate::request::RequestView;
 
 pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
     name: "RemoteAddr",
-    doc: "The address of the TCP peer is in one of these networks.",
+    doc: "The address of the TCP peer is in one of these networks. With `server.forward-headers-strategy`, it is the client \
+          address that trusted proxies report.",
     form: PredicateForm::List([SOURCES], Predicate::remote_addr),
     remarks: Some(ipv6_remarks),
 };
@@ -21,13 +22,14 @@ pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
 struct RemoteAddr(Networks);
 
 impl Predicate {
-    /// `RemoteAddr`: the client's address is in one of these networks (`10.0.0.0/8`, `fd00::/8`, host bits allowed).
+    /// `RemoteAddr`: the remote address of the request is in one of these networks, such as `10.0.0.0/8` or `fd00::/8`. Host
+    /// bits may be set.
     ///
-    /// A single address matches only itself. Spring reads a single IPv6 address as its whole `/32`, an error that is not
-    /// copied. An IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) is compared as its IPv4 address.
+    /// A single address matches only itself. In Spring, a single IPv6 address matches its whole `/32`, which is a bug. An
+    /// IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) is compared as its IPv4 address.
     ///
     /// # Errors
-    /// Returns an error without a network, or with an invalid one.
+    /// Returns an error if `sources` is empty or a network is invalid.
     pub fn remote_addr(sources: &[String]) -> Result<Self, PredicateError> {
         Networks::parse(sources).map(|networks| Self::other(RemoteAddr(networks)))
     }

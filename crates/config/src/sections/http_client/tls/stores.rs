@@ -1,4 +1,4 @@
-//! `key-store` and `trust-store` of a client: stores in PKCS#12 instead of files in PEM.
+//! `key-store` and `trust-store` of a client: PKCS#12 stores instead of PEM files.
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
@@ -8,7 +8,7 @@ use crate::sections::key_store::{StoreFile, StoreSettings};
 use crate::sections::ssl_bundle::{KeyPair, Trusted};
 use crate::yaml::Span;
 
-/// Returns the key store and the trust store, if they are given. Reports errors; `None` after one.
+/// Returns the key store and the trust store, if given, or `None` after an error.
 pub(super) fn read(
     raw: &RawClientTls,
     diagnostics: &mut Diagnostics,
@@ -23,7 +23,7 @@ pub(super) fn read(
     let key = StoreSettings {
         location: raw.key_store.clone(),
         password: raw.key_store_password.clone(),
-        // Spring's default of the key's password is empty.
+        // An empty password is Spring's default and means that there is none.
         key_password: raw.key_password.clone().filter(|password| !password.value.is_empty()),
         alias: raw.key_alias.clone(),
     };
@@ -41,7 +41,7 @@ pub(super) fn read(
     Some(stores)
 }
 
-/// Reads the trusted certificates of a trust store, beside which no `ca` and no `insecure` may stand.
+/// Reads the CA certificates of a trust store. Reports an error if `ca` or `insecure` is also given.
 pub(super) fn trust(
     store: StoreFile,
     ca: Option<&Spanned<String>>,
@@ -51,13 +51,13 @@ pub(super) fn trust(
     let at = store.span();
     let other = ca.map(|ca| ("ca", ca.span)).or(insecure.filter(|on| on.value).map(|on| ("insecure", on.span)));
     if let Some((name, span)) = other {
-        both(span, name, ("trust-store", at), diagnostics);
+        report_both(span, name, ("trust-store", at), diagnostics);
         return None;
     }
     files::authorities(&Trusted::Store(store), at, diagnostics).map(Trust::Authorities)
 }
 
-/// Reads the client certificate of a key store, beside which no `cert` and no `key` may stand.
+/// Reads the client certificate of a key store. Reports an error if `pem` (`cert` or `key`) is also given.
 pub(super) fn identity(
     store: StoreFile,
     pem: Option<&Spanned<String>>,
@@ -65,13 +65,13 @@ pub(super) fn identity(
 ) -> Option<Identity> {
     let at = store.span();
     if let Some(pem) = pem {
-        both(pem.span, "cert", ("key-store", at), diagnostics);
+        report_both(pem.span, "cert", ("key-store", at), diagnostics);
         return None;
     }
     files::identity(&KeyPair::Store(store), at, diagnostics)
 }
 
-fn both(at: Span, name: &str, (store, other): (&str, Span), diagnostics: &mut Diagnostics) {
+fn report_both(at: Span, name: &str, (store, other): (&str, Span), diagnostics: &mut Diagnostics) {
     diagnostics
         .error(at.key(), format!("`{name}` and `{store}` are both given"))
         .beside(", the other at", other.key())
