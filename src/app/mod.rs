@@ -1,8 +1,8 @@
 //! Life of the process: start, reload, drain.
 //!
-//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a
-//! signal asks for shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a thread with its
-//! own runtime; the main thread runs everything else.
+//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a signal
+//! requests shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a
+//! thread with its own runtime; the main thread runs everything else.
 
 mod admin_listeners;
 pub mod descriptors;
@@ -22,7 +22,7 @@ use self::start::StartError;
 /// Runs the gateway until a signal ends it. `source` is read again on a reload.
 ///
 /// # Errors
-/// The gateway cannot start. It listens on no address then.
+/// The gateway cannot start. It then listens on no address.
 pub fn run(source: &Source, loaded: Loaded) -> Result<(), StartError> {
     signals::exit_after_second_shut_down()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -35,7 +35,7 @@ pub fn run(source: &Source, loaded: Loaded) -> Result<(), StartError> {
         Ok(())
     });
     drop(local);
-    // A file read that hangs does not delay the end.
+    // Exits without waiting for blocking tasks, such as a file read that hangs.
     runtime.shutdown_background();
     ended
 }

@@ -6,20 +6,20 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tollgate_filters::local_response_cache::ResponseCache;
 
-/// Response caches by route id; routes without a cache of their own share the one named `""`. A cache keeps its
-/// responses across a reload that leaves its size unchanged.
+/// Response caches by route id; the cache named `""` is shared by all routes without a cache of their own. A reload keeps
+/// the responses of a cache unless its size changes.
 #[derive(Debug, Default)]
 pub struct ResponseCaches(Mutex<BTreeMap<Arc<str>, CacheEntry>>);
 
 #[derive(Debug)]
 struct CacheEntry {
     max_bytes: u64,
-    /// Owned by the routes' layers: dropped with the last generation that uses the cache.
+    /// The layers of the routes own the cache, so it is dropped with the last configuration that uses it.
     cache: Weak<ResponseCache>,
 }
 
 impl ResponseCaches {
-    /// Returns the cache called `name`; an empty one if none has `max_bytes` bytes.
+    /// Returns the cache `name`. Creates it if it does not exist or its size is not `max_bytes`.
     pub fn get_or_create(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
         let mut caches = self.0.lock();
         caches.retain(|_, entry| entry.cache.strong_count() > 0);
@@ -32,7 +32,7 @@ impl ResponseCaches {
         })
     }
 
-    /// Caches in use, with their names.
+    /// Returns the caches in use with their names.
     #[must_use]
     pub fn all(&self) -> Vec<(Arc<str>, Arc<ResponseCache>)> {
         let caches = self.0.lock();

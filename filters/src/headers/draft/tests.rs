@@ -9,25 +9,25 @@ fn bucket(rate: u64, period_ms: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::new(rate, Duration::from_millis(period_ms), burst).unwrap())
 }
 
-fn answer(outcome: Outcome, remaining: u64, reset_after: Duration) -> RuleVerdict {
+fn verdict(outcome: Outcome, remaining: u64, reset_after: Duration) -> RuleVerdict {
     RuleVerdict { outcome, remaining, reset_after, delay: Duration::ZERO, counted_at_us: 0 }
 }
 
-fn both(name: &str, rule: &Rule, answer: RuleVerdict) -> (String, String) {
+fn both(name: &str, rule: &Rule, verdict: RuleVerdict) -> (String, String) {
     let policy = Policy::new(name, rule);
     let text = |value: Option<HeaderValue>| value.unwrap().to_str().unwrap().to_owned();
-    (text(policy_field([&policy].into_iter())), text(limit_field([(&policy, answer)].into_iter())))
+    (text(policy_field([&policy].into_iter())), text(limit_field([(&policy, verdict)].into_iter())))
 }
 
 #[test]
 fn fields_of_each_shape() {
-    let left = |remaining, millis| answer(Outcome::Allowed, remaining, Duration::from_millis(millis));
+    let left = |remaining, millis| verdict(Outcome::Allowed, remaining, Duration::from_millis(millis));
     let denied = |remaining, millis| {
         let outcome = Outcome::Denied { retry_after: Duration::from_millis(millis) };
-        answer(outcome, remaining, Duration::from_secs(60))
+        verdict(outcome, remaining, Duration::from_secs(60))
     };
     let window = |secs| Rule::FixedWindow(FixedWindow::new(100, Duration::from_secs(secs), Align::First).unwrap());
-    for (rule, answer, policy, limit) in [
+    for (rule, verdict, policy, limit) in [
         (bucket(10, 1_000, 100), left(37, 6_300), r#""api";q=100;w=10"#, r#""api";r=37;t=4"#),
         (bucket(10, 1_000, 100), left(0, 9_950), r#""api";q=100;w=10"#, r#""api";r=0;t=1"#),
         (bucket(1, 60_000, 5), left(0, 250_000), r#""api";q=5;w=300"#, r#""api";r=0;t=10"#),
@@ -39,7 +39,7 @@ fn fields_of_each_shape() {
         (window(60), left(93, 1_000), r#""api";q=100;w=60"#, r#""api";r=93;t=56"#),
         (window(60), left(0, 1_000), r#""api";q=100;w=60"#, r#""api";r=0;t=1"#),
     ] {
-        assert_eq!(both("api", &rule, answer), (policy.to_owned(), limit.to_owned()));
+        assert_eq!(both("api", &rule, verdict), (policy.to_owned(), limit.to_owned()));
     }
 }
 
@@ -104,7 +104,7 @@ proptest! {
         let outcome = if denied { Outcome::Denied { retry_after } } else { Outcome::Allowed };
         let policies: Vec<Policy> = names.iter().map(|name| Policy::new(name, &rule)).collect();
         let policy = policy_field(policies.iter()).unwrap();
-        let limit = limit_field(policies.iter().map(|p| (p, answer(outcome, left, retry_after)))).unwrap();
+        let limit = limit_field(policies.iter().map(|p| (p, verdict(outcome, left, retry_after)))).unwrap();
         for (field, keys) in [(policy, ["q", "w"]), (limit, ["r", "t"])] {
             let items = parse(field.to_str().unwrap());
             let items = items.ok_or_else(|| TestCaseError::fail(format!("{field:?}")))?;
@@ -131,7 +131,7 @@ proptest! {
         let (left, window) = (left.min(limit), Duration::from_secs(secs));
         let reset_after = Duration::from_micros(reset_us).min(window);
         let rule = Rule::FixedWindow(FixedWindow::new(limit, window, Align::First).unwrap());
-        let (_, field) = both("p", &rule, answer(Outcome::Allowed, left, reset_after));
+        let (_, field) = both("p", &rule, verdict(Outcome::Allowed, left, reset_after));
         let items = parse(&field).ok_or_else(|| TestCaseError::fail(field.clone()))?;
         let of = |wanted: &str| items[0].1.iter().find(|(key, _)| key == wanted).map_or(0, |(_, value)| *value as u128);
         prop_assert!(of("r") * u128::from(secs) <= of("t") * u128::from(limit), "{field}");
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn windows_of_the_calendar_are_as_long_as_they_usually_are() {
+fn calendar_windows_have_their_usual_length() {
     use tollgate_limiter::rule::{Calendar, CalendarUnit, FixedWindow};
     for (unit, secs) in [(CalendarUnit::Hour, 3_600), (CalendarUnit::Day, 86_400), (CalendarUnit::Week, 604_800)] {
         let rule = Rule::FixedWindow(FixedWindow::on_calendar(5, Calendar::new(unit, "Asia/Tokyo").unwrap()).unwrap());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn failed_cancelled_and_wrong_bodies_are_not_stored() {
+async fn incomplete_bodies_and_bodies_with_trailers_are_not_stored() {
     type Body = fn() -> Vec<Result<Frame<Bytes>, &'static str>>;
     let bodies: [Body; 3] = [
         || vec![Ok(Frame::data("bo".into())), Err("broken")],
@@ -20,7 +20,7 @@ async fn failed_cancelled_and_wrong_bodies_are_not_stored() {
     let cached = Cached::new(|_| response(&[], "body"));
     drop(cached.send("GET", "/a", &[]).await);
     cached.get(&[]).await;
-    assert_eq!(cached.upstream_requests(), 2, "a client that left");
+    assert_eq!(cached.upstream_requests(), 2, "after a client that disconnected");
     cached.get(&[]).await;
     assert_eq!(cached.upstream_requests(), 2);
 }

@@ -8,11 +8,11 @@ pub trait Clock: Send + Sync {
     /// Returns the microseconds since the start. The value should never decrease.
     fn now_us(&self) -> u64;
 
-    /// Returns the microseconds since 1970-01-01T00:00Z on the wall clock, which may be set forwards and back.
+    /// Returns the microseconds since 1970-01-01T00:00Z on the wall clock, which an operator may set forward or back.
     fn wall_us(&self) -> u64;
 
-    /// Returns [`now_us`](Self::now_us) and [`wall_us`](Self::wall_us). A clock that reads both at once makes decisions
-    /// repeatable from one time.
+    /// Returns [`now_us`](Self::now_us) and [`wall_us`](Self::wall_us). A clock may derive both from one reading, so that a
+    /// recorded time reproduces a decision.
     fn both_us(&self) -> (u64, u64) {
         (self.now_us(), self.wall_us())
     }
@@ -24,7 +24,7 @@ pub struct MonotonicClock {
     start: Instant,
 }
 
-/// Clock for tests that advances only on demand.
+/// Clock for tests. It advances only when told to; its wall clock shows the same time.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_us: AtomicU64,
@@ -56,7 +56,7 @@ impl ManualClock {
         self.now_us.fetch_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Sets the clock, forwards or back.
+    /// Sets the clock, forward or back.
     pub fn set(&self, now_us: u64) {
         self.now_us.store(now_us, Ordering::SeqCst);
     }
