@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// Returns true if the connection closes after the response, because the end of the request is unknown or too far away.
+    /// Returns true if the connection closes after the response, because the end of the request is unknown or not read.
     fn closes(&self) -> bool {
         matches!(
             self,
