@@ -1,8 +1,8 @@
 //! Life of the process: start, reload, drain.
 //!
-//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a signal
-//! requests shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a
-//! thread with its own runtime; the main thread runs everything else.
+//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a
+//! signal requests shutdown, and then waits for in-flight requests (`drain.rs`). Each
+//! [`worker`](tollgate_proxy::worker) is a thread with its own runtime; the main thread runs everything else.
 
 mod admin_listeners;
 pub mod descriptors;
