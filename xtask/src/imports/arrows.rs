@@ -1,16 +1,16 @@
-//! The arrows between the folders of a crate that ARCHITECTURE.md allows.
+//! Imports between the folders of a crate. ARCHITECTURE.md lists the allowed ones as arrows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::graph::Graph;
 
-/// Allowed targets by folder.
+/// Folders that each folder may import from.
 type Allowed<'t> = BTreeMap<&'t str, BTreeSet<&'t str>>;
 
-/// Returns the imports of `graph` between two folders without an arrow in `architecture`.
+/// Returns the imports of `graph` between folders that have no arrow in `architecture`.
 ///
 /// # Errors
-/// Without a readable block of arrows.
+/// `architecture` has no valid block of arrows.
 pub(super) fn violations(architecture: &str, graph: &Graph<'_>) -> Result<Vec<String>, String> {
     let allowed = parse(architecture)?;
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn violations(architecture: &str, graph: &Graph<'_>) -> Result<Vec<St
     Ok(found)
 }
 
-/// Reads lines such as `server -> http` from the block that is fenced as `arrows`.
+/// Parses lines such as `server -> http` in the code block with the language `arrows`.
 fn parse(architecture: &str) -> Result<Allowed<'_>, String> {
     let mut allowed = Allowed::new();
     let lines = architecture.lines().skip_while(|line| *line != "```arrows").skip(1).take_while(|line| *line != "```");
@@ -38,7 +38,7 @@ fn parse(architecture: &str) -> Result<Allowed<'_>, String> {
             .extend(to.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()));
     }
     if allowed.is_empty() {
-        Err("ARCHITECTURE.md has no block that is fenced as `arrows`\n".to_owned())
+        Err("ARCHITECTURE.md has no code block with the language `arrows`\n".to_owned())
     } else {
         Ok(allowed)
     }

@@ -201,8 +201,7 @@ impl Rewriting<'_> {
                 add(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
             }
             if self.config.redis.is_some() && !has(&plain, &["on-store-failure"]) {
-                let why =
-                    "As in Spring, requests pass while Redis is out of reach; `local` limits in memory meanwhile.";
+                let why = "As in Spring, requests pass while Redis is unreachable; `local` limits in memory meanwhile.";
                 add(&mut plain, "on-store-failure", "allow", why);
             }
         }

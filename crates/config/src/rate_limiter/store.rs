@@ -101,11 +101,11 @@ fn atomicity(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<Atomic
 
 fn lock_retry(lock: &LockArgs, diagnostics: &mut Diagnostics) -> Option<LockRetry> {
     let exponential = lock.retry.or(LockRetryWord::Exponential)? == LockRetryWord::Exponential;
-    let (first, retry, foreign) = match exponential {
-        true => (&lock.base, "exponential", [("delay", lock.delay.span()), ("delay", None)]),
-        false => (&lock.delay, "fixed", [("base", lock.base.span()), ("max", lock.max.span())]),
+    let (first, retry, other_fields) = match exponential {
+        true => (&lock.base, "exponential", vec![("delay", lock.delay.span())]),
+        false => (&lock.delay, "fixed", vec![("base", lock.base.span()), ("max", lock.max.span())]),
     };
-    for (name, span) in foreign {
+    for (name, span) in other_fields {
         if let Some(span) = span {
             diagnostics.error(span.key(), format!("`{name}` is not a field of `retry: {retry}`"));
         }

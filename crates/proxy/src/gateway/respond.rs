@@ -1,4 +1,4 @@
-//! Responses to failures: status code, headers and body by [`Failure`]. They disclose nothing internal.
+//! Responses to failures: status code, headers and body for each [`Failure`], without internal details.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// Returns true if the connection closes after the response, because the start of the next request is in doubt.
+    /// Returns true if the connection closes after the response, because the end of the request is unknown or not read.
     fn closes(&self) -> bool {
         matches!(
             self,
@@ -47,7 +47,7 @@ impl Failure {
         )
     }
 
-    /// Returns the response without its body, which [`render`] adds once the `Accept` field of the request is known.
+    /// Returns the response without its body. [`render`] adds the body, in the format that the request accepts.
     #[must_use]
     pub fn unrendered(self) -> Response<Body> {
         let mut response = Response::new(Body::default());
