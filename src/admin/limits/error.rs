@@ -8,6 +8,7 @@ use tollgate_limiter::store::redis::StoreError;
 
 use crate::admin::limits::change::Unconfirmed;
 use crate::admin::reply::{known_names, problem};
+use crate::admin::state::AdminState;
 use tollgate_config::Config;
 use tollgate_proxy::state::overrides::OverrideError;
 
@@ -73,9 +74,16 @@ impl LimitsError {
         Self::NoRoute { route: route.to_owned(), known }
     }
 
-    /// Returns the problem.
-    pub(super) fn response(&self) -> Response<Full<Bytes>> {
-        problem(self.status(), &self.to_string())
+    /// Returns the problem. That of a lost Redis has the latest error of its connections.
+    pub(super) fn response(&self, state: &AdminState) -> Response<Full<Bytes>> {
+        let status = self.status();
+        let clients = state.stores.redis();
+        let mut lost = clients.iter().filter(|client| !client.connected());
+        let reason = lost.find_map(|client| client.last_error().map(str::to_owned));
+        match reason.filter(|_| status == StatusCode::SERVICE_UNAVAILABLE) {
+            Some(reason) => problem(status, &format!("{self}; latest error of the connection: {reason}")),
+            None => problem(status, &self.to_string()),
+        }
     }
 
     pub(super) fn status(&self) -> StatusCode {

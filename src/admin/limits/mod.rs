@@ -48,7 +48,7 @@ pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> R
     let mut changes = Vec::new();
     let response = match dispatch(request, state, &mut changes).await {
         Ok(response) => response,
-        Err(error) => error.response(),
+        Err(error) => error.response(state),
     };
     audited_each(response, changes)
 }

@@ -47,7 +47,7 @@ pub(in crate::admin) async fn respond(
 ) -> Response<Full<Bytes>> {
     match dispatch(request, caller, state).await {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
-        Err(error) => error.response(),
+        Err(error) => error.response(state),
     }
 }
 

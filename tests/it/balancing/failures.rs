@@ -52,6 +52,10 @@ fn an_endpoint_that_fails_its_health_checks_shows_the_reason_while_it_is_down() 
     let status = Command::new(TOLLGATE).args(["status", &gateway.admin.to_string()]).output().unwrap();
     let status = String::from_utf8(status.stdout).unwrap();
     assert!(status.contains(&format!("http://{place} down, health check: cannot connect")), "{status}");
+    let explain = ["explain", "GET", "/orders/x", "--live", &gateway.admin.to_string()];
+    let explained = Command::new(TOLLGATE).args(explain).output().unwrap().stdout;
+    let explained = String::from_utf8(explained).unwrap();
+    assert!(explained.contains("down, 0 in flight, health check: cannot connect"), "{explained}");
     let drain = |upstream: &str, endpoint: &str| {
         let path = format!("/api/upstreams/{upstream}/drains/{endpoint}");
         gateway.connect_admin().request("DELETE", &path, &[], b"").text()

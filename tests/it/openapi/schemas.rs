@@ -206,6 +206,7 @@ impl Scenario {
         self.get("/api/upstreams");
         self.get("/api/breakers");
         self.explain("/pool");
+        self.explain("/checked");
         self.send("DELETE", drain, target, &Value::Null, 200);
         self.send("DELETE", breaker, pool, &Value::Null, 200);
     }
