@@ -13,7 +13,7 @@ use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
-use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
 use crate::admin::schema::{count, meaning, number, object, one_of, or_null, text};
 use crate::admin::state::AdminState;
 
@@ -73,7 +73,12 @@ fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -
             let applied = change(&breaker);
             audited(json(StatusCode::OK, &describe(&breaker)), applied)
         }
-        None => problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`")),
+        None => {
+            // A breaker exists from its first call on.
+            let known = state.stores.circuit_breakers().all();
+            let known = known_names("breakers that were used", known.iter().map(|breaker| breaker.name().to_string()));
+            problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`; {known}"))
+        }
     }
 }
 

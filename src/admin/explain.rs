@@ -123,6 +123,7 @@ fn live(route: &Route, state: &AdminState) -> LiveRoute {
         state: status.state.as_str().to_owned(),
         in_flight: u64::from(status.endpoint.in_flight()),
         consecutive_failures: status.consecutive_failures,
+        check_error: status.check_error,
         last_failure: status
             .last_failure
             .map(|failure| LiveFailure { at: shown_time(failure.at), error: failure.error }),

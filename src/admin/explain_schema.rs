@@ -85,7 +85,8 @@ fn live_route() -> Value {
         .with("state", one_of(&KnownState::ALL.map(KnownState::as_str)))
         .with("in-flight", count())
         .with("consecutive-failures", count())
-        .maybe("last-failure", object().with("at", time()).with("error", text()).build());
+        .maybe("last-failure", object().with("at", time()).with("error", text()).build())
+        .maybe("check-error", meaning(text(), "Reason of the latest health check, while it is down"));
     let breaker = object().with("name", text()).with("state", text());
     object().with("endpoints", list_of(&endpoint.build())).with("breakers", list_of(&breaker.build())).build()
 }

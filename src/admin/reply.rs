@@ -33,6 +33,21 @@ pub(super) fn whole_millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
+/// Longest list of names in a message.
+const MAX_NAMES: usize = 8;
+
+/// Lists the names that exist, for the problem of an unknown one.
+pub(super) fn known_names(kind: &str, names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
+    match (names.len(), more) {
+        (0, _) => format!("{kind}: none"),
+        (_, 0) => format!("{kind}: {}", names.join(", ")),
+        (_, more) => format!("{kind}: {} and {more} more", names.join(", ")),
+    }
+}
+
 /// Returns a response of indented JSON.
 pub(super) fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
     reply(status, "application/json", format!("{body:#}\n").into())

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
-use crate::admin::reply::{audited, json, problem, whole_millis};
+use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
 use crate::admin::schema::{count, list_of, meaning, object, one_of, or_null, text, time};
 use crate::admin::state::AdminState;
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, KnownState, Upstream};
@@ -35,6 +35,7 @@ pub(super) fn schema() -> Value {
         .with("in-flight", meaning(count(), "Requests in flight"))
         .with("consecutive-failures", meaning(count(), "Attempts since the latest response that got none"))
         .maybe("last-failure", meaning(failure, "Latest attempt without a response"))
+        .maybe("check-error", meaning(text(), "Reason of the latest health check, while it is down"))
         .maybe("drained-for-ms", meaning(count(), "Rest of the time for which an operator drains it"))
         .maybe("zone", meaning(text(), "Zone in the registry"));
     let registry = object()
@@ -94,12 +95,16 @@ fn change(
 ) -> Response<Full<Bytes>> {
     let [name, endpoint] = names else { return problem(StatusCode::NOT_FOUND, "unknown endpoint") };
     let Some(upstream) = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == **name) else {
-        return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`"));
+        let known = state.upstreams.all();
+        let known = known_names("upstreams", known.iter().map(|upstream| upstream.name().to_string()));
+        return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`; {known}"));
     };
     match change(&upstream, endpoint) {
         Ok(applied) => audited(json(StatusCode::OK, &describe(&upstream)), applied),
         Err(DrainError::Unknown) => {
-            problem(StatusCode::NOT_FOUND, &format!("upstream `{name}` has no endpoint `{endpoint}`"))
+            let known = upstream.statuses().into_iter().map(|status| status.endpoint.to_string());
+            let known = known_names("its endpoints", known);
+            problem(StatusCode::NOT_FOUND, &format!("upstream `{name}` has no endpoint `{endpoint}`; {known}"))
         }
         Err(DrainError::Last) => problem(
             StatusCode::CONFLICT,
@@ -117,7 +122,7 @@ pub(super) fn shown_time(time: SystemTime) -> String {
 
 fn describe(upstream: &Arc<Upstream>) -> Value {
     let endpoints = upstream.statuses().into_iter().map(|status| {
-        let EndpointStatus { endpoint, state, consecutive_failures, last_failure } = status;
+        let EndpointStatus { endpoint, state, consecutive_failures, last_failure, check_error } = status;
         let drained_for = upstream.drained_for(&endpoint);
         let mut described = json!({
             "endpoint": endpoint.to_string(),
@@ -127,6 +132,9 @@ fn describe(upstream: &Arc<Upstream>) -> Value {
         });
         if let Some(failure) = last_failure {
             described["last-failure"] = json!({"at": shown_time(failure.at), "error": failure.error});
+        }
+        if let Some(error) = check_error {
+            described["check-error"] = json!(error);
         }
         if let Some(time) = drained_for {
             described["drained-for-ms"] = json!(whole_millis(time));

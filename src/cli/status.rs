@@ -53,6 +53,9 @@ fn store(redis: &Value) -> String {
 fn endpoint(endpoint: &Value) -> String {
     let state = format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"]));
     let (failures, last) = (endpoint["consecutive-failures"].as_u64().unwrap_or_default(), &endpoint["last-failure"]);
+    if let Some(error) = endpoint["check-error"].as_str() {
+        return format!("{state}, health check: {}", printable(error));
+    }
     if failures == 0 {
         return state;
     }
@@ -72,7 +75,7 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
         vec![
             "loaded".to_owned(),
             format!(
-                "{}, {} reloads, {} failed",
+                "{}, reloads: {} applied, {} failed",
                 whole_seconds(&string(&config["loaded-at"])),
                 config["reloads"],
                 config["failed-reloads"]

@@ -199,6 +199,9 @@ pub struct LiveEndpoint {
     /// Latest failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LiveFailure>,
+    /// Reason of the latest health check, while it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_error: Option<String>,
 }
 
 /// Failed attempt at an endpoint.

@@ -146,7 +146,9 @@ impl Display for LiveRoute {
         }
         for endpoint in &self.endpoints {
             write!(f, "endpoint {}: {}, {} in flight", endpoint.endpoint, endpoint.state, endpoint.in_flight)?;
-            if let Some(failure) = endpoint.last_failure.as_ref().filter(|_| endpoint.consecutive_failures > 0) {
+            if let Some(error) = &endpoint.check_error {
+                write!(f, ", health check: {}", error.escape_debug())?;
+            } else if let Some(failure) = endpoint.last_failure.as_ref().filter(|_| endpoint.consecutive_failures > 0) {
                 let failures = endpoint.consecutive_failures;
                 write!(f, ", {failures} failed in a row, last at {}: {}", failure.at, failure.error.escape_debug())?;
             }

@@ -152,5 +152,8 @@ fn the_limits_command_reads_and_changes_a_budget() {
     assert_eq!(remaining(&["get", "orders", "al ice/1"]), "3");
     assert_eq!(remaining(&["reset", "orders", "al ice/1"]), "5");
     let (code, _, err) = run(&["limits", "get", "none", "x", &address]);
-    assert!(code == Some(1) && err == "tollgate: unknown route `none` (status 404)\n", "{err}");
+    assert!(
+        code == Some(1) && err == "tollgate: unknown route `none`; routes with rules: `orders` (status 404)\n",
+        "{err}"
+    );
 }

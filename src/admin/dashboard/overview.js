@@ -24,6 +24,7 @@ export function endpointKind(state) {
 
 /// Failed attempts at an endpoint since its latest response.
 export function failures(found) {
+  if (found["check-error"]) return `health check: ${found["check-error"]}`;
   const count = found["consecutive-failures"], last = found["last-failure"];
   return count && last ? `${number(count)} in a row, last at ${time(last.at)}: ${last.error}` : "";
 }
@@ -90,7 +91,7 @@ export function overviewPage(state) {
     text(degraded.value, rate(sums.degraded));
     degraded.value.classList.toggle("warn", sums.degraded > 0);
     text(latency.value, duration(sums.p50));
-    text(latency.note, `p90 ${unbroken(sums.p90)}, p99 ${unbroken(sums.p99)}`);
+    text(latency.note, `p90\u00a0${unbroken(sums.p90)}, p99\u00a0${unbroken(sums.p99)}`);
     text(errors.value, rate(sums.errors));
     errors.value.classList.toggle("bad", sums.errors > 0);
     all.draw(state.history.all);

@@ -7,18 +7,20 @@ use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
 use crate::admin::limits::change::Unconfirmed;
-use crate::admin::reply::problem;
+use crate::admin::reply::{known_names, problem};
+use crate::admin::state::AdminState;
+use tollgate_config::Config;
 use tollgate_proxy::state::overrides::OverrideError;
 
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
 pub(in crate::admin) enum LimitsError {
-    #[error("unknown route `{0}`")]
-    NoRoute(String),
+    #[error("unknown route `{route}`; {known}")]
+    NoRoute { route: String, known: String },
     #[error("route `{0}` has no rules")]
     NoRules(String),
-    #[error("route `{route}` has no rule `{rule}`")]
-    NoRule { route: String, rule: String },
+    #[error("route `{route}` has no rule `{wanted}`; {known}")]
+    NoRule { route: String, wanted: String, known: String },
     #[error("several rules count this key, each in its own bucket: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralRules(String),
     #[error("these rules count the keys of different resolvers: name one with \"rule\" (and \"plan\"): {0}")]
@@ -65,14 +67,28 @@ pub(in crate::admin) enum LimitsError {
 }
 
 impl LimitsError {
-    /// Returns the problem.
-    pub(super) fn response(&self) -> Response<Full<Bytes>> {
-        problem(self.status(), &self.to_string())
+    /// Returns the error of an unknown route, with the routes that have rules.
+    pub(super) fn no_route(route: &str, config: &Config) -> Self {
+        let limited = config.routes.iter().filter(|route| route.rate_limiters().next().is_some());
+        let known = known_names("routes with rules", limited.map(|route| route.id.to_string()));
+        Self::NoRoute { route: route.to_owned(), known }
+    }
+
+    /// Returns the problem. That of a lost Redis has the latest error of its connections.
+    pub(super) fn response(&self, state: &AdminState) -> Response<Full<Bytes>> {
+        let status = self.status();
+        let clients = state.stores.redis();
+        let mut lost = clients.iter().filter(|client| !client.connected());
+        let reason = lost.find_map(|client| client.last_error().map(str::to_owned));
+        match reason.filter(|_| status == StatusCode::SERVICE_UNAVAILABLE) {
+            Some(reason) => problem(status, &format!("{self}; latest error of the connection: {reason}")),
+            None => problem(status, &self.to_string()),
+        }
     }
 
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
+            Self::NoRoute { .. } | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
             Self::AmbiguousOverride | Self::Override(OverrideError::TooMany) => StatusCode::CONFLICT,
             Self::BadPath
             | Self::BadBody(_)

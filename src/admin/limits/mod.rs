@@ -48,7 +48,7 @@ pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> R
     let mut changes = Vec::new();
     let response = match dispatch(request, state, &mut changes).await {
         Ok(response) => response,
-        Err(error) => error.response(),
+        Err(error) => error.response(state),
     };
     audited_each(response, changes)
 }
@@ -72,7 +72,7 @@ async fn dispatch(
     let (route, key) = path.split_once('/').map_or((path, None), |(route, key)| (route, Some(key)));
     let route = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
     let find =
-        || config.routes.iter().find(|known| *known.id == *route).ok_or_else(|| LimitsError::NoRoute(route.clone()));
+        || config.routes.iter().find(|known| *known.id == *route).ok_or_else(|| LimitsError::no_route(&route, &config));
     let selector = selector(request.uri().query().unwrap_or_default())?;
     let Some(key) = key.map(decode) else {
         if request.method() != Method::POST {
@@ -214,7 +214,7 @@ fn all_rules(config: &Config, query: &str) -> Result<Value, LimitsError> {
     let is_listed = |route: &&Route| id.as_ref().is_none_or(|id| *route.id == **id);
     let mut routes = config.routes.iter().filter(is_listed).peekable();
     if let (Some(id), None) = (&id, routes.peek()) {
-        return Err(LimitsError::NoRoute(id.clone()));
+        return Err(LimitsError::no_route(id, config));
     }
     let of_route = |route| rules(route).iter().map(|rule| describe(route, rule)).collect::<Vec<_>>();
     Ok(routes.flat_map(of_route).collect())

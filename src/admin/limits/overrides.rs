@@ -47,7 +47,7 @@ pub(in crate::admin) async fn respond(
 ) -> Response<Full<Bytes>> {
     match dispatch(request, caller, state).await {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
-        Err(error) => error.response(),
+        Err(error) => error.response(state),
     }
 }
 
@@ -70,7 +70,8 @@ async fn dispatch(
         return Err(LimitsError::BadOverride(format!("a key of at most {MAX_KEY_BYTES} bytes can be overridden")));
     }
     let named = selector(request.uri().query().unwrap_or_default())?;
-    let find = || config.routes.iter().find(|route| *route.id == *id).ok_or_else(|| LimitsError::NoRoute(id.clone()));
+    let find =
+        || config.routes.iter().find(|route| *route.id == *id).ok_or_else(|| LimitsError::no_route(&id, &config));
     if request.method() == Method::DELETE {
         return end(&id, key.as_deref(), &named, &config, state).await;
     }
@@ -109,7 +110,7 @@ async fn end(
     state: &AdminState,
 ) -> Result<(Value, String), LimitsError> {
     let route = config.routes.iter().find(|route| *route.id == *id);
-    let selected = route.ok_or_else(|| LimitsError::NoRoute(id.to_owned())).and_then(|route| one(route, named));
+    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| one(route, named));
     let (target, mut described, rule) = match (selected, route) {
         (Ok(selected), Some(route)) => {
             (target(&selected, key, state), describe(route, &selected), selected.name().to_owned())
@@ -119,7 +120,7 @@ async fn end(
             let Override { target, names, .. } = found.ok_or(error)?;
             (target, json!({"route": id, "rule": names.rule}), names.rule)
         }
-        (Ok(_), None) => return Err(LimitsError::NoRoute(id.to_owned())),
+        (Ok(_), None) => return Err(LimitsError::no_route(id, config)),
     };
     if !state.stores.remove_override(&target, config).await? {
         return Err(LimitsError::NoOverride);

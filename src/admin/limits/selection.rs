@@ -5,6 +5,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::admin::limits::error::LimitsError;
+use crate::admin::reply::known_names;
 
 /// Rule of a route, with its limiter.
 #[derive(Clone, Debug)]
@@ -35,6 +36,11 @@ impl RouteRule<'_> {
     /// Returns the name of the rule in calls and responses.
     pub(super) fn name(&self) -> &str {
         self.named.name.unwrap_or(&self.named.scope)
+    }
+
+    /// Returns the name of the rule with its plan, for messages.
+    fn shown_name(&self) -> String {
+        self.named.plan.map_or_else(|| self.name().to_owned(), |plan| format!("{} of plan {plan}", self.name()))
     }
 
     /// Resolver of the keys that this rule counts.
@@ -78,8 +84,9 @@ pub(super) fn select<'c>(
     }
     selected.retain(|rule| rule.matches(selector));
     let Some(first) = selected.first() else {
-        let rule = selector.rule.clone().or_else(|| selector.plan.clone()).unwrap_or_default();
-        return Err(LimitsError::NoRule { route: route.id.to_string(), rule });
+        let wanted = selector.rule.clone().or_else(|| selector.plan.clone()).unwrap_or_default();
+        let known = known_names("its rules", rules(route).iter().map(RouteRule::shown_name));
+        return Err(LimitsError::NoRule { route: route.id.to_string(), wanted, known });
     };
     let inherits = |rule: &&RouteRule<'_>| rule.named.limit.key_resolver.is_none();
     let resolver = match selected.iter().find(inherits) {

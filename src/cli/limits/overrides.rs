@@ -24,7 +24,7 @@ pub(in crate::cli) struct Override {
     #[arg(long, conflicts_with_all = ["numbers", "unlimited"])]
     block: bool,
     /// Duration of the override, such as 15m
-    #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
+    #[arg(long = "for", alias = "expires-in", value_name = "TIME", required_unless_present = "remove")]
     time: Option<String>,
     /// End the override now
     #[arg(long, conflicts_with_all = ["numbers", "unlimited", "block", "time"])]

@@ -42,6 +42,33 @@ fn an_endpoint_without_health_checks_shows_the_outcomes_of_its_latest_requests()
 }
 
 #[test]
+fn an_endpoint_that_fails_its_health_checks_shows_the_reason_while_it_is_down() {
+    let place = free_address();
+    let section = format!("endpoints: ['http://{place}'], health: {{path: /, interval: 50ms, healthy: 1}}");
+    let gateway = Gateway::start(&yaml(&[("orders", section)], ""));
+    let shown = || gateway.admin("/api/upstreams").json()[0]["endpoints"][0].clone();
+    eventually("it is down", || shown()["state"] == "down");
+    assert!(shown()["check-error"].as_str().unwrap().contains("refused"), "{}", shown());
+    let status = Command::new(TOLLGATE).args(["status", &gateway.admin.to_string()]).output().unwrap();
+    let status = String::from_utf8(status.stdout).unwrap();
+    assert!(status.contains(&format!("http://{place} down, health check: cannot connect")), "{status}");
+    let explain = ["explain", "GET", "/orders/x", "--live", &gateway.admin.to_string()];
+    let explained = Command::new(TOLLGATE).args(explain).output().unwrap().stdout;
+    let explained = String::from_utf8(explained).unwrap();
+    assert!(explained.contains("down, 0 in flight, health check: cannot connect"), "{explained}");
+    let drain = |upstream: &str, endpoint: &str| {
+        let path = format!("/api/upstreams/{upstream}/drains/{endpoint}");
+        gateway.connect_admin().request("DELETE", &path, &[], b"").text()
+    };
+    assert!(drain("order", "x").contains("unknown upstream `order`; upstreams: `orders`"));
+    assert!(drain("orders", "x").contains(&format!("has no endpoint `x`; its endpoints: `http://{place}`")));
+
+    let _back = named_at(TcpListener::bind(place).unwrap(), "back");
+    eventually("it is up", || shown()["state"] == "up");
+    assert!(shown().get("check-error").is_none(), "{}", shown());
+}
+
+#[test]
 fn a_dead_endpoint_fails_no_request_and_is_used_again_after_recovery() {
     let alive = named("alive");
     let place = free_address();

@@ -23,7 +23,8 @@ await browse(async (newPage) => {
     const ring = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
     assert.equal(ring, "solid", "the focus is visible");
     await press("Enter");
-    assert.equal(await page.locator("nav [aria-current=page]").textContent(), name);
+    const current = page.locator("nav [aria-current=page]");
+    await eventually(`${name} is the current page`, async () => (await current.textContent()) === name);
     if (at > 0) await eventually(`the heading of ${name} has the focus`, async () => (await focused()) === name);
     assert.ok((await page.title()).startsWith(name));
     assert.equal(await page.getByRole("main").count(), 1);

@@ -35,6 +35,10 @@ impl Scenario {
         body
     }
 
+    fn shown(&self, path: &str) -> String {
+        Connection::open(admin(&self.gateway)).request("GET", path, &[AUTHORIZATION], b"").text()
+    }
+
     fn get(&mut self, path: &str) {
         self.send("GET", path, path, &Value::Null, 200);
     }
@@ -86,9 +90,12 @@ tollgate:
     readiness: {{redis: true}}
     on-traffic-port: true
   globalcors: {{corsConfigurations: {{'[/orders/**]': {{allowedOrigins: 'https://shop'}}}}}}
-  upstreams: {{pool: {{endpoints: ['http://127.0.0.1:1', 'http://127.0.0.1:2']}}}}
+  upstreams:
+    pool: {{endpoints: ['http://127.0.0.1:1', 'http://127.0.0.1:2']}}
+    checked: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}
   routes:
     - {{id: pool, uri: 'lb://pool', predicates: [Path=/pool], filters: [{{name: CircuitBreaker, args: {{name: pool}}}}]}}
+    - {{id: checked, uri: 'lb://checked', predicates: [Path=/checked]}}
     - {{id: listed, uri: 'lb://listed', predicates: [Path=/listed]}}
     - {{id: status, uri: 'lb://pool', predicates: [Path=/status], filters: [{{name: RequestSize, args: {{maxSize: 1}}}}]}}
     - id: orders
@@ -195,9 +202,11 @@ impl Scenario {
         let (breaker, pool) = ("/api/breakers/{name}", "/api/breakers/pool");
         self.send("PUT", drain, target, &json!({"expires-in": "1h"}), 200);
         self.send("PUT", breaker, pool, &json!({"state": "open", "expires-in": "1h"}), 200);
+        eventually("a health check fails", || self.shown("/api/upstreams").contains("check-error"));
         self.get("/api/upstreams");
         self.get("/api/breakers");
         self.explain("/pool");
+        self.explain("/checked");
         self.send("DELETE", drain, target, &Value::Null, 200);
         self.send("DELETE", breaker, pool, &Value::Null, 200);
     }

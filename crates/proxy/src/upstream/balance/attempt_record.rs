@@ -15,6 +15,8 @@ pub(super) struct AttemptRecord {
     /// Failures since the latest response.
     failures: AtomicU32,
     last_failure: Mutex<Option<AttemptFailure>>,
+    /// Reason of the latest health check, if it failed.
+    check_error: Mutex<Option<String>>,
 }
 
 /// Failure of an attempt.
@@ -56,6 +58,19 @@ impl AttemptRecord {
     /// Returns the number of failures since the latest response.
     pub(super) fn failures(&self) -> u32 {
         self.failures.load(Relaxed)
+    }
+
+    /// Records the result of a health check.
+    pub(super) fn checked(&self, error: Option<String>) {
+        let mut latest = self.check_error.lock();
+        if *latest != error {
+            *latest = error;
+        }
+    }
+
+    /// Returns the reason of the latest health check, if it failed.
+    pub(super) fn check_error(&self) -> Option<String> {
+        self.check_error.lock().clone()
     }
 
     /// Returns the latest failure; `None` if there was none.

@@ -17,6 +17,8 @@ pub struct EndpointStatus {
     pub consecutive_failures: u32,
     /// Latest failed attempt.
     pub last_failure: Option<AttemptFailure>,
+    /// Reason of the latest health check of an endpoint that is down.
+    pub check_error: Option<String>,
 }
 
 /// Known state of an endpoint: that of its selection, or the outcome of the latest attempts if nothing checks it.
@@ -52,7 +54,8 @@ impl EndpointStatus {
                 _ => KnownState::Failing,
             },
         };
-        Self { endpoint: Arc::clone(endpoint), state, consecutive_failures, last_failure }
+        let check_error = if state == KnownState::Down { attempts.check_error() } else { None };
+        Self { endpoint: Arc::clone(endpoint), state, consecutive_failures, last_failure, check_error }
     }
 }
 

@@ -72,10 +72,11 @@ async fn check_endpoint(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, probe:
         let stats = upstream.stats();
         let counter = if result.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
+        let reason = result.as_ref().err().map(|error| error_chain(error).to_string());
+        endpoint.attempts().checked(reason.clone());
         if let Some(health) = tally.count(result.is_ok(), &probe.check) {
             upstream.set_health(&endpoint, health);
-            if let Err(error) = &result {
-                let reason = error_chain(error);
+            if let Some(reason) = reason {
                 tracing::warn!(upstream = %upstream.name(), %endpoint, reason, "endpoint unhealthy");
             }
         }
