@@ -26,7 +26,7 @@ const OWN_SECTIONS: &str = "the application's own are skipped: ";
 )]
 pub(super) struct Arguments {
     /// FILE: configuration (omit with --live; optional with --config). METHOD: such as GET (default with FILE). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
-    #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 2..=3, required = true)]
+    #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 1.., required = true)]
     request: Vec<String>,
     /// Header field (repeatable)
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
@@ -57,7 +57,9 @@ impl Arguments {
 
     /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
-        self.request.len() > 2 || !self.overlays.files.is_empty()
+        self.request.len() > 2
+            || self.request.first().is_some_and(|first| is_file(first))
+            || !self.overlays.files.is_empty()
     }
 }
 

@@ -231,3 +231,12 @@ fn metadata_without_values_stay_and_empty_sections_go() {
     let only = "eureka.instance.metadata-map: {canary: }\nspring.cloud.gateway.routes: ['a=lb://a,Path=/**']\n";
     assert!(both("a.yml", only).0.yaml.contains("    canary:\n"));
 }
+
+#[test]
+fn placeholders_with_the_name_of_a_setting_do_not_name_the_setting_itself() {
+    let text = "spring:\n  redis: {host: \"${redis.host:localhost}\", port: \"${redis.port:7000}\"}\n  cloud.gateway.routes: [\"a=http://${server.name}:${server.port},Path=/**\"]\nserver: {name: shop, port: 81}\n";
+    let (migrated, old, new) = both("a.yml", text);
+    assert_eq!(format!("{:?}", old.redis), format!("{:?}", new.redis), "{}", migrated.yaml);
+    assert_eq!(new.routes[0].definition.uri, "http://shop:81");
+    assert!(migrated.yaml.contains("host: ${REDIS_HOST:localhost}\n"), "{}", migrated.yaml);
+}

@@ -1,5 +1,9 @@
 //! Placeholders that refer to properties of the file, which may move or disappear.
 
+use std::borrow::Cow;
+
+use crate::de::same_name;
+use crate::raw;
 use crate::source::dotted::property;
 use crate::source::placeholder::{OfMaven, closing_brace, maven_name, of_maven};
 use crate::yaml::{Node, NodeKind};
@@ -46,7 +50,7 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
         };
         let inside = &from[..end];
         let (name, default) = inside.split_once(':').map_or((inside, None), |(name, default)| (name, Some(default)));
-        out.push_str(name);
+        out.push_str(&apart(name.trim()));
         let default = match property(properties, name.trim()) {
             Some(value) if depth < MAX_DEPTH => Some(rewritten(&value, properties, depth + 1)),
             _ => default.map(|default| rewritten(default, properties, depth)),
@@ -60,4 +64,16 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Returns a name that is no key of the new file: `REDIS_HOST` for `redis.host`, which would name the setting itself. Spring
+/// looks it up in the environment under this name, too.
+fn apart(name: &str) -> Cow<'_, str> {
+    let is_setting =
+        name.split_once('.').is_some_and(|(first, _)| raw::sections().iter().any(|key| same_name(key, first)));
+    if !is_setting {
+        return Cow::Borrowed(name);
+    }
+    let letters = name.chars().filter(|letter| *letter != '-');
+    Cow::Owned(letters.map(|letter| if letter == '.' { '_' } else { letter.to_ascii_uppercase() }).collect())
 }

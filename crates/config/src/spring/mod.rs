@@ -12,6 +12,7 @@ pub(crate) mod normalize;
 pub(crate) mod offers;
 pub(crate) mod properties;
 mod protection;
+mod ribbon;
 mod service_discovery;
 pub(crate) mod stand_ins;
 pub(crate) mod switches;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
-use crate::spring::{hystrix, misspelled, protection, service_discovery, used};
+use crate::spring::{hystrix, misspelled, protection, ribbon, service_discovery, used};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places, Span};
 
@@ -84,6 +84,7 @@ pub(crate) fn normalize(
     }
     lend_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
+    ribbon::move_servers(&mut whole, &mut result, places);
     service_discovery::name_registrations(&mut whole, &mut result, places);
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);

@@ -11,7 +11,8 @@ pub(super) fn drop_used(whole: &mut Node, settings: &Node) {
     collect(settings, &mut names);
     while let Some(name) = names.pop() {
         let steps = dotted::split(&name);
-        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        // An item stands for its list.
+        let steps: Vec<&str> = steps.iter().map(String::as_str).take_while(|step| !step.starts_with('[')).collect();
         let Some(node) = take(whole, &steps) else { continue };
         collect(&node, &mut names);
         if let (NodeKind::Map(sections), Some(first)) = (&mut whole.kind, steps.first()) {

@@ -71,6 +71,8 @@ fn properties_that_placeholders_need_are_not_reported_as_skipped() {
                 shop: {host: '${HOST_NAME:a}', port: 81, colour: red}\nHOST_NAME: a\nroutes: x\nrest: 1\n";
     let notes = loaded(text).notes.to_string();
     assert!(notes.contains("skipped: shop, rest\n"), "{notes}");
+    let list = "spring.cloud.gateway.routes: ['a=${hosts[1]},Path=/**']\nhosts: ['http://a', 'http://b']\nrest: 1\n";
+    assert!(loaded(list).notes.to_string().contains("skipped: rest\n"));
     assert!(!loaded(&text.replace(", colour: red", "")).notes.to_string().contains("shop,"), "{notes}");
 }
 
@@ -163,4 +165,21 @@ fn equal_notes_are_shown_once_with_their_lines() {
         (2, true),
         "{notes}"
     );
+}
+
+#[test]
+fn servers_of_ribbon_are_endpoints() {
+    let text = "spring.cloud.gateway.routes: ['a=lb://orders,Path=/**']\norders:\n  ribbon:\n    \
+                listOfServers: http://a:1, b:2\n    NIWSServerListClassName: com.netflix.loadbalancer.ConfigurationBasedServerList\n";
+    let endpoints = |text: &str| format!("{:?}", loaded(text).config.upstreams);
+    let same = "spring.cloud.gateway.routes: ['a=lb://orders,Path=/**']\nspring.cloud.discovery.client.simple.instances.orders: [{uri: 'http://a:1'}, {uri: 'http://b:2'}]\n";
+    assert_eq!(endpoints(text), endpoints(same));
+    let without_class = text.split("    NIWS").next().unwrap();
+    assert_eq!(endpoints(without_class), endpoints(same));
+    let secure = endpoints(&format!("{without_class}    IsSecure: true\n"));
+    assert!(secure.contains("Https") && secure != endpoints(same), "{secure}");
+    let eureka = "eureka.client.service-url.defaultZone: http://localhost:8761/eureka/\n";
+    assert!(endpoints(&format!("{text}{eureka}")).contains("host: \"b\""), "the class names the file");
+    let notes = loaded(&format!("{without_class}{eureka}")).notes.to_string();
+    assert!(notes.contains("skipped: orders"), "with a registry, Ribbon asks it: {notes}");
 }
