@@ -58,7 +58,7 @@ pub struct Report {
     missing: Vec<Missing>,
     has_other_errors: bool,
     /// Names that excerpts mask as the suggested ones.
-    unknown: UnknownNames,
+    unknown: Box<UnknownNames>,
 }
 
 impl Severity {
@@ -96,7 +96,7 @@ impl Report {
                 has_other_errors = true;
             }
         }
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown }
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown: Box::new(unknown) }
     }
 
     /// Returns the diagnostics, sorted by position.

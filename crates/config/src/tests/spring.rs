@@ -226,3 +226,25 @@ fn a_name_that_registers_the_gateway_is_not_skipped() {
     assert!(!of(true).contains("spring.application"), "{}", of(true));
     assert!(of(false).contains("skipped: spring.application"), "{}", of(false));
 }
+
+#[test]
+fn migrated_host_patterns_keep_springs_port_rule() {
+    let file = |settings: &str, predicates: &str| {
+        let text = format!(
+            "spring.cloud.gateway.server.webflux:\n  {settings}\n  routes: [{{id: a, uri: http://a, predicates: [{predicates}]}}]\n"
+        );
+        crate::migrate("application.yml", &text, &no_env).unwrap().yaml
+    };
+    for (settings, predicates, expected) in [
+        ("", "Path=/a", None),
+        ("", "Path=/a, Host=**.a.org", Some("include-port: true")),
+        ("", "{name: Host, args: {patterns: '**.a.org'}}", Some("include-port: true")),
+        ("predicate.host.include-port: false", "Host=**.a.org", Some("include-port: false")),
+        ("predicate.path.enabled: true", "Host=**.a.org", Some("include-port: true")),
+    ] {
+        let migrated = file(settings, predicates);
+        assert_eq!(migrated.matches("include-port").count(), usize::from(expected.is_some()), "{migrated}");
+        assert!(expected.is_none_or(|expected| migrated.contains(expected)), "{migrated}");
+        assert!(parse("a.yaml", &migrated, &no_env).is_ok(), "{migrated}");
+    }
+}
