@@ -256,6 +256,19 @@ fn spring_predicate_settings_apply_in_an_application_yml() {
 }
 
 #[test]
+fn the_port_of_host_is_included_as_in_spring_if_configured() {
+    let upstream = Upstream::ok("reached");
+    for (setting, expected) in [("", Some("a")), ("true", None), ("false", Some("a"))] {
+        let setting = if setting.is_empty() { String::new() } else { format!("host: {{include-port: {setting}}}") };
+        let routes = route(&upstream, "a", 0, "", "'Host=**.foo.org'");
+        let gateway = Gateway::start(&format!("predicate: {{{setting}}}\nroutes:\n{routes}"));
+        let mut client = gateway.connect();
+        assert_eq!(taken(&mut client, "GET", "/", &[("Host", "www.foo.org:8080")]).as_deref(), expected, "{setting}");
+        assert_eq!(taken(&mut client, "GET", "/", &[("Host", "www.foo.org")]).as_deref(), Some("a"), "{setting}");
+    }
+}
+
+#[test]
 fn a_request_with_an_undecided_predicate_is_refused_and_counted() {
     let slow = "(?=(a+)+$)(a|aa)+b";
     let gateway = Gateway::start(&format!(

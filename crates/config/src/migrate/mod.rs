@@ -6,6 +6,7 @@
 mod accepted;
 mod caches;
 mod comments;
+mod host_port;
 mod hystrix;
 mod management;
 mod names;
@@ -152,6 +153,7 @@ impl Rewriting<'_> {
     fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
         if self.is_spring {
             add_path_rule(sections);
+            host_port::keep(sections);
             management::add(sections, &self.config.management);
         }
         let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);

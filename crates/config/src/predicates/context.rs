@@ -48,8 +48,9 @@ impl<'s> PredicateContext<'s> {
             ignores_trailing_slash: sections.ignores_trailing_slash,
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
-                _ if diagnostics.is_spring => HostPort::Included,
-                _ => HostPort::Optional,
+                Some(true) => HostPort::Included,
+                None if diagnostics.is_spring => HostPort::Included,
+                None => HostPort::Optional,
             },
             settings: PredicateSettings {
                 is_spring: diagnostics.is_spring,

@@ -22,7 +22,7 @@ pub(crate) struct RawPredicateSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHostPredicate {
-    /// Includes the port of `Host`: `**.a.org:8080` matches that port only. A pattern without a port matches any; in Spring files, it matches hosts without a port only. Default true.
+    /// Includes the port of `Host`, as in Spring: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. `false` ignores the port. Default: a pattern without a port matches any port; in Spring files true.
     pub(crate) include_port: Option<bool>,
 }
 
