@@ -96,7 +96,7 @@ impl Report {
                 has_other_errors = true;
             }
         }
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown: Box::new(unknown) }
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown }
     }
 
     /// Returns the diagnostics, sorted by position.

@@ -27,7 +27,7 @@ fn names_host(item: &Item) -> bool {
         Value::Scalar(text) => text.split(',').any(|part| part.split('=').next().unwrap_or_default().trim() == "Host"),
         Value::Seq(items) => items.iter().any(names_host),
         Value::Map(entries) => entries.iter().any(|(_, item)| names_host(item)),
-        Value::Null => false,
+        Value::Null | Value::Absent => false,
     }
 }
 
@@ -40,5 +40,30 @@ fn map<'i>(entries: &'i mut Vec<(String, Item)>, name: &str) -> Option<&'i mut V
     match &mut entries.get_mut(at)?.1.value {
         Value::Map(entries) => Some(entries),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn migrated_host_patterns_keep_springs_port_rule() {
+        let file = |settings: &str, predicates: &str| {
+            let text = format!(
+                "spring.cloud.gateway.server.webflux:\n  {settings}\n  routes: [{{id: a, uri: http://a, predicates: [{predicates}]}}]\n"
+            );
+            crate::migrate("application.yml", &text, &|_: &str| None).unwrap().yaml
+        };
+        for (settings, predicates, expected) in [
+            ("", "Path=/a", None),
+            ("", "Path=/a, Host=**.a.org", Some("include-port: true")),
+            ("", "{name: Host, args: {patterns: '**.a.org'}}", Some("include-port: true")),
+            ("predicate.host.include-port: false", "Host=**.a.org", Some("include-port: false")),
+            ("predicate.path.enabled: true", "Host=**.a.org", Some("include-port: true")),
+        ] {
+            let migrated = file(settings, predicates);
+            assert_eq!(migrated.matches("include-port").count(), usize::from(expected.is_some()), "{migrated}");
+            assert!(expected.is_none_or(|expected| migrated.contains(expected)), "{migrated}");
+            assert!(crate::parse("a.yaml", &migrated, &|_: &str| None).is_ok(), "{migrated}");
+        }
     }
 }

@@ -279,25 +279,3 @@ fn misspelled_names_at_every_depth_say_what_where_and_the_likely_name() {
         assert!(!notes.contains("warning"), "{own}: {notes}");
     }
 }
-
-#[test]
-fn migrated_host_patterns_keep_springs_port_rule() {
-    let file = |settings: &str, predicates: &str| {
-        let text = format!(
-            "spring.cloud.gateway.server.webflux:\n  {settings}\n  routes: [{{id: a, uri: http://a, predicates: [{predicates}]}}]\n"
-        );
-        crate::migrate("application.yml", &text, &no_env).unwrap().yaml
-    };
-    for (settings, predicates, expected) in [
-        ("", "Path=/a", None),
-        ("", "Path=/a, Host=**.a.org", Some("include-port: true")),
-        ("", "{name: Host, args: {patterns: '**.a.org'}}", Some("include-port: true")),
-        ("predicate.host.include-port: false", "Host=**.a.org", Some("include-port: false")),
-        ("predicate.path.enabled: true", "Host=**.a.org", Some("include-port: true")),
-    ] {
-        let migrated = file(settings, predicates);
-        assert_eq!(migrated.matches("include-port").count(), usize::from(expected.is_some()), "{migrated}");
-        assert!(expected.is_none_or(|expected| migrated.contains(expected)), "{migrated}");
-        assert!(parse("a.yaml", &migrated, &no_env).is_ok(), "{migrated}");
-    }
-}
