@@ -233,7 +233,7 @@ const ALLOWED: u8 = 1;
 const UPPERCASE: u8 = 2;
 
 /// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes, and
-/// for `%`: `%61.example` is `a.example` to readers that decode it, and another name to the others.
+/// for two that make two names: `%61.example` is `a.example` to readers that decode it, and `a,b` is a list to some.
 static HOST_BYTES: [u8; 256] = {
     let mut allowed = [0; 256];
     let mut byte = 0;
@@ -241,7 +241,7 @@ static HOST_BYTES: [u8; 256] = {
         let c = byte as u8;
         let is_allowed = c.is_ascii_alphanumeric()
             || matches!(c, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
-            || matches!(c, b'+' | b',' | b';' | b'=');
+            || matches!(c, b'+' | b';' | b'=');
         if is_allowed {
             allowed[byte] = if c.is_ascii_uppercase() { UPPERCASE } else { ALLOWED };
         }

@@ -37,6 +37,7 @@ fn an_invalid_missing_or_second_host_is_refused() {
         &[("host", "a/b")],
         &[("host", "[::1")],
         &[("host", "%61")],
+        &[("host", "a,b")],
         &[("host", "ex%61mple.com:80")],
         &[("host", "a%2Eb")],
         &[("host", "a%00")],
