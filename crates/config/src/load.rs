@@ -115,6 +115,10 @@ fn parse_with_services(
     let mut filled = text.clone();
     let mut report = match parse_once(text, services, env, inspect) {
         Err(report) if report.lacks_properties() => report,
+        // Errors of the locator's routes are found before a registry names a service.
+        Ok(read) if services.is_empty() && read.0.config.locator.is_some() => {
+            return parse_once(filled, &locator::example(), env, &mut |_| {}).map(|_| read);
+        }
         result => return result,
     };
     let file = filled.files.len();
@@ -257,10 +261,6 @@ fn is_filter(name: &str) -> bool {
     filters::filters().any(|filter| filter.name == name)
 }
 
-/// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
-const SHARED_SECTIONS: [&str; 8] =
-    ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
-
 /// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
 fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {
     let mut skipped = Vec::new();
@@ -279,7 +279,7 @@ fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostic
                 .help(instead);
         } else if properties::explain(unknown, root, diagnostics) {
             continue;
-        } else if is_springs(unknown) {
+        } else if properties::is_springs(unknown) {
             skipped.push((unknown.path.join("."), unknown.span));
         } else if let [name] = unknown.path.as_slice()
             && closest(&canonical(name), ["webflux"]).is_some()
@@ -292,11 +292,4 @@ fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostic
         }
     }
     normalize::report_skipped(&skipped, diagnostics);
-}
-
-/// Returns true for an unknown key of a shared section that resembles none of ours.
-fn is_springs(unknown: &Unknown) -> bool {
-    let section = unknown.path.first().map_or("", String::as_str).to_ascii_lowercase();
-    let name = unknown.path.last().map_or("", String::as_str);
-    SHARED_SECTIONS.contains(&section.as_str()) && closest(name, unknown.fields.iter().copied()).is_none()
 }

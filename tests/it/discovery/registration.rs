@@ -28,7 +28,8 @@ fn eureka_has_the_gateway_until_it_drains() {
     let eureka = EurekaServer::start();
     let settings = format!(
         "{ROUTE}eureka:\n  client: {{service-url.defaultZone: '{}', register-with-eureka: true, fetch-registry: false}}\n  \
-         instance: {{lease-renewal-interval-in-seconds: 1, metadata-map: {{zone: eu}}}}\n",
+         instance: {{lease-renewal-interval-in-seconds: 1, metadata-map: {{zone: eu}}, \
+         health-check-url-path: /manage/health}}\n",
         eureka.url()
     );
     let admin = admin_port();
@@ -43,7 +44,7 @@ fn eureka_has_the_gateway_until_it_drains() {
     );
     assert_eq!(
         (&registered[0]["metadata"]["management.port"], &registered[0]["healthCheckUrl"]),
-        (&json!(admin), &json!(format!("http://127.0.0.1:{admin}/actuator/health")))
+        (&json!(admin), &json!(format!("http://127.0.0.1:{admin}/manage/health")))
     );
     eventually("heartbeats arrive", || count(&eureka.requests(), "PUT", &id) >= 2);
     eureka.cancel("SHOP-EDGE", &id);

@@ -69,6 +69,11 @@ impl Locator {
     }
 }
 
+/// Returns a service for a trial of the routes.
+pub(crate) fn example() -> Services {
+    Services::from([("service".to_owned(), vec![Metadata::new()])])
+}
+
 /// Adds a route for each of `services` to `root`, and for each service that the file itself lists, if the locator is enabled.
 /// Returns in that case whether its expressions depend on metadata. Reports all expressions that are not plain.
 pub(crate) fn add_routes(

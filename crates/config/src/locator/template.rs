@@ -163,15 +163,27 @@ fn entries(list: &Node, diagnostics: &mut Diagnostics) -> Vec<LocatedEntry> {
                 .help("write it like `Path='/'+serviceId+'/**'`");
             continue;
         };
-        let given: &[(String, Node)] = match args {
-            Some(Node { kind: NodeKind::Map(given), .. }) => given,
-            _ => &[],
-        };
-        let value = |node: &Node| Spanned { value: node.scalar().unwrap_or_default().to_owned(), span: node.span };
-        let args = given.iter().map(|(key, node)| (key.clone(), value(node)));
-        read.push((name.to_owned(), arguments_of(args, diagnostics)));
+        let mut given = Vec::new();
+        args.into_iter().for_each(|args| flatten("", args, &mut given));
+        read.push((name.to_owned(), arguments_of(given.into_iter(), diagnostics)));
     }
     read
+}
+
+/// Adds the arguments below `node` under their dotted names, as Spring binds a map of texts.
+fn flatten(path: &str, node: &Node, into: &mut Vec<(String, Spanned<String>)>) {
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            for (key, value) in entries {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                flatten(&path, value, into);
+            }
+        }
+        _ => {
+            let value = node.scalar().unwrap_or_default().to_owned();
+            into.push((path.to_owned(), Spanned { value, span: node.span }));
+        }
+    }
 }
 
 /// Reads the expressions of arguments. Reports all that are not plain.

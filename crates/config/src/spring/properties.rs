@@ -3,7 +3,7 @@
 //! In an `application.yml` they are reported and ignored. In our own form they are unknown keys.
 
 use crate::de::Unknown;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, closest};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
 
@@ -171,6 +171,21 @@ fn begins(path: &[&str], start: &[&str]) -> bool {
 fn spelled(path: &[&str]) -> String {
     let path = path.join(".");
     if path.starts_with("redis.") { format!("spring.data.{path}") } else { path }
+}
+
+/// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
+const SHARED_SECTIONS: [&str; 8] =
+    ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
+/// Spring's keys that resemble one of ours.
+const SPRINGS_KEYS: [&str; 5] =
+    ["deregister", "eurekaconnectionidletimeoutseconds", "healthcheckurl", "homepageurl", "statuspageurl"];
+
+/// Returns true for an unknown key of a shared section that resembles none of ours.
+pub(crate) fn is_springs(unknown: &Unknown) -> bool {
+    let section = unknown.path.first().map_or("", String::as_str).to_ascii_lowercase();
+    let name = unknown.path.last().map_or("", String::as_str);
+    let is_known = SPRINGS_KEYS.contains(&canonical(name).as_str());
+    SHARED_SECTIONS.contains(&section.as_str()) && (is_known || closest(name, unknown.fields.iter().copied()).is_none())
 }
 
 #[cfg(test)]

@@ -63,6 +63,35 @@ fn metadata_select_services_and_make_paths() {
 }
 
 #[test]
+fn nested_arguments_have_dotted_names() {
+    let limiter = "filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: '10', \
+                   redis-rate-limiter: {burstCapacity: 10 + 10}, key-resolver: \"'#{@ipKeyResolver}'\"}}]";
+    let text = format!(
+        "spring.cloud: {{consul.host: consul, gateway.discovery.locator: {{enabled: true, {limiter}}}}}\nkey-resolvers.ipKeyResolver: ip\n"
+    );
+    let locator = loaded(&text).config.locator.unwrap();
+    let known = services(&[("orders", &[])]);
+    let config = load_with_services(&locator, &known, &crate::CommandLine::default()).unwrap().config;
+    let filters = &config.routes[0].definition.filters;
+    assert!(filters[0].contains("replenishRate=10") && filters[0].contains("burstCapacity=20"), "{filters:?}");
+}
+
+#[test]
+fn errors_of_its_routes_are_found_without_a_service() {
+    for (settings, error) in [
+        ("filters: [{name: StripPrefx, args: {parts: 1}}]", "unknown filter `StripPrefx`"),
+        ("predicates: [\"Paths='/a'\"]", "unknown predicate `Paths`"),
+        ("url-expression: \"'nowhere'\"", "nowhere"),
+    ] {
+        let text = format!(
+            "spring.cloud: {{consul.host: consul, gateway.discovery.locator: {{enabled: true, {settings}}}}}\n"
+        );
+        let report = parse("test.yaml", &text, &no_env).unwrap_err().to_string();
+        assert!(report.contains(error), "{settings}:\n{report}");
+    }
+}
+
+#[test]
 fn services_that_the_file_lists_have_routes() {
     let text = format!(
         "{LOCATOR}spring.cloud.discovery.client.simple.instances:\n  orders: [{{uri: 'http://a:1', metadata: {{edge: true}}}}]\n"

@@ -30,6 +30,7 @@ fn one_overlay_adds_everything_that_is_missing() {
     assert_eq!(text.matches("`TokenRelay` is left out (in 2 lists of filters)").count(), 1, "{text}");
     assert_eq!(text.matches("`SaveSession` is left out: ").count(), 1, "{text}");
     assert!(text.contains("warning: without `key-resolver` Spring takes the only KeyResolver bean"), "{text}");
+    assert!(text.contains("or name the registry that knows it, such as `eureka.client"), "{text}");
     assert!(!report.has_other_errors());
     let overlay = report.overlay(&["application.yml"]).unwrap();
     assert_eq!(

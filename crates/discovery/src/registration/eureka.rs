@@ -33,8 +33,9 @@ impl EurekaRegistrar {
         let mut metadata = settings.metadata.clone();
         let management = settings.management_port.unwrap_or(port);
         metadata.entry("management.port".to_owned()).or_insert_with(|| management.to_string());
-        let actuator =
-            format!("{}://{}:{management}/actuator", if management == port { scheme } else { "http" }, entry.host);
+        let management_base =
+            format!("{}://{}:{management}", if management == port { scheme } else { "http" }, entry.host);
+        let [home, status, health] = &settings.paths;
         let body = json!({"instance": {
             "instanceId": entry.id,
             "hostName": entry.host,
@@ -51,9 +52,9 @@ impl EurekaRegistrar {
                 "durationInSecs": settings.lease.as_secs().max(2),
             },
             "metadata": metadata,
-            "homePageUrl": format!("{base}/"),
-            "statusPageUrl": format!("{actuator}/info"),
-            "healthCheckUrl": format!("{actuator}/health"),
+            "homePageUrl": format!("{base}{home}"),
+            "statusPageUrl": format!("{management_base}{status}"),
+            "healthCheckUrl": format!("{management_base}{health}"),
             "vipAddress": settings.name,
             "secureVipAddress": settings.name,
             "isCoordinatingDiscoveryServer": "false",

@@ -83,6 +83,12 @@ pub(crate) struct RawEurekaInstance {
     ip_address: Option<Spanned<String>>,
     /// Port of the gateway. Default: that of the listener for traffic.
     non_secure_port: Option<u16>,
+    /// Path of the gateway's home page. Default `/`.
+    home_page_url_path: Option<Spanned<String>>,
+    /// Path of its status page, on the management port. Default `/actuator/info`.
+    status_page_url_path: Option<Spanned<String>>,
+    /// Path of its health check, on the management port. Default `/actuator/health`.
+    health_check_url_path: Option<Spanned<String>>,
     /// Seconds between two heartbeats. Default 30.
     lease_renewal_interval_in_seconds: Option<NonZeroU32>,
     /// Seconds without a heartbeat after which the server removes the gateway. Default 90.
@@ -150,7 +156,14 @@ pub(super) fn registration(
         lease: seconds(raw.lease_expiration_duration_in_seconds, 90),
         at: asked.span.key(),
     };
-    Some((eureka, registration::instance(keys, diagnostics)?))
+    let mut instance = registration::instance(keys, diagnostics)?;
+    let given_paths = [&raw.home_page_url_path, &raw.status_page_url_path, &raw.health_check_url_path];
+    for (path, written) in instance.paths.iter_mut().zip(given_paths) {
+        if let Some(written) = given(written.as_ref()) {
+            *path = format!("/{}", written.trim_start_matches('/'));
+        }
+    }
+    Some((eureka, instance))
 }
 
 /// Returns the order and settings; `None` if the registry is off, or after an error.

@@ -24,6 +24,8 @@ pub struct RegisteredInstance {
     pub metadata: BTreeMap<String, String>,
     /// Port of the admin listener, if the file sets it.
     pub management_port: Option<u16>,
+    /// Paths of home page, status page and health check in Eureka; the latter two are on the management port.
+    pub paths: [String; 3],
     /// Weight in Nacos, as a decimal number.
     pub weight: String,
     /// Cluster in Nacos.
@@ -85,6 +87,7 @@ pub(super) fn instance(keys: InstanceKeys<'_>, diagnostics: &mut Diagnostics) ->
         port: keys.port,
         metadata: keys.metadata.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         management_port: None,
+        paths: ["/", "/actuator/info", "/actuator/health"].map(str::to_owned),
         weight: "1".to_owned(),
         cluster: "DEFAULT".to_owned(),
         tags: Vec::new(),
