@@ -112,7 +112,7 @@ pub(crate) struct RawConfig {
     /// Key resolvers by name, referenced as `"#{@name}"`. The one named `default` is that of `RequestRateLimiter`s without `key-resolver`. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StringOrList>"))]
     pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
-    /// Stand-ins for filters of an application in Java, by their names: `skip`, `{use: jwt}`, which refuses requests without a valid token, or another filter as `{use: NAME, args: …}`. Default: none.
+    /// Stand-ins for filters and rate limiters of an application in Java, by their names: `skip`, `{use: jwt}`, which refuses requests without a valid token, or another filter as `{use: NAME, args: …}`. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>", example = &"{RequestTime: skip}"))]
     pub(crate) filter_beans: BTreeMap<String, NodeRef>,
     /// Requests that repeat the header, parameter or cookie of a key with another value: `refuse`, or `first`, which counts the first value and removes the others. Default `refuse`: an upstream may read another value than the gateway.

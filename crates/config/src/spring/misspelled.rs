@@ -20,7 +20,7 @@ const SECTIONS: [(&[&str], &[&str]); 12] = [
     (&["server"], &["port", "ssl", "address", "http2", "netty", "shutdown"]),
     (&["management"], &["server", "endpoints", "endpoint", "metrics", "tracing"]),
     (&["eureka"], &["client", "instance"]),
-    (&["resilience4j"], &[]),
+    (&["resilience4j"], &["circuitbreaker", "timelimiter"]),
     (&["key-resolvers"], &[]),
     (&["filter-beans"], &[]),
     (&["tollgate"], &[]),
