@@ -77,14 +77,14 @@ impl Output<'_> {
     /// Prints the diagnostics and the overlay file.
     fn problems(&mut self, files: &[PathBuf], report: &Report) {
         let _ = write!(self.err, "{}", report.render(self.color));
-        if let Some(overlay) = proposed(files, report) {
+        if let Some(overlay) = self.proposed(files, report) {
             let _ = write!(self.err, "\n{overlay}\n");
         }
     }
 
     /// Prints the overlay file, and the diagnostics only if it does not correct all errors.
     fn overlay(&mut self, files: &[PathBuf], report: &Report, code: u8) -> u8 {
-        match proposed(files, report) {
+        match self.proposed(files, report) {
             Some(overlay) => {
                 let _ = write!(self.out, "{overlay}");
             }
@@ -98,11 +98,12 @@ impl Output<'_> {
         }
         code
     }
-}
 
-fn proposed(files: &[PathBuf], report: &Report) -> Option<String> {
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    report.overlay(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    fn proposed(&self, files: &[PathBuf], report: &Report) -> Option<String> {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        report.overlay(&names, self.command_line.profiles.as_deref())
+    }
 }
 
 #[cfg(test)]

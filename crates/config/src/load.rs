@@ -122,7 +122,7 @@ fn parse_with_services(
         result => return result,
     };
     let file = filled.files.len();
-    filled.files.push(SourceFile::new("overlay.yaml", &report.overlay(&[]).unwrap_or_default()));
+    filled.files.push(SourceFile::new("overlay.yaml", &report.overlay(&[], None).unwrap_or_default()));
     if !filled.documents.is_empty() {
         filled.documents.push(DocumentId { file, number: 0 });
     }

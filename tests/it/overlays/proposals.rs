@@ -37,6 +37,9 @@ overlay.yaml:7:3: note: the filter `MyLogging` is left out, in 1 list of filters
 application.yml, overlay.yaml: ok, 2 routes
 $ tollgate check application.yml --config overlay.yaml --overlay
 application.yml, overlay.yaml: no missing parts for an overlay
+$ tollgate check application.yml --profile prod --overlay | grep -A1 check
+#   tollgate check application.yml --config overlay.yaml --profile prod
+#   tollgate --config application.yml --config overlay.yaml --profile prod
 ",
     );
 }

@@ -59,8 +59,9 @@ impl Section {
     }
 }
 
-/// Returns an overlay file with the `missing` parts of `files`, or `None` if no part has a proposed value.
-pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
+/// Returns an overlay file with the `missing` parts of `files`, which are read with `profiles`. `None` if no part has a
+/// proposed value.
+pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str>) -> Option<String> {
     let mut sections: BTreeMap<Section, BTreeMap<&str, &Missing>> = BTreeMap::new();
     for part in missing {
         sections.entry(part.section).or_default().entry(&part.name).or_insert(part);
@@ -69,15 +70,16 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str]) -> Option<String> {
         return None;
     }
     let mut yaml = format!("# {PROPOSAL}\n");
+    let profiles = profiles.map(|names| format!(" --profile {}", shell(names))).unwrap_or_default();
     // Writing to a String cannot fail.
     let _ = match files.split_first() {
         Some((first, others)) => {
             let others: String = others.iter().map(|file| format!(" --config {}", shell(file))).collect();
             let first = shell(first);
-            let _ = writeln!(yaml, "#   tollgate check {first}{others} --config overlay.yaml");
-            writeln!(yaml, "#   tollgate --config {first}{others} --config overlay.yaml")
+            let _ = writeln!(yaml, "#   tollgate check {first}{others} --config overlay.yaml{profiles}");
+            writeln!(yaml, "#   tollgate --config {first}{others} --config overlay.yaml{profiles}")
         }
-        None => writeln!(yaml, "#   SPRING_CONFIG_ADDITIONAL_LOCATION=overlay.yaml tollgate"),
+        None => writeln!(yaml, "#   SPRING_CONFIG_ADDITIONAL_LOCATION=overlay.yaml tollgate{profiles}"),
     };
     for (section, parts) in sections {
         let mut lines = String::new();
@@ -144,12 +146,19 @@ mod tests {
             value: "ip".to_owned(),
             comment: String::new(),
         };
-        let yaml = overlay(&[part("a\nroutes: []"), part("no"), part("a.b"), part("ok")], &["a b.yml", "c\n'd.yml"]);
+        let yaml = overlay(
+            &[part("a\nroutes: []"), part("no"), part("a.b"), part("ok")],
+            &["a b.yml", "c\n'd.yml"],
+            Some("a,b c"),
+        );
         let yaml = yaml.unwrap();
-        assert!(yaml.contains("check 'a b.yml' --config 'c?'\\''d.yml' --config overlay.yaml\n"), "{yaml}");
+        assert!(
+            yaml.contains("check 'a b.yml' --config 'c?'\\''d.yml' --config overlay.yaml --profile 'a,b c'\n"),
+            "{yaml}"
+        );
         for line in ["  \"[a\\nroutes: []]\": ip\n", "  \"[no]\": ip\n", "  \"[a.b]\": ip\n", "  ok: ip\n"] {
             assert!(yaml.contains(line), "{yaml}");
         }
-        assert_eq!(overlay(&[], &["a.yml"]), None);
+        assert_eq!(overlay(&[], &["a.yml"], None), None);
     }
 }

@@ -123,10 +123,10 @@ impl Report {
     }
 
     /// Returns a file with everything that an application would have added to `files`: endpoints, key resolvers and
-    /// filters. `None` if nothing is missing.
+    /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
     #[must_use]
-    pub fn overlay(&self, files: &[&str]) -> Option<String> {
-        missing::overlay(&self.missing, files)
+    pub fn overlay(&self, files: &[&str], profiles: Option<&str>) -> Option<String> {
+        missing::overlay(&self.missing, files, profiles)
     }
 
     /// Returns true if placeholders lack values that an overlay can have.

@@ -274,7 +274,14 @@ fn misspelled_names_at_every_depth_say_what_where_and_the_likely_name() {
         "spring.cloud.gateway.routes: [{id: a, uri: 'http://a', predicates: [Path=/**], filter: [StripPrefix=1]}]\n";
     let notes = loaded(in_route).notes.to_string();
     assert!(notes.contains("unknown key `filter` has no effect, as in Spring"), "{notes}");
-    for own in ["servers: {a: b}", "upstream: {a: b}", "sever: x", "spring.date: {x: y}", "resilience: {a: b}", "service: {port: 1}"] {
+    for own in [
+        "servers: {a: b}",
+        "upstream: {a: b}",
+        "sever: x",
+        "spring.date: {x: y}",
+        "resilience: {a: b}",
+        "service: {port: 1}",
+    ] {
         let notes = loaded(&format!("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n{own}\n")).notes.to_string();
         assert!(!notes.contains("warning"), "{own}: {notes}");
     }

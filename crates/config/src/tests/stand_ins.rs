@@ -32,7 +32,7 @@ fn one_overlay_adds_everything_that_is_missing() {
     assert!(text.contains("warning: without `key-resolver` Spring takes the only KeyResolver bean"), "{text}");
     assert!(text.contains("or name the registry that knows it, such as `eureka.client"), "{text}");
     assert!(!report.has_other_errors());
-    let overlay = report.overlay(&["application.yml"]).unwrap();
+    let overlay = report.overlay(&["application.yml"], None).unwrap();
     assert_eq!(
         overlay,
         "\
@@ -61,7 +61,7 @@ filter-beans:
         .map(|note| note.message.as_str())
         .collect();
     assert!(worst.is_empty(), "{}", loaded.notes);
-    assert_eq!(loaded.notes.overlay(&["application.yml"]), None);
+    assert_eq!(loaded.notes.overlay(&["application.yml"], None), None);
     assert_eq!(loaded.config.routes.iter().map(|route| route.filters.len()).collect::<Vec<_>>(), [0, 0, 2]);
 }
 
@@ -195,7 +195,7 @@ fn rate_limiters_of_an_application_have_stand_ins() {
         ),
     ] {
         let report = parse("a.yml", &file(args), &|_| None).unwrap_err();
-        let overlay = report.overlay(&["a.yml"]).unwrap();
+        let overlay = report.overlay(&["a.yml"], None).unwrap();
         assert!(overlay.contains(&format!("  myLimiter: {proposed} # ")), "{report}{overlay}");
         assert!(overlay.contains("  ipKeyResolver: ip\n") && !report.has_other_errors(), "{report}");
         assert_eq!(report.list().iter().filter(|one| one.severity == Severity::Error).count(), 2, "{report}");
@@ -225,12 +225,14 @@ fn filters_and_predicates_without_a_sound_stand_in_name_the_way_on() {
     assert!(notes.contains("warning: `CacheRequestBody` is left out: bodies stream here"), "{notes}");
     let report = |text: &str| parse("a.yml", text, &|_| None).unwrap_err();
     let grpc = report(&text("Path=/**", "'JsonToGrpc=a.pb,a.proto,S,m'"));
-    assert_eq!(grpc.overlay(&[]), None);
+    assert_eq!(grpc.overlay(&[], None), None);
     assert!(grpc.to_string().contains("help: let the upstream speak JSON, or put a transcoder"), "{grpc}");
     let changed = report(&text("Path=/**", "{name: ModifyResponseBody}"));
-    assert!(changed.overlay(&[]).unwrap().contains("  ModifyResponseBody: skip # `skip` forwards bodies unchanged"));
+    assert!(
+        changed.overlay(&[], None).unwrap().contains("  ModifyResponseBody: skip # `skip` forwards bodies unchanged")
+    );
     assert!(!changed.has_other_errors());
     let custom = report(&text("Path=/**, BusinessHours=9", "StripPrefix=1"));
-    assert_eq!(custom.overlay(&[]), None);
+    assert_eq!(custom.overlay(&[], None), None);
     assert!(custom.to_string().contains("`BusinessHoursRoutePredicateFactory`, does not run here"), "{custom}");
 }
