@@ -27,6 +27,7 @@ mod registration;
 mod registries;
 mod service;
 mod status;
+mod subscription;
 mod task;
 mod users;
 
@@ -35,11 +36,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::instance::Instance;
-pub use self::names::NamesSubscription;
 pub use self::registration::Registrations;
 pub use self::registries::Registries;
 pub use self::service::{Follower, Subscriptions};
 pub use self::status::RegistryStatus;
+pub use self::subscription::NamesSubscription;
 
 use self::names::NamesSink;
 use self::service::Sink;

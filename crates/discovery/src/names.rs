@@ -1,17 +1,10 @@
-//! Names of the services that registries know, and the metadata of their instances, for `discovery.locator`.
+//! Names of the services that registries know, for `discovery.locator`.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
-
-use crate::Registries;
-use crate::metadata::InstanceMetadata;
-use crate::task::Watch;
-use tollgate_config::Services;
 
 /// Largest number of names of one registry; further ones are dropped with a warning.
 const MAX_NAMES: usize = 10_000;
@@ -28,14 +21,6 @@ pub(super) struct Names {
 pub(super) struct NamesSink {
     names: Rc<Names>,
     registry: usize,
-}
-
-/// Watches of the names of services. They end when this is dropped.
-pub struct NamesSubscription {
-    names: Rc<Names>,
-    metadata: Option<Rc<InstanceMetadata>>,
-    _watches: Vec<Box<dyn Any>>,
-    _metadata: Option<Watch>,
 }
 
 impl Names {
@@ -76,40 +61,5 @@ impl NamesSink {
             lists[self.registry] = Some(kept);
             self.names.changed.notify_one();
         }
-    }
-}
-
-impl NamesSubscription {
-    /// Creates a subscription. `registries` are those in which the instances of each service are followed, on the current set
-    /// of local tasks.
-    pub(super) fn new(names: Rc<Names>, watches: Vec<Box<dyn Any>>, registries: Option<Registries>) -> Self {
-        let metadata = registries.as_ref().map(|_| Rc::<InstanceMetadata>::default());
-        let follow =
-            |(registries, metadata)| Watch::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries));
-        let _metadata = registries.zip(metadata.clone()).map(follow);
-        Self { names, metadata, _watches: watches, _metadata }
-    }
-
-    /// Waits until the names, or the metadata if they are followed, have changed.
-    pub async fn changed(&self) {
-        match &self.metadata {
-            Some(metadata) => metadata.changed().await,
-            None => self.names.changed().await,
-        }
-    }
-
-    /// Returns all services; `None` before a registry has responded.
-    #[must_use]
-    pub fn all(&self) -> Option<Services> {
-        match &self.metadata {
-            Some(metadata) => metadata.all(),
-            None => Some(self.names.all()?.into_iter().map(|name| (name, Vec::new())).collect()),
-        }
-    }
-}
-
-impl fmt::Debug for NamesSubscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamesSubscription").field("names", &self.names).finish_non_exhaustive()
     }
 }

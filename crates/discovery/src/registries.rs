@@ -9,8 +9,9 @@ use crate::consul::ConsulRegistry;
 use crate::eureka::EurekaRegistry;
 use crate::kubernetes::KubernetesRegistry;
 use crate::nacos::NacosRegistry;
-use crate::names::{Names, NamesSink, NamesSubscription};
+use crate::names::{Names, NamesSink};
 use crate::service::{Service, Sink};
+use crate::subscription::NamesSubscription;
 use crate::{Follower, Registry, RegistryStatus, Subscriptions};
 
 /// Registries of the running configuration.

@@ -10,8 +10,8 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::locator::Metadata;
 
-/// Longest expression, in bytes.
-const MAX_LENGTH: usize = 4096;
+/// Longest expression, in bytes. It bounds the depth of the evaluation.
+const MAX_LENGTH: usize = 1024;
 
 /// Expression of Spring.
 #[derive(Clone, Debug)]

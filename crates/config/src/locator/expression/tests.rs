@@ -31,6 +31,12 @@ fn texts_are_joined() {
 }
 
 #[test]
+fn a_long_chain_is_evaluated() {
+    let chain = format!("1{}", "+1".repeat((MAX_LENGTH - 1) / 2));
+    assert_eq!(value(&chain).as_deref(), Some("512"));
+}
+
+#[test]
 fn conditions_are_true_or_false() {
     for (text, expected) in [
         ("true", true),
