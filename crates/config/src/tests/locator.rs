@@ -120,7 +120,7 @@ fn one_overlay_names_the_registry_that_a_locator_lacks() {
         let text = report.to_string();
         assert!(!report.has_other_errors() && text.contains("`bootstrap.yml`, a config server"), "{text}");
         assert!(!text.contains("unknown upstream"), "the registry knows the name:\n{text}");
-        let overlay = report.overlay(&["application.yml"]).unwrap();
+        let overlay = report.overlay(&["application.yml"], None).unwrap();
         let lines: Vec<&str> = overlay.lines().skip(3).collect();
         assert_eq!(lines[1], first, "{overlay}");
         assert!(lines.len() == 6 && lines[2..].iter().all(|line| line.starts_with("# ")), "{overlay}");
