@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 
-/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: 128 KB for each of 32 connections.
-const BUDGET: usize = 32 * (128 * 1024 - MIN);
+/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: the largest buffer for each of 16
+/// connections.
+const BUDGET: usize = 16 * (MAX - MIN);
 /// Smallest buffer, which hyper starts with.
 const MIN: usize = 8 * 1024;
 /// Largest buffer.
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn reads_grow_to_equal_shares_while_they_are_filled() {
-        for (count, size) in [(1, MAX), (15, MAX), (32, MAX / 2), (100, MAX / 8), (500, MIN)] {
+        for (count, size) in [(1, MAX), (16, MAX), (32, MAX / 2), (100, MAX / 8), (500, MIN)] {
             let connections = start(count);
             assert_eq!(connections[0].limit(), MIN - 1);
             connections[0].read(MIN / 2);
