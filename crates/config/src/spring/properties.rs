@@ -29,7 +29,10 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("streaming-media-types", Nothing(STREAMS)),
     ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
     ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
-    ("restrictive-property-accessor", Nothing("expressions reach no properties of beans: `#{@name}` names a key resolver")),
+    (
+        "restrictive-property-accessor",
+        Nothing("expressions reach no properties of beans: `#{@name}` names a key resolver"),
+    ),
     ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
     ("observability", Nothing(SPANS)),
     ("httpserver.wiretap", Nothing("bytes are not logged")),
