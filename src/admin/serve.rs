@@ -73,7 +73,7 @@ async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>,
             let certificate = stream.client_certificate().map(CertificateNames::of);
             connection::serve(stream, Peer::Port { client, certificate }, state, place).await;
         }
-        Ok(Err(error)) => tracing::info!(%client, %error, "tls handshake on the admin port failed"),
-        Err(_) => tracing::info!(%client, "tls handshake on the admin port timed out"),
+        Ok(Err(error)) => tracing::warn!(%client, %error, "tls handshake on the admin port failed"),
+        Err(_) => tracing::warn!(%client, "tls handshake on the admin port timed out"),
     }
 }

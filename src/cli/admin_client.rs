@@ -50,14 +50,17 @@ pub(super) enum CallError {
     Connection { address: String, source: io::Error, hint: String },
     #[error("{address} does not respond as an admin port does{detail}")]
     Response { address: String, detail: String },
-    #[error("{}", refusal(*.status, .detail))]
-    Refused { status: u16, detail: String },
+    #[error("{}", refusal(*.status, .detail, *.has_token))]
+    Refused { status: u16, detail: String, has_token: bool },
 }
 
 /// Returns the message of an error response. The status is omitted behind diagnostics, which have several lines.
-fn refusal(status: u16, detail: &str) -> String {
+fn refusal(status: u16, detail: &str, has_token: bool) -> String {
     match status {
         _ if detail.contains('\n') => detail.trim_end().to_owned(),
+        401 if has_token => format!(
+            "{detail} (status 401); the token is that of TOLLGATE_TOKEN, which is used in place of a client certificate"
+        ),
         401 => format!("{detail} (status 401); the variable TOLLGATE_TOKEN gives the commands a token"),
         _ => format!("{detail} (status {status})"),
     }
@@ -97,10 +100,11 @@ impl AdminClient {
         let (status, body) = self.exchange(method, path, body)?;
         let value: Value = serde_json::from_slice(&body).unwrap_or_default();
         if (200..300).contains(&status) {
-            return Ok(value);
+            return if value.is_null() { Err(self.no_admin_port("; is it the port for traffic?")) } else { Ok(value) };
         }
         if let Some(detail) = value["detail"].as_str().or(value["reason"].as_str()) {
-            return Err(CallError::Refused { status, detail: printable_lines(detail) });
+            let has_token = self.token.is_some();
+            return Err(CallError::Refused { status, detail: printable_lines(detail), has_token });
         }
         let text = std::str::from_utf8(&body).map(str::trim).ok().filter(|text| text.len() < MAX_TEXT_BYTES);
         let detail = text.filter(|text| !text.is_empty() && value.is_null()).map_or_else(String::new, printable);

@@ -22,10 +22,10 @@ const OWN_SECTIONS: &str = "the application's own are skipped: ";
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tollgate explain [OPTIONS] <FILE> [METHOD] <URL>\n       tollgate explain [OPTIONS] <METHOD> <URL> --live [HOST:PORT]"
+    override_usage = "tollgate explain [OPTIONS] <FILE> [METHOD] <URL>\n       tollgate explain [OPTIONS] [METHOD] <URL> --live [HOST:PORT]"
 )]
 pub(super) struct Arguments {
-    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as GET (default with FILE). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
+    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as POST (default: GET). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
     #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 1.., required = true)]
     request: Vec<String>,
     /// Header field (repeatable)
@@ -58,7 +58,7 @@ impl Arguments {
     /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
         self.request.len() > 2
-            || self.request.first().is_some_and(|first| is_file(first))
+            || matches!(&*self.request, [first, _] if is_file(first))
             || !self.overlays.files.is_empty()
     }
 }
@@ -75,8 +75,9 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
     };
     let overlays = &arguments.overlays;
     let get = "GET".to_owned();
+    let has_files = !overlays.files.is_empty() || load::has_location(&command_line);
     let (files, method, url) = match (&*arguments.request, &arguments.live) {
-        ([method, _, _], None) if is_method(method) => {
+        ([method, file, _], None) if is_method(method) && is_file(file) => {
             return fail(2, &format!("`{method}` is the method: write FILE, METHOD and URL in this order"));
         }
         ([file, url], None) if is_file(file) => (Some(overlays.over(Some(PathBuf::from(file)))), &get, url),
@@ -90,14 +91,14 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
             );
         }
         ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
-        ([method, url], None) if !overlays.files.is_empty() || load::has_location(&command_line) => {
-            (Some(overlays.over(None)), method, url)
-        }
+        ([url], Some(_)) if overlays.files.is_empty() => (None, &get, url),
+        ([method, url], None) if has_files => (Some(overlays.over(None)), method, url),
+        ([url], None) if has_files => (Some(overlays.over(None)), &get, url),
         ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),
         (_, Some(_)) => {
             return fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config");
         }
-        (_, None) => return fail(2, &"expected FILE METHOD URL, or METHOD URL --live"),
+        (_, None) => return fail(2, &"expected FILE [METHOD] URL, or [METHOD] URL --live"),
     };
     let mut request = match DryRunRequest::new(method, url, &arguments.header) {
         Ok(request) => request,

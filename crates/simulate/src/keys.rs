@@ -136,7 +136,7 @@ impl NeededKey {
 
     /// Describes a doubt about the keys of the log.
     fn doubt(&self) -> &'static str {
-        if self.is_chosen_by && self.looks_hashed.get() {
+        if self.is_chosen_by && self.looks_hashed.get() && self.requests.get() > self.lacking.get() {
             "; all keys look like hashes: if the gateway had `management.hash-keys`, set it in this configuration too, \
              since plans, lists and `enforce-percent` need the keys"
         } else {

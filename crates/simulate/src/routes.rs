@@ -221,7 +221,7 @@ impl RouteBuilder<'_> {
             }
             let Some(key) = keys.get_mut(at) else { continue };
             key.rules.push(name.clone());
-            key.is_chosen_by |= is_chosen_by || is_share;
+            key.is_chosen_by |= !self.known.hashes_keys && (is_chosen_by || is_share);
             if let Some(logged) = key.log_resolver() {
                 limit.key_resolver = Some(logged);
             }

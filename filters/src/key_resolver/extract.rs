@@ -110,10 +110,13 @@ pub(super) fn host<B>(request: &Request<B>, out: &mut KeyBuf) {
     }
 }
 
-/// Returns `path` without the parameters of its segments (`;…`), and with characters decoded that mean the same when they
-/// are encoded. Routes match all these spellings, which therefore share a bucket.
+/// Returns `path` without the parameters of its segments (`;…`) and without a slash at its end, and with characters decoded
+/// that mean the same when they are encoded. One route may match all these spellings, which therefore share a bucket.
 pub(super) fn path<'a>(path: &'a str, out: &'a mut KeyBuf) -> &'a [u8] {
-    let path = path.as_bytes();
+    let path = match path.as_bytes() {
+        [path @ .., b'/'] if !path.is_empty() => path,
+        path => path,
+    };
     if !path.iter().any(|byte| matches!(byte, b';' | b'%')) {
         return path;
     }
@@ -124,7 +127,7 @@ pub(super) fn path<'a>(path: &'a str, out: &'a mut KeyBuf) -> &'a [u8] {
         let mut rest = segment.split(|byte| *byte == b';').next().unwrap_or_default();
         while let Some((first, behind)) = rest.split_first() {
             let plain = (*first == b'%').then(|| percent::decode(rest, false).next()).flatten();
-            match plain.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(byte)) {
+            match plain.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@[]^|{}".contains(byte)) {
                 Some(byte) => {
                     out.push(&[byte]);
                     rest = rest.get(3..).unwrap_or_default();

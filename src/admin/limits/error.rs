@@ -19,7 +19,7 @@ pub(in crate::admin) enum LimitsError {
     NoRoute { route: String, known: String },
     #[error("route `{0}` has no rules")]
     NoRules(String),
-    #[error("route `{route}` has no rule `{wanted}`; {known}")]
+    #[error("route `{route}` has no {wanted}; {known}")]
     NoRule { route: String, wanted: String, known: String },
     #[error("several rules count this key, each in its own bucket: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralRules(String),

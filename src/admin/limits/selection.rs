@@ -84,7 +84,11 @@ pub(super) fn select<'c>(
     }
     selected.retain(|rule| rule.matches(selector));
     let Some(first) = selected.first() else {
-        let wanted = selector.rule.clone().or_else(|| selector.plan.clone()).unwrap_or_default();
+        let wanted = match (&selector.rule, &selector.plan) {
+            (Some(rule), Some(plan)) => format!("rule `{rule}` of a plan `{plan}`"),
+            (None, Some(plan)) => format!("rule of a plan `{plan}`"),
+            (rule, None) => format!("rule `{}`", rule.as_deref().unwrap_or_default()),
+        };
         let known = known_names("its rules", rules(route).iter().map(RouteRule::shown_name));
         return Err(LimitsError::NoRule { route: route.id.to_string(), wanted, known });
     };

@@ -30,7 +30,7 @@ $ tollgate explain application.yml GET /orders/1 --config overlay.yaml | grep -c
 $ tollgate explain -c application.yml -c overlay.yaml GET /orders/1 | grep -c orders
 2
 $ tollgate explain GET /orders/1
-tollgate: expected FILE METHOD URL, or METHOD URL --live
+tollgate: expected FILE [METHOD] URL, or [METHOD] URL --live
 $ tollgate migrate application.yml --config overlay.yaml | tollgate check /dev/stdin
 /dev/stdin: ok, 1 route
 $ tollgate check application.yml -c missing.yaml; echo $?

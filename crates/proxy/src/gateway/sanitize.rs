@@ -223,8 +223,12 @@ fn host_form(text: &[u8]) -> Option<HostForm> {
     (port && !host.is_empty()).then_some(form)
 }
 
-/// Returns true for a port, which may be empty (RFC 3986 §3.2.3), of at most five digits.
+/// Returns true for a port, which may be empty (RFC 3986 §3.2.3). A zero before other digits would be another spelling of the
+/// same port.
 fn is_port(digits: &[u8]) -> bool {
+    if matches!(digits, [b'0', _, ..]) {
+        return false;
+    }
     let number = |port: u32, digit: &u8| digit.is_ascii_digit().then(|| port * 10 + u32::from(digit - b'0'));
     digits.len() <= 5 && digits.iter().try_fold(0, number).is_some_and(|port| port <= u32::from(u16::MAX))
 }

@@ -34,6 +34,7 @@ fn an_invalid_missing_or_second_host_is_refused() {
         &[("host", "a b")],
         &[("host", "user@a")],
         &[("host", "a:80x")],
+        &[("host", "a:08080")],
         &[("host", "a/b")],
         &[("host", "[::1")],
         &[("host", "%61")],
