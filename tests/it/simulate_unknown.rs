@@ -180,7 +180,8 @@ fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
         let outcome = replay(&(config(limiters[0]) + head));
         assert_eq!(outcome["reproduced"].to_string(), r#"{"same":5,"different":0}"#);
         assert_eq!((&outcome["denied"], &outcome["rules"][0]["unknown"]), (&2.into(), &0.into()));
-        assert!(outcome["notes"].to_string().contains(words), "{}", outcome["notes"]);
+        let notes = outcome["notes"].to_string();
+        assert!(notes.contains(words) && !(head == hashing && notes.contains("look like hashes")), "{notes}");
     }
     for (limiter, words) in [(limiters[1], "plans are by key"), (limiters[2], "`enforce-percent` chooses keys")] {
         let outcome = replay(&(config(limiter) + hashing));
