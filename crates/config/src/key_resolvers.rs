@@ -9,7 +9,7 @@ use crate::de::canonical;
 use crate::de::given::Texts;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
-use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons};
+use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons, yaml_key};
 use crate::sections::jwt::check::Tokens;
 use crate::spring::offers::{self, Offer};
 use crate::yaml::{Node, NodeKind, Span};
@@ -125,7 +125,9 @@ impl<'t> KeyResolvers<'t> {
                 })
                 .help(match near {
                     Some(near) => format!("did you mean `#{{@{near}}}`?"),
-                    None => format!("define it at the top level: `key-resolvers: {{{name}: {value}}}`{reason}"),
+                    None => {
+                        format!("define it at the top level: `key-resolvers: {{{}: {value}}}`{reason}", yaml_key(name))
+                    }
                 });
         }
         found.map(|(_, resolver)| resolver.clone())

@@ -1,7 +1,7 @@
 //! Metadata of the instances of all services, for a `discovery.locator` whose expressions depend on them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,9 +46,10 @@ impl InstanceMetadata {
     pub(super) async fn follow(metadata: Rc<Self>, names: Rc<Names>, registries: Registries) {
         loop {
             if let Some(known) = names.all() {
+                let known: BTreeSet<String> = known.into_iter().take(MAX_SERVICES).collect();
                 metadata.services.borrow_mut().retain(|name, _| known.contains(name));
                 let mut first_lists = Vec::new();
-                for name in known.into_iter().take(MAX_SERVICES) {
+                for name in known {
                     if metadata.services.borrow().contains_key(&name) {
                         continue;
                     }

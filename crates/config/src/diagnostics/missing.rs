@@ -90,7 +90,7 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str
                 continue;
             }
             lines.push_str(&match (section.key(), part.is_proposed()) {
-                (Some(_), _) => format!("  {}: {}{comment}\n", key(name), part.value),
+                (Some(_), _) => format!("  {}: {}{comment}\n", yaml_key(name), part.value),
                 (None, true) => format!("{name}: {}{comment}\n", scalar(&part.value)),
                 (None, false) => format!("# {name}:{comment}\n"),
             });
@@ -104,7 +104,7 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str
 }
 
 /// Returns `name` as one YAML key. Brackets keep its dots from separating levels.
-fn key(name: &str) -> String {
+pub(crate) fn yaml_key(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { quoted(&format!("[{name}]")) }
 }
 

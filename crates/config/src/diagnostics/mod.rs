@@ -15,7 +15,7 @@ mod unknown;
 
 pub(crate) use collect::Diagnostics;
 pub(crate) use help::Help;
-pub(crate) use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted};
+pub(crate) use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
 pub use report::{Diagnostic, Report, Severity};
 pub(crate) use secrets::is_secret_name;
 pub(crate) use suggest::{closest, similar, suggest};

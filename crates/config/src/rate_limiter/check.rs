@@ -7,7 +7,7 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
 use crate::de::{canonical, same_name};
-use crate::diagnostics::{Diagnostics, Missing, Section};
+use crate::diagnostics::{Diagnostics, Missing, Section, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
@@ -126,7 +126,8 @@ fn lacks_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> bool {
         Some(name) => {
             let missing = limiter_bean::missing(name, args.replenish_rate.is_given());
             let help = format!(
-                "name its numbers in a stand-in: `filter-beans: {{{name}: {}}}`; or remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`",
+                "name its numbers in a stand-in: `filter-beans: {{{}: {}}}`; or remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`",
+                yaml_key(name),
                 missing.value
             );
             error.missing(missing).help(help);

@@ -27,7 +27,7 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node, places: &mut Pla
         let Some(list) = take(section, &["ribbon", "listOfServers"]) else { continue };
         let Some(servers) = list.scalar() else { continue };
         let scheme = if is_secure { "https" } else { "http" };
-        let instances = servers.split(',').map(str::trim).filter(|server| !server.is_empty()).map(|server| {
+        let instances = split_list(servers).map(str::trim).filter(|server| !server.is_empty()).map(|server| {
             let uri = if server.contains("://") { server.to_owned() } else { format!("{scheme}://{server}") };
             let uri = Node { span: places.again(list.span), kind: NodeKind::Scalar(uri) };
             Node { span: places.again(list.span), kind: NodeKind::Map(vec![("uri".to_owned(), uri)]) }
@@ -40,4 +40,17 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node, places: &mut Pla
     }
     let is_ribbon = |section: &Node| section.step("ribbon").is_some();
     sections.retain(|(name, section)| canonical(name) == "spring" || !is_ribbon(section) || !is_empty(section));
+}
+
+/// Splits a list at its commas, but not at those within a placeholder: `a:1,${HOSTS:b:1,c:1}`.
+fn split_list(list: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    list.split(move |letter| {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
 }

@@ -122,10 +122,9 @@ impl Shared {
                 Ok(has_changed) => {
                     self.fetched.set(Some(Instant::now()));
                     self.status.succeed();
-                    if has_changed {
-                        let server = self.settings.servers[self.current.get()].to_string();
-                        self.status.ignore_all(&server, self.table.borrow().ignored());
-                    }
+                    // An unchanged table too: the lines of a long list take several intervals.
+                    let server = self.settings.servers[self.current.get()].to_string();
+                    self.status.ignore_all(&server, self.table.borrow().ignored());
                     self.publish(has_changed);
                     return true;
                 }

@@ -89,6 +89,7 @@ fn secrets(lines: &[&str], at: usize, unknown: &UnknownNames) -> Vec<Range<usize
     }
     misspelled::find_unspaced(line, &mut found);
     find_urls(line, &mut found);
+    find_servers(line, &mut found);
     found
 }
 
@@ -244,6 +245,24 @@ fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
         {
             found.push(start + colon + 1..start + end);
         }
+    }
+}
+
+/// Finds passwords in Ribbon's lists of servers, which have no scheme: `listOfServers: user:password@host:80`.
+fn find_servers(line: &str, found: &mut Vec<Range<usize>>) {
+    const LISTS: [&str; 2] = ["listOfServers", "list-of-servers"];
+    let Some(list) = LISTS.iter().find_map(|name| Some(line.find(name)? + name.len())) else { return };
+    let mut start = list;
+    for item in line[list..].split(',') {
+        let server = item.trim_start_matches([':', '=', ' ', '\'', '"', '[']);
+        let user = start + (item.len() - server.len());
+        if let (Some(colon), Some(end)) = (server.find(':'), server.rfind('@'))
+            && colon + 1 < end
+            && !server.contains("://")
+        {
+            found.push(user + colon + 1..user + end);
+        }
+        start += item.len() + 1;
     }
 }
 

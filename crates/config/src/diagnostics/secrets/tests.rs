@@ -12,6 +12,8 @@ fn secrets_are_masked_and_columns_stay() {
         ("  spring.data.redis.password: abc # note", "  spring.data.redis.password: *** # note"),
         ("  url: redis://user:pä:s@s@host:6379/0", "  url: redis://user:******@host:6379/0"),
         ("  url: 'redis://:a/b@host'", "  url: 'redis://:***@host'"),
+        ("  listOfServers: \"a:80, u:pw@h:1,b:2\"", "  listOfServers: \"a:80, u:**@h:1,b:2\""),
+        ("a.ribbon.listOfServers=u:pw@h:1", "a.ribbon.listOfServers=u:**@h:1"),
         ("- AddRequestHeader=Authorization, Bearer x, y", "- AddRequestHeader=Authorization, ***********"),
         ("filters: ['SetRequestHeader=X-Api-Key, k1', A=b]", "filters: ['SetRequestHeader=X-Api-Key, **', A=b]"),
         ("args: {name: X-Token, value: abc}", "args: {name: X-Token, value: ***}"),

@@ -2,6 +2,9 @@
 
 use crate::locator::expression::{Method, Node, Subject, Value};
 
+/// Largest text in bytes. Each `replace` may multiply the length of a text.
+const MAX_TEXT: usize = 4096;
+
 impl Node {
     /// Returns the value; `None` if there is none.
     pub(super) fn value(&self, subject: Subject<'_>) -> Option<Value> {
@@ -24,7 +27,8 @@ impl Node {
             Self::Join(one, other) => match (one.value(subject)?, other.value(subject)?) {
                 (Value::Number(one), Value::Number(other)) => Value::Number(one.checked_add(other)?),
                 (one @ Value::Text(_), other) | (one, other @ Value::Text(_)) => {
-                    Value::Text(format!("{}{}", one.shown()?, other.shown()?))
+                    let text = format!("{}{}", one.shown()?, other.shown()?);
+                    (text.len() <= MAX_TEXT).then_some(Value::Text(text))?
                 }
                 _ => return None,
             },
@@ -57,7 +61,9 @@ fn call(on: Value, method: Method, arguments: &[Value]) -> Option<Value> {
         }
         (Value::Text(_), Method::EqualsIgnoreCase, [Value::Null]) => Value::Flag(false),
         (Value::Text(text), Method::Replace, [Value::Text(old), Value::Text(new)]) => {
-            Value::Text(text.replace(old.as_str(), new))
+            let count = text.matches(old.as_str()).count();
+            let length = (text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len()));
+            (length <= MAX_TEXT).then(|| Value::Text(text.replace(old.as_str(), new)))?
         }
         (Value::Text(text), Method::ToLowerCase, []) => Value::Text(text.to_lowercase()),
         (Value::Text(text), Method::ToUpperCase, []) => Value::Text(text.to_uppercase()),

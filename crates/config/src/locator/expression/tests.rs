@@ -37,6 +37,14 @@ fn a_long_chain_is_evaluated() {
 }
 
 #[test]
+fn repeated_replacements_make_no_text_beyond_a_bound() {
+    let expression = |count| format!("'a'{}", ".replace('a','aaaa')".repeat(count));
+    assert_eq!(value(&expression(6)).map(|text| text.len()), Some(4096));
+    assert_eq!(value(&expression(7)), None);
+    assert_eq!(value(&expression(45)), None);
+}
+
+#[test]
 fn conditions_are_true_or_false() {
     for (text, expected) in [
         ("true", true),
