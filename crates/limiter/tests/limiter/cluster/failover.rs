@@ -130,9 +130,19 @@ async fn a_hanging_primary_is_replaced_and_gets_no_calls_when_it_resumes() {
     assert!(found < Duration::from_secs(3), "{found:?}");
     let before = ask(&store, &id, &ample).await.remaining.unwrap();
     cluster.nodes[primary].thaw();
-    for spent in 1..=100 {
+    // On a busy machine, a call may miss its deadline; Redis may have counted it all the same.
+    let (mut remaining, mut late, mut late_in_all) = (before, 0, 0);
+    for _ in 0..100 {
         let verdict = ask(&store, &id, &ample).await;
-        assert_eq!((verdict.source, verdict.remaining), (Source::Redis, Some(before - spent)));
+        if verdict.source != Source::Redis {
+            late += 1;
+            late_in_all += 1;
+            continue;
+        }
+        let spent = remaining - verdict.remaining.unwrap();
+        assert!((1..=1 + late).contains(&spent), "{spent} tokens after {late} late calls");
+        (remaining, late) = (verdict.remaining.unwrap(), 0);
     }
+    assert!(late_in_all <= 3, "{late_in_all} of 100 calls were late");
     println!("found {found:?} after the cluster agreed");
 }
