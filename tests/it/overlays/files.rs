@@ -29,6 +29,10 @@ $ tollgate explain application.yml GET /orders/1 --config overlay.yaml | grep -c
 2
 $ tollgate explain -c application.yml -c overlay.yaml GET /orders/1 | grep -c orders
 2
+$ tollgate explain /orders/1 -c application.yml -c overlay.yaml | grep -c orders
+2
+$ cp application.yml CONF; tollgate explain CONF GET /orders/1 --config overlay.yaml | grep -c orders
+2
 $ tollgate explain GET /orders/1
 tollgate: expected FILE [METHOD] URL, or [METHOD] URL --live
 $ tollgate migrate application.yml --config overlay.yaml | tollgate check /dev/stdin

@@ -54,3 +54,15 @@ fn split_list(list: &str) -> impl Iterator<Item = &str> {
         letter == ',' && depth == 0
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::split_list;
+
+    #[test]
+    fn commas_of_placeholders_separate_no_servers() {
+        let servers: Vec<&str> = split_list("a:1,${HOSTS:b:1,${MORE:c:1,d:1}},e:1").collect();
+        assert_eq!(servers, ["a:1", "${HOSTS:b:1,${MORE:c:1,d:1}}", "e:1"]);
+        assert_eq!(split_list("a:1},b:2").count(), 2);
+    }
+}
