@@ -1,7 +1,8 @@
 //! Unix socket and TLS of the admin port, with curl and with the commands.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -171,6 +172,21 @@ fn refused_certificates_are_explained_on_both_sides() {
     let clear = Gateway::start(ROUTES);
     let error = status(&format!("https://127.0.0.1:{}", clear.admin.port()), &["--cacert", &ca]);
     assert!(error.contains("the port does not speak TLS"), "{error}");
+}
+
+#[test]
+fn failed_handshakes_fill_no_log() {
+    let certificates = Certificates::new();
+    let gateway = with_tls(&certificates, "127.0.0.1", "need", "client");
+    for _ in 0..60 {
+        let mut client = TcpStream::connect(gateway.admin).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        // The port closes the connection when the handshake has failed. Unread bytes may make it a reset.
+        let _ = client.read_to_end(&mut Vec::new());
+    }
+    gateway.logged("tls handshake on the admin port failed");
+    let lines = gateway.log().matches("tls handshake on the admin port failed").count();
+    assert!((1..=20).contains(&lines), "{lines} lines about 60 handshakes");
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
         ("GET", "/api/limits/nowhere/x", "", 404, "unknown route `nowhere`"),
         ("GET", "/api/limits/free/x", "", 404, "has no rules"),
         ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),
+        ("GET", "/api/limits/listed/x?rule=burst&plan=gold", "", 404, "has no rule `burst` of a plan `gold`"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": -1}"#, 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": 1, "grant": 1}"#, 400, "the body must be"),
         ("PUT", "/api/limits/listed/x", r#"{"grant": 1}"#, 400, "`listed#burst`, `listed#hourly`, `listed#sliding`"),
