@@ -1,6 +1,9 @@
 //! Health, metrics and routes.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
 
 use crate::support::gateway::{Gateway, TOLLGATE};
 use crate::support::upstream::{Upstream, response};
@@ -113,4 +116,23 @@ fn the_health_command_reports_by_exit_code() {
     let foreign = Command::new(TOLLGATE).args(["status", &echo.address.to_string()]).output().unwrap();
     let stderr = String::from_utf8_lossy(&foreign.stderr);
     assert!(stderr.contains("is it the port for traffic?"), "{stderr}");
+}
+
+#[test]
+fn a_change_is_not_confirmed_by_a_server_that_is_no_gateway() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let serving = thread::spawn(move || {
+        for _ in 0..2 {
+            let mut client = server.accept().unwrap().0;
+            let _ = client.read(&mut [0; 4096]).unwrap();
+            client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+        }
+    });
+    for command in [&["reload", &address][..], &["limits", "reset", "a", "k", &address]] {
+        let output = Command::new(TOLLGATE).args(command).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains("is it the port for traffic?"), "{output:?}");
+    }
+    serving.join().unwrap();
 }
