@@ -173,10 +173,11 @@ impl Drop for Reads {
 
 /// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/512 less.
 ///
-/// What is read is written to the client at once. On the loopback interface, a TCP segment holds up to 65,483 bytes (IPv4)
+/// What is read is forwarded at once. On the loopback interface, a TCP segment holds up to 65,483 bytes (IPv4)
 /// or 65,463 (IPv6). A write of 64 KB or a multiple would end with a segment of a few hundred bytes, which costs both ends
 /// as much as a full one. Besides, hyper doubles a buffer that was filled.
-const fn part(size: usize) -> usize {
+#[must_use]
+pub const fn part(size: usize) -> usize {
     size - size / 512
 }
 

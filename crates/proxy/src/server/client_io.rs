@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::http::deadline::Deadline;
+use crate::http::read_ahead;
 use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::interim_heads::InterimHeads;
 use crate::server::stream::ClientStream;
+
+/// Bytes that are read at once, at most.
+const MAX_READ: u64 = read_ahead::part(64 * 1024) as u64;
 
 /// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
 ///
@@ -148,7 +152,8 @@ impl AsyncRead for ClientIo {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        let progress = Pin::new(&mut GatedReader(&mut this.stream, &mut this.gate)).poll_read(cx, buf);
+        let reader = GatedReader(&mut this.stream, &mut this.gate);
+        let progress = Pin::new(&mut reader.take(MAX_READ)).poll_read(cx, buf);
         if progress.is_ready() {
             let is_end = matches!(progress, Poll::Ready(Ok(()))) && buf.filled().len() == before;
             if is_end && this.half_close && this.hides_end(cx) {
