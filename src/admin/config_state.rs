@@ -34,6 +34,20 @@ impl ConfigState {
     }
 }
 
+/// Refused configuration of the latest reload.
+#[derive(Debug)]
+pub(super) struct RefusedReload {
+    at: Timestamp,
+    detail: String,
+}
+
+impl RefusedReload {
+    /// Creates the state of a configuration that was refused just now.
+    pub(super) fn new(error: &LoadError) -> Self {
+        Self { at: Timestamp::now(), detail: in_words(error) }
+    }
+}
+
 /// Returns the state of the running configuration.
 pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config_state.load();
@@ -47,6 +61,9 @@ pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
             "routes": state.config.load().routes.len(),
             "reloads": state.reloads.load(Relaxed),
             "failed-reloads": state.failed_reloads.load(Relaxed),
+            "refused-reload": state.refused_reload.load().as_ref().map(|refused| {
+                json!({"at": refused.at.to_string(), "detail": refused.detail})
+            }),
             "redis": health::redis(state),
             "warnings": diagnostics(&config.notes),
         }),
@@ -77,14 +94,17 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
             problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, Some(("diagnostics", diagnostics(&report))))
         }
         Some(Err(ReloadError::Load(error))) => {
-            let error = error.render(false);
-            let error = error.trim().trim_start_matches("tollgate: ");
-            let detail = format!("the running configuration stays in use: {error}");
+            let detail = format!("the running configuration stays in use: {}", in_words(&error));
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
         }
         Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
+}
+
+/// Returns what `tollgate check` prints about `error`.
+fn in_words(error: &LoadError) -> String {
+    error.render(false).trim().trim_start_matches("tollgate: ").to_owned()
 }
 
 /// Returns the diagnostics, with secrets masked.
@@ -104,6 +124,7 @@ fn diagnostics(report: &Report) -> Value {
 
 /// Returns the JSON Schema of the state of the running configuration.
 pub(super) fn schema() -> Value {
+    let refused = object().with("at", time()).with("detail", meaning(text(), "What `tollgate check` prints"));
     object()
         .with("version", meaning(text(), "Version of the gateway"))
         .with("file", meaning(or_null(&text()), "Files of the configuration; null if it is built in"))
@@ -112,6 +133,7 @@ pub(super) fn schema() -> Value {
         .with("routes", meaning(count(), "Number of routes"))
         .with("reloads", count())
         .with("failed-reloads", count())
+        .with("refused-reload", meaning(or_null(&refused.build()), "Latest reload, if its configuration was refused"))
         .with("redis", meaning(or_null(&health::redis_schema()), "Null if limits are kept in memory"))
         .with("warnings", diagnostics_schema())
         .build()

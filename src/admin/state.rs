@@ -2,14 +2,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::SystemTime;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admin::config_state::ConfigState;
+use crate::admin::config_state::{ConfigState, RefusedReload};
 use crate::admin::events::hub::Hub;
 use tollgate_config::{Config, LoadError};
 use tollgate_proxy::http::connection_stats::ConnectionStats;
@@ -27,17 +28,19 @@ pub struct AdminState {
     /// Running configuration.
     pub config: ArcSwap<Config>,
     /// Source of the running configuration.
-    pub config_state: ArcSwap<ConfigState>,
+    pub(super) config_state: ArcSwap<ConfigState>,
     /// True once all workers accept connections.
     pub ready: AtomicBool,
     /// True once the gateway shuts down.
     pub draining: AtomicBool,
     /// Number of configurations applied since the start.
-    pub reloads: AtomicU64,
+    pub(super) reloads: AtomicU64,
     /// Number of configurations refused since the start.
-    pub failed_reloads: AtomicU64,
+    pub(super) failed_reloads: AtomicU64,
+    /// Latest reload, if its configuration was refused.
+    pub(super) refused_reload: ArcSwapOption<RefusedReload>,
     /// Time and outcome of the last reload.
-    pub last_reload: LastReload,
+    pub(super) last_reload: LastReload,
     /// Counters of client connections.
     pub connections: Arc<ConnectionStats>,
     /// Start of the process.
@@ -96,6 +99,7 @@ impl AdminState {
             draining: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
+            refused_reload: ArcSwapOption::empty(),
             last_reload: LastReload::at_start(),
             connections: Arc::default(),
             started: SystemTime::now(),
@@ -108,6 +112,22 @@ impl AdminState {
             events: Arc::default(),
         };
         (Arc::new(state), reload_requests)
+    }
+
+    /// Records that a reload applied `config`, which was read as `config_state` says.
+    pub fn reload_applied(&self, config: &Arc<Config>, config_state: ConfigState) {
+        self.config.store(Arc::clone(config));
+        self.config_state.store(Arc::new(config_state));
+        self.refused_reload.store(None);
+        self.reloads.fetch_add(1, Relaxed);
+        self.last_reload.record(true);
+    }
+
+    /// Records that a reload was refused: the running configuration stays in use.
+    pub fn reload_refused(&self, error: &LoadError) {
+        self.refused_reload.store(Some(Arc::new(RefusedReload::new(error))));
+        self.failed_reloads.fetch_add(1, Relaxed);
+        self.last_reload.record(false);
     }
 
     /// Reloads the configuration. Returns `None` if the gateway is shutting down.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
@@ -68,10 +67,7 @@ impl Process {
         self.registrations.apply(&config.registrations, self.listener, config.server.tls.is_some()).await;
         self.admin.stores.declare_limiters(&config);
         key_display::configure(config.management.key_hashing.as_ref());
-        self.admin.config.store(Arc::clone(&config));
-        self.admin.config_state.store(Arc::new(ConfigState::new(source.paths(), notes)));
-        self.admin.reloads.fetch_add(1, Relaxed);
-        self.admin.last_reload.record(true);
+        self.admin.reload_applied(&config, ConfigState::new(source.paths(), notes));
         self.config.send_replace(Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(needs_restart)
@@ -116,8 +112,7 @@ impl Process {
                 Ok(loaded)
             }
             Err(error) => {
-                self.admin.failed_reloads.fetch_add(1, Relaxed);
-                self.admin.last_reload.record(false);
+                self.admin.reload_refused(&error);
                 tracing::error!("configuration not reloaded, the running one stays in use:\n{}", error.render(false));
                 Err(error.into())
             }

@@ -169,7 +169,7 @@ fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
 }
 
 /// Returns `text` with control characters escaped, except line breaks.
-fn printable_lines(text: &str) -> String {
+pub(super) fn printable_lines(text: &str) -> String {
     text.trim_end().split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 

@@ -2,8 +2,10 @@
 
 mod admin_client;
 mod admin_connection;
+mod breaker;
 pub mod check;
 mod demo;
+mod drain;
 mod explain;
 mod health;
 mod limits;
@@ -97,6 +99,10 @@ enum Command {
     /// Read or change the remaining tokens and the limits of a key in a running gateway
     #[command(subcommand)]
     Limits(limits::Command),
+    /// Drain an endpoint of a running gateway: it gets no new request for a limited time
+    Drain(drain::Drain),
+    /// Force the state of a circuit breaker of a running gateway for a limited time
+    Breaker(breaker::Breaker),
     /// Reload the configuration of a running gateway, and print its errors and warnings
     Reload(admin_client::Target),
     /// Show readiness, configuration, upstreams and circuit breakers of a running gateway
@@ -155,6 +161,8 @@ fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
         Command::Health(target) => health::run(&target),
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
+        Command::Drain(drain) => drain::run(&drain),
+        Command::Breaker(breaker) => breaker::run(&breaker),
         Command::Reload(target) => reload::reload(&target),
         Command::Status(target) => status::status(&target),
     }
@@ -176,6 +184,8 @@ impl Command {
             | Self::Health(_)
             | Self::Top(_)
             | Self::Limits(_)
+            | Self::Drain(_)
+            | Self::Breaker(_)
             | Self::Reload(_)
             | Self::Status(_) => false,
         }

@@ -1,4 +1,4 @@
-//! Output that `tollgate status` and `tollgate reload` share.
+//! Output of the commands that call a running gateway.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::cli::admin_client::{AdminClient, CallError, Target, printable, table};
+use crate::cli::admin_client::{AdminClient, CallError, Target, printable, printable_lines, table};
 use crate::cli::report::{print, short, string, warnings};
 
 /// Prints the state. The exit code is 0 if the gateway is ready, otherwise 1.
@@ -82,6 +82,11 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
             ),
         ],
     ];
+    let refused = &config["refused-reload"];
+    if !refused.is_null() {
+        let at = whole_seconds(&string(&refused["at"]));
+        rows.push(vec!["refused".to_owned(), format!("{at}, the running configuration stays in use; reasons below")]);
+    }
     rows.push(vec!["store".to_owned(), store(&config["redis"])]);
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();
@@ -96,5 +101,6 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     for breaker in breakers.as_array().into_iter().flatten() {
         rows.push(vec![format!("breaker {}", string(&breaker["name"])), string(&breaker["state"])]);
     }
-    table(&rows, &[]) + &warnings(config)
+    let reasons = refused["detail"].as_str().map_or_else(String::new, |detail| printable_lines(detail) + "\n");
+    table(&rows, &[]) + &reasons + &warnings(config)
 }

@@ -1,12 +1,10 @@
 //! The admin API beside limits: its OpenAPI document, configuration, reload, upstreams, and the commands that use it.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::support::client::Connection;
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::gateway::{Gateway, run};
 use crate::support::redis::Redis;
 
 const CONFIG: &str = "
@@ -18,12 +16,6 @@ routes:
     predicates: [Path=/orders]
     filters: [{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 5}}]
 ";
-
-fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(TOLLGATE).args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
 
 #[test]
 fn every_endpoint_is_described_and_answers_as_described() {
@@ -87,7 +79,12 @@ fn a_reload_answers_with_the_problems_of_the_file() {
     assert!(problem["diagnostics"].as_array().unwrap().iter().any(|found| found["line"] == 2), "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("tollgate.yaml:2:"), "{problem}");
     assert!(!refused.text().contains("hunter2"), "{problem}");
-    assert_eq!(gateway.admin("/api/config").json()["hash"], before["hash"], "the running configuration stays");
+    let running = gateway.admin("/api/config").json();
+    assert_eq!((&running["hash"], &before["refused-reload"]), (&before["hash"], &Value::Null));
+    let detail = running["refused-reload"]["detail"].as_str().unwrap();
+    assert!(detail.contains("tollgate.yaml:2:") && !detail.contains("hunter2"), "{detail}");
+    let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(code == Some(0) && out.contains("\nrefused ") && out.contains(detail), "{out}");
     let (code, _, err) = run(&["reload", &gateway.admin.to_string()]);
     assert!(code == Some(1) && err.contains("tollgate.yaml:2:") && err.contains("error:"), "{err}");
     assert!(!err.contains("(status"), "an excerpt ends the message: {err}");
@@ -100,6 +97,7 @@ fn a_reload_answers_with_the_problems_of_the_file() {
     assert_eq!(applied.json()["needs-restart"], serde_json::json!(["server.workers"]));
     let after = gateway.admin("/api/config").json();
     assert_ne!(after["hash"], before["hash"]);
+    assert_eq!(after["refused-reload"], Value::Null);
     assert_eq!(after["hash"], applied.json()["hash"]);
     let (code, out, _) = run(&["reload", &gateway.admin.to_string()]);
     assert!(code == Some(0) && out.starts_with("configuration reloaded, hash "), "{out}");

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use serde_json::Value;
 
 use crate::support::client::Connection;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, run};
 use crate::support::upstream::{Upstream, read_request, response};
 use crate::support::{PATIENCE, eventually};
 
@@ -84,7 +84,18 @@ fn a_drained_endpoint_ends_its_requests_and_gets_no_new_one_until_its_time_is_ov
     assert_eq!(statuses(&gateway, 40), [200]);
     assert_eq!(old.requests().len(), before, "no new request");
     assert_eq!(gateway.metric("tollgate_upstream_endpoints{", &["state=\"drained\""]), 1.0);
-    go.send(()).unwrap();
+    let (admin, uri) = (gateway.admin.to_string(), old.uri());
+    std::thread::scope(|scope| {
+        let (ended, ends) = channel();
+        let command = ["drain", "shop", &uri, "--for", "1h", "--wait", &admin];
+        scope.spawn(move || ended.send(run(&command)).unwrap());
+        let of_command = || gateway.log().matches("drained for 1h").count() == 2;
+        eventually("the command has drained it", of_command);
+        assert!(ends.try_recv().is_err(), "a request is in flight");
+        go.send(()).unwrap();
+        let (code, out, err) = ends.recv_timeout(PATIENCE).unwrap();
+        assert!(code == Some(0) && out.contains("drained") && out.contains("IN FLIGHT"), "{out}{err}");
+    });
     let answer = waiting.last_mut().unwrap().response().unwrap();
     assert_eq!((answer.status, answer.text().as_str()), (200, "old"), "its request ends");
     let line = gateway.logged("change requested on the admin port");
@@ -96,7 +107,10 @@ fn a_drained_endpoint_ends_its_requests_and_gets_no_new_one_until_its_time_is_ov
     assert_eq!(statuses(&gateway, 10), [200]);
     assert_eq!(old.requests().len(), before);
 
-    let other = format!("/api/upstreams/shop/drains/{}", new.uri());
+    let new_uri = new.uri();
+    let (code, _, err) = run(&["drain", "shop", &new_uri, "--for", "1h", &admin]);
+    assert!(code == Some(1) && err.contains("--allow-last drains the last one"), "{err}");
+    let other = format!("/api/upstreams/shop/drains/{new_uri}");
     let (status, refused) = change(&gateway, "PUT", &other, "{\"expires-in\": \"1h\"}");
     assert_eq!((status, state(&gateway, &new).as_str()), (409, "up"), "{refused}");
     let (status, _) = change(&gateway, "PUT", &other, "{\"expires-in\": \"1h\", \"allow-last\": true}");
@@ -134,6 +148,16 @@ fn a_forced_breaker_takes_effect_at_once_and_returns_to_its_own_state() {
     assert_eq!((forced(), open()), (1.0, 1.0));
     let line = gateway.logged("change requested on the admin port");
     assert!(line.contains("circuit breaker shop forced open for 10m"), "{line}");
+    let admin = gateway.admin.to_string();
+    let (code, out, _) = run(&["breaker", "shop", "--end", &admin]);
+    assert_eq!((code, out.as_str(), forced()), (Some(0), "shop: closed\n", 0.0));
+    let (code, out, _) = run(&["breaker", "shop", "--force", "open", "--for", "10m", &admin]);
+    assert_eq!((code, out.as_str(), forced()), (Some(0), "shop: open, forced for 10 min\n", 1.0));
+    let (code, _, err) = run(&["breaker", "none", "--end", &admin]);
+    assert!(
+        code == Some(1) && err.contains("unknown circuit breaker `none`; breakers that were used: `shop`"),
+        "{err}"
+    );
 
     gateway.reload(&yaml(&[&upstream], 50));
     assert_eq!(statuses(&gateway, 10), [503], "a reload keeps it");

@@ -52,7 +52,7 @@ export function configPage() {
   const button = el("button", { type: "button", class: "primary", onclick: reload }, "Reload configuration");
   const node = el("div", {}, heading("Config", button), failure, problems, el("section", {}, el("h2", {}, "Running configuration"), facts),
     el("section", {}, el("h2", {}, "Warnings"), clean, notes.node));
-  let hash = null;
+  let shown = null;
 
   async function load() {
     try {
@@ -65,12 +65,15 @@ export function configPage() {
         fact("Routes", String(found.routes)),
         fact("Reloads", `${found.reloads} applied, ${found["failed-reloads"]} refused`),
         fact("Version", found.version));
+      const refused = found["refused-reload"];
+      text(failure, refused ? `Not reloaded at ${time(refused.at)}: the running configuration stays in use.` : "");
+      problems.hidden = refused === null;
+      text(problems, refused?.detail ?? "");
       clean.hidden = found.warnings.length > 0;
       notes.node.hidden = found.warnings.length === 0;
       notes.body.replaceChildren(...found.warnings.map((note) => row(NOTES, [note.severity,
         el("code", {}, note.file === null || note.line === null ? String(note.file ?? "") : `${note.file}:${note.line}:${note.column}`),
         note.help ? [note.message, el("br"), el("span", { class: "muted" }, note.help)] : note.message])));
-      text(failure, "");
     } catch (error) {
       fail(failure, error);
     }
@@ -86,11 +89,8 @@ export function configPage() {
       announce(restart.length ? `Reloaded. A restart is needed for ${restart.join(", ")}.` : "The configuration was reloaded.");
       await load();
     } catch (error) {
-      const [first, ...rest] = error.message.split("\n");
-      if (error.status === 422) text(failure, `Not reloaded: ${first}`);
+      if (error.status === 422) await load();
       else fail(failure, error);
-      problems.hidden = error.status !== 422 || rest.length === 0;
-      text(problems, rest.join("\n"));
     } finally {
       button.disabled = false;
       button.focus();
@@ -102,8 +102,9 @@ export function configPage() {
     node,
     show: load,
     update: (snapshot) => {
-      if (hash !== null && hash !== snapshot.config.hash) load();
-      hash = snapshot.config.hash;
+      const latest = `${snapshot.config.hash} ${snapshot.config["failed-reloads"]}`;
+      if (shown !== null && shown !== latest) load();
+      shown = latest;
     },
   };
 }

@@ -231,6 +231,7 @@ impl Scenario {
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, text.replace("allowance: 100", "allowance: many")).unwrap();
         self.send("POST", reload, reload, &Value::Null, 422);
+        self.get("/api/config");
         std::fs::write(&file, text.replace("workers: 1", "workers: 2")).unwrap();
         self.send("POST", reload, reload, &Value::Null, 200);
         self.get("/api/config");

@@ -13,6 +13,13 @@ use super::client::{Connection, Response, get};
 /// The binary under test.
 pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 
+/// Runs a command to its end. Returns its exit code, standard output and standard error.
+pub fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(TOLLGATE).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
 /// A running gateway; killed when dropped.
 pub struct Gateway {
     child: Child,
