@@ -95,12 +95,17 @@ impl AdminClient {
         self
     }
 
-    /// Sends a request, and returns the JSON of a successful response.
-    pub(super) fn call(&self, method: &str, path: &str, body: &str) -> Result<Value, CallError> {
+    /// Sends a request, and returns the JSON of a successful response. It is an object with `member`, or a list of such
+    /// objects: other servers respond otherwise.
+    pub(super) fn call(&self, method: &str, path: &str, body: &str, member: &str) -> Result<Value, CallError> {
         let (status, body) = self.exchange(method, path, body)?;
         let value: Value = serde_json::from_slice(&body).unwrap_or_default();
         if (200..300).contains(&status) {
-            return if value.is_null() { Err(self.no_admin_port("; is it the port for traffic?")) } else { Ok(value) };
+            let is_expected = match &value {
+                Value::Array(list) => list.iter().all(|it| it.get(member).is_some()),
+                value => value.get(member).is_some(),
+            };
+            return if is_expected { Ok(value) } else { Err(self.no_admin_port("; is it the port for traffic?")) };
         }
         if let Some(detail) = value["detail"].as_str().or(value["reason"].as_str()) {
             let has_token = self.token.is_some();
@@ -116,7 +121,7 @@ impl AdminClient {
 
     /// Checks that the gateway is ready.
     pub(super) fn check_ready(&self) -> Result<(), CallError> {
-        let health = self.call("GET", "/health/ready", "")?;
+        let health = self.call("GET", "/health/ready", "", "status")?;
         if health["status"] == "UP" { Ok(()) } else { Err(self.no_admin_port("; is it the port for traffic?")) }
     }
 

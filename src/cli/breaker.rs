@@ -51,9 +51,9 @@ pub(super) fn run(breaker: &Breaker) -> ExitCode {
     let response = match breaker.force {
         Some(state) => {
             let body = json!({"state": state.as_str(), "expires-in": breaker.time});
-            client.call("PUT", &path, &body.to_string())
+            client.call("PUT", &path, &body.to_string(), "state")
         }
-        None => client.call("DELETE", &path, ""),
+        None => client.call("DELETE", &path, "", "state"),
     };
     print(response.map(|found| {
         let (name, state, forced) = (string(&found["name"]), string(&found["state"]), &found["forced-for-ms"]);

@@ -49,19 +49,19 @@ impl Drain {
     fn call(&self, client: &AdminClient) -> Result<Value, CallError> {
         let path = format!("/api/upstreams/{}/drains/{}", encoded(&self.upstream), encoded(&self.endpoint));
         if self.end {
-            return client.call("DELETE", &path, "");
+            return client.call("DELETE", &path, "", "endpoints");
         }
         let mut body = json!({"expires-in": self.time});
         if self.allow_last {
             body["allow-last"] = json!(true);
         }
-        client.call("PUT", &path, &body.to_string()).map_err(in_options)
+        client.call("PUT", &path, &body.to_string(), "endpoints").map_err(in_options)
     }
 
     /// Waits until the endpoint has no request in flight, or is no longer drained. Returns the upstream.
     fn wait(&self, client: &AdminClient) -> Result<Value, CallError> {
         loop {
-            let upstreams = client.call("GET", "/api/upstreams", "")?;
+            let upstreams = client.call("GET", "/api/upstreams", "", "endpoints")?;
             let mut upstreams = upstreams.as_array().into_iter().flatten();
             let upstream = upstreams.find(|it| it["name"] == *self.upstream).cloned().unwrap_or_default();
             if self.in_flight(&upstream).is_none_or(|count| count == 0) {

@@ -155,9 +155,9 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
         path.push_str(&format!("&header={}", encoded(header)));
     }
     let client = AdminClient::at(arguments.live.clone().flatten(), &arguments.tls);
-    let explanation: Explanation = serde_json::from_value(client.call("GET", &path, "")?)?;
+    let explanation: Explanation = serde_json::from_value(client.call("GET", &path, "", "passed-over")?)?;
     // The explanation is complete without the notes.
-    if let Ok(config) = client.call("GET", "/api/config", "") {
+    if let Ok(config) = client.call("GET", "/api/config", "", "hash") {
         let wanted = if explanation.route.is_some() { OWN_SECTIONS } else { SKIPPED };
         let notes = warnings(&config);
         notes.lines().filter(|line| line.contains(wanted)).for_each(|line| eprintln!("{line}"));

@@ -80,7 +80,7 @@ pub(super) fn run(command: &Command) -> ExitCode {
     let result = match command {
         Command::Override(it) => return finish(it.call().map(|list| overrides::render(&list))),
         Command::Overrides { target } => {
-            let response = AdminClient::new(target).call("GET", "/api/overrides", "");
+            let response = AdminClient::new(target).call("GET", "/api/overrides", "", "route");
             return finish(response.map(|response| overrides::render(&response)));
         }
         Command::Get(key) => key.call("GET"),
@@ -117,7 +117,7 @@ impl Key {
         let named = [("rule", rule), ("plan", plan)].into_iter();
         let query = named.filter_map(|(name, value)| Some(format!("{name}={}", encoded(value.as_ref()?))));
         let query = query.collect::<Vec<_>>().join("&");
-        AdminClient::new(target).call(method, &format!("{}?{query}", path(&self.route, &self.key)), "")
+        AdminClient::new(target).call(method, &format!("{}?{query}", path(&self.route, &self.key)), "", "limits")
     }
 }
 
@@ -127,7 +127,7 @@ impl Selection {
         for (name, value) in [("rule", &self.rule), ("plan", &self.plan)] {
             body.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
         }
-        AdminClient::new(&self.target).call("PUT", &path(route, key), &Value::Object(body).to_string())
+        AdminClient::new(&self.target).call("PUT", &path(route, key), &Value::Object(body).to_string(), "limits")
     }
 }
 

@@ -18,9 +18,9 @@ pub(super) fn status(target: &Target) -> ExitCode {
             Err(CallError::Refused { detail, .. }) => format!("not ready: {detail}"),
             Err(error) => return Err(error),
         };
-        let config = client.call("GET", "/api/config", "")?;
-        let upstreams = client.call("GET", "/api/upstreams", "")?;
-        let breakers = client.call("GET", "/api/breakers", "")?;
+        let config = client.call("GET", "/api/config", "", "hash")?;
+        let upstreams = client.call("GET", "/api/upstreams", "", "endpoints")?;
+        let breakers = client.call("GET", "/api/breakers", "", "state")?;
         Ok((is_ready, render(&readiness, &config, &upstreams, &breakers)))
     };
     print(parts())

@@ -82,7 +82,7 @@ fn page(client: &AdminClient, arguments: &Arguments) -> Result<String, CallError
             path.push_str(&format!("&{name}={}", encoded(value)));
         }
     }
-    let top = client.call("GET", &path, "")?;
+    let top = client.call("GET", &path, "", "rules")?;
     Ok(if arguments.json { format!("{top:#}\n") } else { render(&top) })
 }
 

@@ -123,13 +123,15 @@ fn a_change_is_not_confirmed_by_a_server_that_is_no_gateway() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap().to_string();
     let serving = thread::spawn(move || {
-        for _ in 0..2 {
+        for body in ["ok", "{\"message\": \"Welcome\"}"].iter().cycle().take(10) {
             let mut client = server.accept().unwrap().0;
             let _ = client.read(&mut [0; 4096]).unwrap();
-            client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+            write!(client, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
         }
     });
-    for command in [&["reload", &address][..], &["limits", "reset", "a", "k", &address]] {
+    let commands = ["reload", "limits reset a k", "top", "drain a b --for 1m", "breaker a --end"];
+    for command in commands.iter().flat_map(|command| [command; 2]) {
+        let command = command.split(' ').chain([&*address]);
         let output = Command::new(TOLLGATE).args(command).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && stderr.contains("is it the port for traffic?"), "{output:?}");

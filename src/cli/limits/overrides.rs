@@ -50,16 +50,16 @@ impl Override {
             || [("rule", rule), ("plan", plan)].into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
         if self.remove {
             let query: Vec<_> = named().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-            client.call("DELETE", &format!("{path}?{}", query.join("&")), "")?;
+            client.call("DELETE", &format!("{path}?{}", query.join("&")), "", "route")?;
         } else {
             let mut body: Map<String, Value> = self.numbers.iter().cloned().collect();
             body.extend(named().map(|(name, value)| (name.to_owned(), json!(value))));
             body.extend(self.time.as_ref().map(|time| ("expires-in".to_owned(), json!(time))));
             let words = [("unlimited", self.unlimited), ("block", self.block)];
             body.extend(words.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| ((*name).to_owned(), json!(true))));
-            client.call("PUT", &path, &Value::Object(body).to_string())?;
+            client.call("PUT", &path, &Value::Object(body).to_string(), "route")?;
         }
-        client.call("GET", "/api/overrides", "")
+        client.call("GET", "/api/overrides", "", "route")
     }
 }
 
