@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::http::read_ahead;
 use crate::server::sniff::{Protocol, sniff};
 
 /// ALPN identifier of HTTP/2 (RFC 9113 §3.2).
@@ -22,6 +23,9 @@ const CLEARTEXT_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: te
     Content-Length: 45\r\nConnection: close\r\n\r\nthis port requires TLS: use an https:// URL\r\n";
 /// Bytes of such a client that are read and discarded, so that it can read the response.
 const CLEARTEXT_READ_BYTES: u64 = 64 * 1024;
+
+/// Bytes of the largest write of encrypted records, without their 22 bytes each.
+const WRITE_BYTES: usize = read_ahead::part(64 * 1024);
 
 /// Byte stream of a client connection.
 #[derive(Debug)]
@@ -45,7 +49,8 @@ impl ClientStream {
             tokio::io::copy(&mut stream.take(CLEARTEXT_READ_BYTES), &mut tokio::io::sink()).await?;
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
         }
-        let stream = TlsAcceptor::from(tls).accept(stream).await?;
+        let mut stream = TlsAcceptor::from(tls).accept(stream).await?;
+        stream.get_mut().1.set_buffer_limit(Some(WRITE_BYTES));
         let protocol = match stream.get_ref().1.alpn_protocol() {
             Some(ALPN_H2) => Protocol::Http2,
             _ => Protocol::Http1,
