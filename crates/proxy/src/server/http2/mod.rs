@@ -4,6 +4,7 @@
 mod outstanding;
 mod preface;
 mod stream;
+mod write_buffer;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -20,6 +21,7 @@ use http::{Method, Request, StatusCode};
 use self::outstanding::{Part, Responses};
 use self::preface::CheckedPreface;
 use self::stream::{Exchange, head_too_large};
+use self::write_buffer::BufferedIo;
 use crate::http::body::{ClientStream, Incoming, StreamBody};
 use crate::http::busy::BusyGuard;
 use crate::http::handler::Handler;
@@ -62,8 +64,10 @@ pub(super) async fn serve_http2<H: Handler>(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_local_error_reset_streams(Some(LOCAL_RESETS));
     let responses = Rc::<Responses>::default();
+    let io = BufferedIo::new(CheckedPreface::new(io));
     let server = Http2Server {
-        state: State::Handshake(builder.handshake(CheckedPreface::new(io))),
+        state: State::Handshake(builder.handshake(io.clone())),
+        io,
         shuts_down: false,
         limits,
         responses: Rc::clone(&responses),
@@ -92,6 +96,7 @@ pub(super) async fn serve_http2<H: Handler>(
 /// Server of one connection. It completes when the connection has ended.
 struct Http2Server<H> {
     state: State,
+    io: BufferedIo,
     shuts_down: bool,
     limits: HeadLimits,
     responses: Rc<Responses>,
@@ -101,8 +106,8 @@ struct Http2Server<H> {
 
 #[allow(clippy::large_enum_variant)] // the connection's future is boxed
 enum State {
-    Handshake(Handshake<CheckedPreface, Part>),
-    Serving(Connection<CheckedPreface, Part>),
+    Handshake(Handshake<BufferedIo, Part>),
+    Serving(Connection<BufferedIo, Part>),
 }
 
 impl<H: Handler> Http2Server<H> {
@@ -117,6 +122,25 @@ impl<H: Handler> Http2Server<H> {
     fn close(mut self: Pin<&mut Self>) {
         if let State::Serving(connection) = &mut self.state {
             connection.abrupt_shutdown(Reason::NO_ERROR);
+        }
+    }
+
+    /// Reads and writes frames, and starts the requests that arrive.
+    fn poll_frames(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            match &mut self.state {
+                State::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx))?;
+                    if self.shuts_down {
+                        connection.graceful_shutdown();
+                    }
+                    self.state = State::Serving(connection);
+                }
+                State::Serving(connection) => match ready!(connection.poll_accept(cx)).transpose()? {
+                    Some((request, respond)) => self.start(request, respond),
+                    None => return Poll::Ready(Ok(())),
+                },
+            }
         }
     }
 
@@ -151,22 +175,9 @@ impl<H: Handler> Future for Http2Server<H> {
     type Output = Result<(), h2::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let this = &mut *self;
-        loop {
-            match &mut this.state {
-                State::Handshake(handshake) => {
-                    let mut connection = ready!(Pin::new(handshake).poll(cx))?;
-                    if this.shuts_down {
-                        connection.graceful_shutdown();
-                    }
-                    this.state = State::Serving(connection);
-                }
-                State::Serving(connection) => match ready!(connection.poll_accept(cx)).transpose()? {
-                    Some((request, respond)) => this.start(request, respond),
-                    None => return Poll::Ready(Ok(())),
-                },
-            }
-        }
+        let progress = self.poll_frames(cx);
+        self.io.flush(cx);
+        progress
     }
 }
 
