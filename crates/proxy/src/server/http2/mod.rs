@@ -93,10 +93,12 @@ pub(super) async fn serve_http2<H: Handler>(
     }
 }
 
+type Socket = BufferedIo<CheckedPreface>;
+
 /// Server of one connection. It completes when the connection has ended.
 struct Http2Server<H> {
     state: State,
-    io: BufferedIo,
+    io: Socket,
     shuts_down: bool,
     limits: HeadLimits,
     responses: Rc<Responses>,
@@ -106,8 +108,8 @@ struct Http2Server<H> {
 
 #[allow(clippy::large_enum_variant)] // the connection's future is boxed
 enum State {
-    Handshake(Handshake<BufferedIo, Part>),
-    Serving(Connection<BufferedIo, Part>),
+    Handshake(Handshake<Socket, Part>),
+    Serving(Connection<Socket, Part>),
 }
 
 impl<H: Handler> Http2Server<H> {

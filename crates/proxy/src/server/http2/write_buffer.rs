@@ -12,7 +12,6 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::preface::CheckedPreface;
 use crate::http::read_ahead;
 
 /// Bytes that are written at once, at most.
@@ -21,12 +20,12 @@ const CAPACITY: usize = read_ahead::part(64 * 1024);
 const LARGE: usize = 4 * 1024;
 
 /// Client socket whose flushes by `h2` have no effect. All clones share it.
-#[derive(Clone, Debug)]
-pub(super) struct BufferedIo(Rc<RefCell<Buffer>>);
+#[derive(Debug)]
+pub(super) struct BufferedIo<S>(Rc<RefCell<Buffer<S>>>);
 
 #[derive(Debug)]
-struct Buffer {
-    io: CheckedPreface,
+struct Buffer<S> {
+    io: S,
     bytes: Vec<u8>,
     /// Number of bytes at the start that have been written.
     written: usize,
@@ -34,8 +33,14 @@ struct Buffer {
     failed: Option<io::Error>,
 }
 
-impl BufferedIo {
-    pub(super) fn new(io: CheckedPreface) -> Self {
+impl<S> Clone for BufferedIo<S> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> BufferedIo<S> {
+    pub(super) fn new(io: S) -> Self {
         Self(Rc::new(RefCell::new(Buffer { io, bytes: Vec::new(), written: 0, failed: None })))
     }
 
@@ -50,7 +55,7 @@ impl BufferedIo {
     }
 }
 
-impl Buffer {
+impl<S: AsyncWrite + Unpin> Buffer<S> {
     fn poll_write_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
             match ready!(Pin::new(&mut self.io).poll_write(cx, rest))? {
@@ -81,7 +86,7 @@ impl Buffer {
     }
 }
 
-impl AsyncRead for BufferedIo {
+impl<S: AsyncRead + Unpin> AsyncRead for BufferedIo<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let buffer = &mut *self.0.borrow_mut();
         match buffer.failed.take() {
@@ -91,7 +96,7 @@ impl AsyncRead for BufferedIo {
     }
 }
 
-impl AsyncWrite for BufferedIo {
+impl<S: AsyncWrite + Unpin> AsyncWrite for BufferedIo<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[io::IoSlice::new(buf)])
     }
@@ -121,5 +126,137 @@ impl AsyncWrite for BufferedIo {
         let buffer = &mut *self.0.borrow_mut();
         ready!(buffer.poll_flush(cx))?;
         Pin::new(&mut buffer.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Waker;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Socket that accepts `room` bytes, at most `most` at once.
+    #[derive(Debug)]
+    struct Socket {
+        room: usize,
+        most: usize,
+        writes: Vec<Vec<u8>>,
+        is_broken: bool,
+        is_shut_down: bool,
+    }
+
+    impl Socket {
+        fn new(room: usize, most: usize) -> Self {
+            Self { room, most, writes: Vec::new(), is_broken: false, is_shut_down: false }
+        }
+    }
+
+    impl AsyncRead for Socket {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Socket {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            if self.is_broken {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            }
+            let count = buf.len().min(self.room).min(self.most);
+            if count == 0 {
+                return Poll::Pending;
+            }
+            self.room -= count;
+            self.writes.push(buf[..count].to_vec());
+            Poll::Ready(Ok(count))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.is_shut_down = true;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Writes `bytes` and flushes, as `h2` does for a frame. Returns the number of bytes taken.
+    fn write(io: &mut BufferedIo<Socket>, bytes: &[u8]) -> usize {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut taken = 0;
+        while let Poll::Ready(count) = Pin::new(&mut *io).poll_write(cx, &bytes[taken..]) {
+            taken += count.unwrap();
+            if taken == bytes.len() {
+                break;
+            }
+        }
+        assert!(Pin::new(io).poll_flush(cx).is_ready());
+        taken
+    }
+
+    fn sizes(io: &BufferedIo<Socket>) -> Vec<usize> {
+        io.0.borrow().io.writes.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn frames_are_written_together_and_an_idle_connection_has_no_buffer() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut io = BufferedIo::new(Socket::new(usize::MAX, usize::MAX));
+        for _ in 0..8 {
+            assert_eq!(write(&mut io, &[1; 16_393]), 16_393);
+        }
+        assert_eq!(sizes(&io), [CAPACITY, CAPACITY]);
+        io.flush(cx);
+        assert_eq!(sizes(&io), [CAPACITY, CAPACITY, 8 * 16_393 - 2 * CAPACITY]);
+        assert_eq!(io.0.borrow().bytes.capacity(), 0);
+        write(&mut io, &[1; 50]);
+        assert!(io.0.borrow().bytes.capacity() < LARGE, "a small response");
+        let shut_down = Pin::new(&mut io).poll_shutdown(cx);
+        assert!(shut_down.is_ready() && sizes(&io).last() == Some(&50) && io.0.borrow().io.is_shut_down);
+    }
+
+    #[tokio::test]
+    async fn an_error_of_the_flush_wakes_the_connection_and_is_the_result_of_its_next_read() {
+        let mut io = BufferedIo::new(Socket::new(0, 0));
+        write(&mut io, b"x");
+        io.0.borrow_mut().io.is_broken = true;
+        let mut is_flushed = false;
+        let error = poll_fn(|cx| {
+            if !std::mem::replace(&mut is_flushed, true) {
+                io.flush(cx);
+                return Poll::Pending;
+            }
+            Pin::new(&mut io).poll_read(cx, &mut ReadBuf::new(&mut [0; 8]))
+        });
+        assert_eq!(error.await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_keep_their_order_and_none_is_lost_while_the_socket_blocks(
+            steps in prop::collection::vec((0_usize..40_000, 0_usize..40_000, any::<bool>()), 1..40),
+            most in 1_usize..100_000,
+        ) {
+            let cx = &mut Context::from_waker(Waker::noop());
+            let mut io = BufferedIo::new(Socket::new(0, most));
+            let mut sent = Vec::new();
+            for (length, room, flushes) in steps {
+                let bytes: Vec<u8> = (0..length).map(|at| (sent.len() + at) as u8).collect();
+                let taken = write(&mut io, &bytes);
+                sent.extend_from_slice(&bytes[..taken]);
+                io.0.borrow_mut().io.room += room;
+                if flushes {
+                    io.flush(cx);
+                }
+                prop_assert!(io.0.borrow().bytes.len() <= CAPACITY);
+            }
+            io.0.borrow_mut().io.room = usize::MAX;
+            io.flush(cx);
+            prop_assert!(io.0.borrow().io.writes.concat() == sent);
+        }
     }
 }
