@@ -35,7 +35,7 @@ impl Hostile {
     }
 }
 
-/// Sends a `GET` and a `POST` to each upstream, and calls `check` with the responses. `None` is a connection that closed
+/// Sends a `GET` and a `POST` that accept trailers to each upstream, and calls `check` with the responses. `None` is a connection that closed
 /// before a response.
 fn each(http2: &str, cases: &[Hostile], check: impl Fn(&str, Option<Response>)) {
     each_within(1000, http2, cases, check);
@@ -59,8 +59,9 @@ fn each_within(timeout_ms: u32, http2: &str, cases: &[Hostile], check: impl Fn(&
     for (n, case) in cases.iter().enumerate() {
         for (method, body) in [("GET", &b""[..]), ("POST", b"body")] {
             let address = gateway.address;
-            let asking =
-                std::thread::spawn(move || Connection::open(address).try_request(method, &format!("/{n}"), &[], body));
+            let asking = std::thread::spawn(move || {
+                Connection::open(address).try_request(method, &format!("/{n}"), &[("TE", "trailers")], body)
+            });
             assert_eq!(gateway.get("/healthy").text(), "healthy", "beside {}", case.name);
             check(&format!("{method}: {}", case.name), asking.join().unwrap());
         }

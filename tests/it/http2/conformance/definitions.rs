@@ -113,6 +113,12 @@ pub(super) fn definitions() -> Vec<Case> {
             Connection(&[PROTOCOL_ERROR]),
         ),
         case(
+            "6.8",
+            "GOAWAY of a wrong size",
+            vec![(GOAWAY, 0, 0, vec![0; 7])],
+            Connection(&[FRAME_SIZE_ERROR, PROTOCOL_ERROR]),
+        ),
+        case(
             "6.9",
             "WINDOW_UPDATE of 0 for the connection",
             vec![(WINDOW_UPDATE, 0, 0, word(0))],

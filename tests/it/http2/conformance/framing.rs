@@ -15,7 +15,7 @@ pub(super) fn framing() -> Vec<Case> {
             "4.2",
             "a frame above the limit",
             vec![open.clone(), (DATA, ES, 1, vec![0; 16_385])],
-            Connection(&[FRAME_SIZE_ERROR, PROTOCOL_ERROR]),
+            Connection(&[FRAME_SIZE_ERROR]),
         ),
         case(
             "4.3",
@@ -58,6 +58,12 @@ pub(super) fn framing() -> Vec<Case> {
         ),
         case(
             "5.1",
+            "HEADERS after the end of the stream",
+            vec![ask.clone(), (HEADERS, ES | EH, 1, get())],
+            Stream(&[STREAM_CLOSED, PROTOCOL_ERROR]),
+        ),
+        case(
+            "5.1",
             "DATA after RST_STREAM",
             vec![open.clone(), (RST_STREAM, 0, 1, word(8)), (DATA, ES, 1, vec![0])],
             Stream(&[STREAM_CLOSED]),
@@ -67,7 +73,7 @@ pub(super) fn framing() -> Vec<Case> {
             "5.1.1",
             "a lower stream",
             vec![(HEADERS, ES | EH, 5, get()), (HEADERS, ES | EH, 3, get())],
-            Connection(&[PROTOCOL_ERROR, STREAM_CLOSED]),
+            Connection(&[PROTOCOL_ERROR]),
         ),
         case("5.4.1", "GOAWAY of the client", vec![ask, (GOAWAY, 0, 0, [word(0), word(0)].concat())], Status(200)),
         case(
