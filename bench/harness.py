@@ -20,10 +20,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROXY_CORE, LOAD_CORE = 0, 1
-PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy", "redis-server", "valgrind", "strace", "nghttp2-client"]
+PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy", "redis-server", "valgrind", "strace", "nghttp2-client", "openssl"]
 
 # limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from,
-# redis: whether they are counted there.
+# redis: whether they are counted there; h2load: requests of a turn, which h2load sends; streams: open at once on each
+# connection (default 1).
 SCENARIOS = {
     "plain": {},
     "access-log": {"access_log": True},
@@ -34,12 +35,14 @@ SCENARIOS = {
     "down100k": {"target": "/bytes/102400", "connections": 32},
     "down1m": {"target": "/bytes/1048576", "connections": 16},
     "down10m": {"target": "/bytes/10485760", "connections": 8},
+    "http2": {"target": "/bytes/100", "connections": 8, "http2": True, "streams": 8, "h2load": 20_000},
+    "tls-down1m": {"target": "/bytes/1048576", "connections": 8, "tls": True, "h2load": 400},
+    "http2-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "h2load": 400},
+    "http2-tls-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "tls": True, "h2load": 400},
     "up100k": {"body": 102_400, "connections": 32},
     "up10m": {"body": 10_485_760, "connections": 8},
     "idle": {"idle": 2000},
 }
-# For bench/count alone, with h2load.
-HTTP2 = {"http2-down1m": {"target": "/bytes/1048576", "http2": True}}
 
 _started = []
 work = Path(tempfile.mkdtemp(prefix="tollgate-bench-"))
@@ -128,6 +131,9 @@ def start_redis():
 
 def can(name, scenario):
     """Whether a proxy can do what a scenario asks for; what it lacks is named on standard error."""
+    if scenario.get("h2load") and not shutil.which("h2load"):
+        print(f"bench: h2load is not here: {name} is left out", file=sys.stderr)
+        return False
     if not scenario.get("redis"):
         return True
     if not shutil.which("redis-server"):
@@ -163,6 +169,7 @@ class Proxy:
             "ACCESS_LOG": work / "access.log" if access_log else "off",
             "LIMIT": _limits(limit)[kind] if limit else "",
             "REDIS": f'redis: {{url: "redis://127.0.0.1:{redis}"}}' if redis else "",
+            "LISTEN": _listen(kind, scenario),
             "MODULES": "",
             "INIT": "",
         }
@@ -185,6 +192,30 @@ class Proxy:
         self.process = start(self.name, [*under, *self.command], PROXY_CORE)
         wait_for_port(self.name, self.process, self.port, secs)
         return self
+
+
+def _listen(kind, scenario):
+    """What a proxy needs to speak TLS and HTTP/2 to clients."""
+    http2, tls = scenario.get("http2"), scenario.get("tls")
+    if tls:
+        _certificate()
+    if kind == "nginx":
+        files = f"; ssl_certificate {work}/cert.pem; ssl_certificate_key {work}/key.pem"
+        return (" http2" if http2 else "") + (f" ssl{files}" if tls else "")
+    if kind == "haproxy":
+        alpn = "h2" if http2 else "http/1.1"
+        return f" ssl crt {work}/both.pem alpn {alpn}" if tls else " proto h2" if http2 else ""
+    return f", ssl: {{certificate: {work}/cert.pem, certificate-private-key: {work}/key.pem}}" if tls else ""
+
+
+def _certificate():
+    """Makes a certificate for all proxies."""
+    key, cert = work / "key.pem", work / "cert.pem"
+    if not cert.exists():
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        command += ["-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-days", "2"]
+        subprocess.run(command, check=True, capture_output=True)
+        (work / "both.pem").write_text(cert.read_text() + key.read_text())
 
 
 def _lua_limit(values, redis):
@@ -217,8 +248,8 @@ def _limits(rate):
 
 def load(port, scenario, *options):
     """Runs the load generator to its end and returns what it counted."""
-    if scenario.get("http2"):
-        return _load_http2(port, scenario, *options)
+    if scenario.get("h2load"):
+        return _h2load(port, scenario, *options)
     command = ["taskset", "-c", str(LOAD_CORE), work / "loadgen", str(port), *map(str, options)]
     for flag, key in (("-k", "keys"), ("-b", "body"), ("-p", "target")):
         if key in scenario:
@@ -229,13 +260,17 @@ def load(port, scenario, *options):
     return json.loads(done.stdout)
 
 
-def _load_http2(port, scenario, *options):
-    """Sends `-n` requests over `-c` HTTP/2 connections with h2load, one at a time on each, and returns what failed."""
-    url = f"http://127.0.0.1:{port}{scenario['target']}"
-    command = ["taskset", "-c", str(LOAD_CORE), "h2load", *map(str, options), "-m", "1", url]
+def _h2load(port, scenario, *options):
+    """Sends `-n` requests over `-c` connections with h2load, and returns what it counted."""
+    url = f"http{'s' if scenario.get('tls') else ''}://127.0.0.1:{port}{scenario['target']}"
+    version = [] if scenario.get("http2") else ["--h1"]
+    command = ["taskset", "-c", str(LOAD_CORE), "h2load", *version, *map(str, options), "-m", str(scenario.get("streams", 1)), url]
+    begin = time.monotonic()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    secs = time.monotonic() - begin
     found = re.search(r"^status codes: (\d+) 2xx", done.stdout, re.M)
-    return {"failed": options[options.index("-n") + 1] - (int(found[1]) if found else 0)}
+    answered, asked = int(found[1]) if found else 0, options[options.index("-n") + 1]
+    return {"requests": answered, "secs": secs, "denied": 0, "failed": asked - answered}
 
 
 def family(pid):
