@@ -192,6 +192,37 @@ fn broken_streams_and_connections_do_not_look_complete() {
     each("prior-knowledge", &cases, is_not_whole);
 }
 
+/// Ends the stream with trailers of `count` fields, of 100 bytes each in the count of RFC 9113.
+fn end_with_trailers(connection: &mut RawHttp2<'_>, stream: u32, count: usize) {
+    let names: Vec<String> = (0..count).map(|n| format!("x-{n:06}")).collect();
+    let value = "v".repeat(60);
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+    let block = fields(&all);
+    let parts: Vec<_> = block.chunks(16_384).collect();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        let (kind, flags) = if at == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
+        connection.frame(kind, flags | if is_last { END_HEADERS } else { 0 }, stream, part);
+    }
+}
+
+#[test]
+fn trailers_above_the_limit_end_no_response() {
+    let ends_with = |name, count| {
+        streams(name, move |connection, stream| {
+            let head = fields(&[(":status", "200"), ("trailer", "x-000000")]);
+            connection.frame(HEADERS, END_HEADERS, stream, &head).data(stream, 0, b"ok");
+            end_with_trailers(connection, stream, count);
+        })
+    };
+    each("prior-knowledge", &[ends_with("within", 150)], |case, response| {
+        let response = response.unwrap();
+        assert!(response.complete && response.trailers.len() <= 1, "{case}: {response:?}");
+    });
+    // The first ones fit into the limit that h2 gets, the last ones do not.
+    each("prior-knowledge", &[ends_with("above", 1000), ends_with("far above", 3000)], is_not_whole);
+}
+
 #[test]
 fn connections_that_take_no_request_become_502_or_504() {
     let cases = [

@@ -1,6 +1,6 @@
 //! Malformed HTTP/2 requests.
 
-use super::raw::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw, block};
+use super::raw::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw, block};
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
@@ -83,12 +83,34 @@ fn a_body_that_contradicts_its_length_is_not_completed_upstream() {
 fn send_large_head(client: &mut Raw, length: usize) {
     let large = "y".repeat(100);
     let fields: Vec<_> = (0..length / 100).map(|_| ("x", large.as_str())).collect();
-    let block = block(&[&ORDINARY[..], &fields].concat());
+    send_fields(client, &[&ORDINARY[..], &fields].concat());
+}
+
+/// Sends `fields` as the end of stream 1, in as many frames as they need.
+fn send_fields(client: &mut Raw, fields: &[(&str, &str)]) {
+    let block = block(fields);
     let mut pieces = block.chunks(16_000);
-    client.frame(HEADERS, END_STREAM, 1, pieces.next().unwrap());
+    let first = pieces.next().unwrap();
     let count = pieces.len();
+    client.frame(HEADERS, END_STREAM | if count == 0 { END_HEADERS } else { 0 }, 1, first);
     for (n, piece) in pieces.enumerate() {
         client.frame(9, if n + 1 == count { END_HEADERS } else { 0 }, 1, piece);
+    }
+}
+
+#[test]
+fn trailers_above_the_limit_complete_no_request_upstream() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let large = "y".repeat(100);
+    for (count, is_within) in [(100, true), (1000, false), (3000, false)] {
+        let before = upstream.requests().len();
+        let mut client = Raw::open(&gateway);
+        client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..]].concat());
+        client.frame(DATA, 0, 1, b"hello");
+        send_fields(&mut client, &vec![("x", large.as_str()); count]);
+        assert_eq!(client.outcome() == (HEADERS, OK), is_within, "{count} fields");
+        assert_eq!(upstream.requests().len() > before, is_within, "{count} fields");
     }
 }
 

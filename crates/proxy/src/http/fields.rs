@@ -3,6 +3,16 @@
 use http::Version;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 
+/// Bytes by which the limit that `h2` gets exceeds the gateway's. `h2` drops fields of trailers beyond its limit and
+/// completes the message. With this difference the gateway sees that trailers are too large.
+pub const DROPPED_FIELD: usize = 64 * 1024;
+
+/// Returns the size of a list of fields in bytes (RFC 9113 §6.5.2): 32 are added for each field.
+#[must_use]
+pub fn list_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum()
+}
+
 /// Returns true if the field name contains an underscore.
 ///
 /// Many backends read `x_user` as `x-user`. With such a field a client could get around a proxy that removes or sets

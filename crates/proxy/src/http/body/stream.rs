@@ -3,10 +3,12 @@
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::RecvStream;
+use h2::{Reason, RecvStream};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
+
+use crate::http::fields::list_size;
 
 /// Body on a stream of an HTTP/2 connection, as a client or an upstream sends it.
 #[derive(Debug)]
@@ -15,18 +17,21 @@ pub struct StreamBody {
     /// Bytes that the sender has announced and not yet sent.
     left: Option<u64>,
     is_data_read: bool,
+    /// Largest size of the trailers.
+    max_trailers: usize,
 }
 
 impl StreamBody {
-    /// Wraps the body of a message with `headers`, which may announce its length.
+    /// Wraps the body of a message with `headers`, which may announce its length. Its trailers may have a size of
+    /// `max_trailers`, counted as in [`list_size`].
     #[must_use]
-    pub fn new(stream: RecvStream, headers: &HeaderMap) -> Self {
+    pub fn new(stream: RecvStream, headers: &HeaderMap, max_trailers: usize) -> Self {
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let left = if stream.is_end_stream() { Some(0) } else { length };
-        Self { stream, left, is_data_read: false }
+        Self { stream, left, is_data_read: false, max_trailers }
     }
 
-    /// Returns the next frame. A reset of the stream is an error, whatever its code.
+    /// Returns the next frame. A reset of the stream is an error, whatever its code, and so are too large trailers.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if !self.is_data_read {
             if let Some(data) = ready!(self.stream.poll_data(cx)).transpose()? {
@@ -37,6 +42,9 @@ impl StreamBody {
             self.is_data_read = true;
         }
         let trailers = ready!(self.stream.poll_trailers(cx))?;
+        if trailers.as_ref().is_some_and(|trailers| list_size(trailers) > self.max_trailers) {
+            return Poll::Ready(Some(Err(Reason::PROTOCOL_ERROR.into())));
+        }
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 

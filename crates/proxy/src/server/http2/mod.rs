@@ -24,6 +24,7 @@ use self::stream::{Exchange, head_too_large};
 use self::write_buffer::BufferedIo;
 use crate::http::body::{ClientStream, Incoming, StreamBody};
 use crate::http::busy::BusyGuard;
+use crate::http::fields::{DROPPED_FIELD, list_size};
 use crate::http::handler::Handler;
 use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::client_io::ClientIo;
@@ -59,7 +60,7 @@ pub(super) async fn serve_http2<H: Handler>(
     let mut builder = h2::server::Builder::new();
     builder
         .max_concurrent_streams(STREAMS)
-        .max_header_list_size(u32::try_from(limits.max_bytes.max(DECODED_HEAD)).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from((limits.max_bytes + DROPPED_FIELD).max(DECODED_HEAD)).unwrap_or(u32::MAX))
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_local_error_reset_streams(Some(LOCAL_RESETS));
@@ -162,7 +163,7 @@ impl<H: Handler> Http2Server<H> {
         let interim = InterimResponses::default();
         let mut sender = Some(interim.open());
         let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
-        let body = ClientStream::new(StreamBody::new(stream, &head.headers), waiting);
+        let body = ClientStream::new(StreamBody::new(stream, &head.headers, self.limits.max_bytes), waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
@@ -185,8 +186,6 @@ impl<H: Handler> Future for Http2Server<H> {
 
 /// Returns true if a head exceeds the limits. Its size is counted as in RFC 9113 §6.5.2.
 fn exceeds(method: &Method, path: &str, headers: &HeaderMap, limits: HeadLimits) -> bool {
-    const OVERHEAD: usize = 32;
-    let first = method.as_str().len() + path.len() + 2 * OVERHEAD;
-    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD);
-    headers.len() > limits.max_fields || first + fields.sum::<usize>() > limits.max_bytes
+    let first = method.as_str().len() + path.len() + 2 * 32;
+    headers.len() > limits.max_fields || first + list_size(headers) > limits.max_bytes
 }

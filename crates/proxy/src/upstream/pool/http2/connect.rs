@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
+use crate::http::fields::DROPPED_FIELD;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::error::ConnectError;
 use crate::upstream::pool::http2::streams::Streams;
@@ -72,7 +73,7 @@ where
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_max_send_streams(INITIAL_MAX_STREAMS)
-        .max_header_list_size(u32::try_from(settings.max_head_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(settings.max_head_bytes + DROPPED_FIELD).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
         .max_local_error_reset_streams(Some(LOCAL_RESETS))
         .enable_push(false)
@@ -80,7 +81,7 @@ where
         .await
         .map_err(ConnectError::Http2)?;
     let pings = connection.ping_pong();
-    let streams = Streams::new(sender, Arc::clone(&watched), Rc::clone(&slot.waiting));
+    let streams = Streams::new(sender, Arc::clone(&watched), settings.max_head_bytes, Rc::clone(&slot.waiting));
     let ending = Ending { origin: origin.clone(), streams: Rc::downgrade(&streams), watched, slot };
     let task = spawn_boxed(drive(ending, connection)).abort_handle();
     if let Some(pings) = pings {

@@ -4,12 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use h2::Reason;
 use h2::client::ResponseFuture;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TE, UPGRADE};
 use http::{Method, Request, Response, request};
 use http_body::Body as _;
 
 use crate::http::body::{Body, BodyError, StreamBody};
+use crate::http::fields::list_size;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::http2::upload::UploadTask;
 
@@ -34,12 +36,19 @@ pub(in crate::upstream) struct ResponseHead {
     response: ResponseFuture,
     relay: Option<InterimRelay>,
     upload: Option<UploadTask>,
+    max_bytes: usize,
 }
 
 impl ResponseHead {
-    /// Expects the head of `response`. Interim responses before it go to `relay`.
-    pub(super) fn new(response: ResponseFuture, relay: Option<InterimRelay>, upload: Option<UploadTask>) -> Self {
-        Self { response, relay, upload }
+    /// Expects the head of `response`, whose fields may have a size of `max_bytes`. Interim responses before it go to
+    /// `relay`.
+    pub(super) fn new(
+        response: ResponseFuture,
+        relay: Option<InterimRelay>,
+        upload: Option<UploadTask>,
+        max_bytes: usize,
+    ) -> Self {
+        Self { response, relay, upload, max_bytes }
     }
 }
 
@@ -64,7 +73,10 @@ impl Future for ResponseHead {
                     upload.detach();
                 }
                 let (head, stream) = response.into_parts();
-                let body = StreamBody::new(stream, &head.headers);
+                if list_size(&head.headers) > this.max_bytes {
+                    return Poll::Ready(Err(SendError::Stream(Reason::PROTOCOL_ERROR.into())));
+                }
+                let body = StreamBody::new(stream, &head.headers, this.max_bytes);
                 Ok(Response::from_parts(head, body))
             }
             Err(error) => Err(match upload.and_then(|upload| upload.take_failure()) {

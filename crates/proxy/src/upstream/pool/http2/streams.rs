@@ -22,6 +22,8 @@ pub(in crate::upstream) struct Streams {
     sender: SendRequest<Bytes>,
     open: Cell<usize>,
     watched: Arc<Watched>,
+    /// Largest size of a response's fields.
+    max_head_bytes: usize,
     /// Requests that wait for a stream of any connection of the pool.
     waiting: Rc<WaitingRequests>,
     /// Second of the pool's clock in which the last stream ended.
@@ -38,8 +40,13 @@ pub struct OpenStream {
 
 impl Streams {
     /// Returns the streams that `sender` opens.
-    pub(super) fn new(sender: SendRequest<Bytes>, watched: Arc<Watched>, waiting: Rc<WaitingRequests>) -> Rc<Self> {
-        Rc::new(Self { sender, open: Cell::new(0), watched, waiting, idle_since: Cell::new(0) })
+    pub(super) fn new(
+        sender: SendRequest<Bytes>,
+        watched: Arc<Watched>,
+        max_head_bytes: usize,
+        waiting: Rc<WaitingRequests>,
+    ) -> Rc<Self> {
+        Rc::new(Self { sender, open: Cell::new(0), watched, max_head_bytes, waiting, idle_since: Cell::new(0) })
     }
 
     /// Returns true if no stream is open.
@@ -98,7 +105,7 @@ impl OpenStream {
         let (response, stream) =
             sender.send_request(Request::from_parts(head, ()), is_empty).map_err(SendError::Stream)?;
         let upload = if is_empty { None } else { UploadTask::start(body, stream, || self.share()) };
-        Ok(ResponseHead::new(response, relay, upload))
+        Ok(ResponseHead::new(response, relay, upload, self.streams.max_head_bytes))
     }
 
     /// Returns a second handle of the stream.
