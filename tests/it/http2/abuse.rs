@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::raw::{END_STREAM, HEADERS, OK, ORDINARY, PING, RST_STREAM, Raw, WINDOW_UPDATE, block};
+use super::raw::{END_STREAM, HEADERS, OK, ORDINARY, PING, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block};
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, response};
 
@@ -81,6 +82,32 @@ fn a_response_that_is_not_read_is_reset_and_the_others_go_on() {
     client.headers(3, END_STREAM, &[ORDINARY[0], ORDINARY[1], ORDINARY[2], (":path", "/y")]);
     assert_eq!(client.outcome(), (HEADERS, OK));
     assert_eq!(upstream.targets(), ["/x", "/y"]);
+}
+
+/// Bytes that the gateway has collected for one write count as unread too.
+#[test]
+fn a_connection_that_reads_nothing_is_closed_after_the_write_timeout() {
+    let upstream = Upstream::start(|_| response(200, &[], &vec![b'x'; 60_000]));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, write-timeout: 300ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let open = || gateway.metric("tollgate_client_connections{", &[]);
+    let mut client = Raw::open(&gateway);
+    client.frame(SETTINGS, 0, 0, &[&4_u16.to_be_bytes()[..], &0x7fff_ffff_u32.to_be_bytes()].concat());
+    client.frame(WINDOW_UPDATE, 0, 0, &(0x7fff_ffff_u32 - 65_535).to_be_bytes());
+    // Each response is complete, and the sockets hold far less than all of them.
+    for n in 0..500 {
+        client.headers(2 * n + 1, END_STREAM, &ORDINARY);
+        let count = n as usize + 1;
+        let answered = || upstream.requests().len() >= count || open() == 0.0;
+        eventually("the upstream has answered, or the connection is closed", answered);
+        if open() == 0.0 {
+            return;
+        }
+    }
+    eventually("the connection is closed", || open() == 0.0);
 }
 
 #[test]
