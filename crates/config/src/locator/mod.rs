@@ -1,8 +1,8 @@
 //! `discovery.locator`: routes of the services that the registries know.
 //!
 //! The routes are those of Spring Cloud Gateway: an expression selects services, and others make the path, the URI and the
-//! arguments. The name of a service is in lower case only in predicates and filters, as in Spring. The file is checked again with
-//! these routes behind its own, so that they get default filters and all the rest.
+//! arguments. As in Spring, `lower-case-service-id` changes the name only in predicates and filters. The file is checked again
+//! with these routes after its own, so that default filters and other settings apply to them.
 
 mod expression;
 mod template;

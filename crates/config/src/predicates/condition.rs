@@ -23,7 +23,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Reads one. Reports errors; `None` if it cannot be read.
+    /// Reads an entry of `predicates`. Reports errors; `None` if it cannot be read.
     pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);

@@ -57,7 +57,7 @@ impl<'s> PredicateContext<'s> {
                 trusts_proxies: sections.trusts_proxies,
                 versions: Arc::new(match api_version {
                     Some(raw) => versions(raw, depth, diagnostics),
-                    // No request has a version, as in Spring.
+                    // Without `api-version`, no request has a version. So `Version` never matches, as in Spring.
                     None => ApiVersions { required: true, ..ApiVersions::default() },
                 }),
             },

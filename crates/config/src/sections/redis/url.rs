@@ -15,7 +15,7 @@ pub(super) struct Url {
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
     pub(super) says_protocol: bool,
-    /// True if the file has a URL, false if it has host and port.
+    /// True if the file has a URL; false if the URL was built from host and port.
     pub(super) is_written: bool,
     pub(super) span: Span,
 }

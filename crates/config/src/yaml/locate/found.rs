@@ -1,4 +1,4 @@
-//! Wanted spans, and the positions found for them.
+//! Spans whose positions a walk must find, and the positions found so far.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
