@@ -9,12 +9,12 @@ use http::Request;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use crate::answered::{Answered, Way};
 use crate::compare::{Finished, Refusal};
 use crate::context::LogContext;
 use crate::input::{Entry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
 use crate::knowledge::Known;
+use crate::local_responses::{LimiterReach, LocalResponses};
 use crate::logged_request::head;
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::{LogRoute, RouteBuilder};
@@ -29,7 +29,7 @@ use tollgate_routing::{RequestView, RouteTable};
 /// Replay of requests through one configuration.
 pub struct Replay {
     table: RouteTable<LogRoute>,
-    answered: Answered,
+    local_responses: LocalResponses,
     context: LogContext,
     sanitize: SanitizeRules,
     notes: Vec<Note>,
@@ -62,14 +62,15 @@ impl Replay {
     pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
         let context = LogContext::new(config);
         let known = &known.under(config);
-        let answered = Answered::new(config, known);
-        let mut builder = RouteBuilder { config, known, answered: &answered, context: &context, notes: Vec::new() };
+        let local_responses = LocalResponses::new(config, known);
+        let mut builder =
+            RouteBuilder { config, known, local_responses: &local_responses, context: &context, notes: Vec::new() };
         let table = builder.table();
         let notes = builder.notes;
         Self {
             routes: vec![(0, 0); table.len()],
             table,
-            answered,
+            local_responses,
             context,
             sanitize: SanitizeRules::of(config),
             notes,
@@ -89,7 +90,7 @@ impl Replay {
             Slot::Status => false,
             Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
             Slot::Route => has_logged_keys || any(|route| route.is_uncertain),
-            Slot::Reason => has_logged_keys || self.answered.has_policies() || any(|route| route.checks_size),
+            Slot::Reason => has_logged_keys || self.local_responses.has_policies() || any(|route| route.checks_size),
             _ => true,
         }
     }
@@ -104,7 +105,7 @@ impl Replay {
             self.totals.refused += 1;
             return finished.push((number, None));
         };
-        if self.answered.is_own_endpoint(head.uri.path()) {
+        if self.local_responses.is_own_endpoint(head.uri.path()) {
             self.totals.answered += 1;
             return finished.push((number, None));
         }
@@ -122,11 +123,14 @@ impl Replay {
             }
         };
         let Some((predicates, route)) = self.table.get(index) else { return };
-        match self.answered.way(&head, &view, entry, route) {
-            Way::Free => {}
-            way => {
-                let count =
-                    if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
+        match self.local_responses.reach(&head, &view, entry, route) {
+            LimiterReach::Reached => {}
+            reach => {
+                let count = if reach == LimiterReach::NotReached {
+                    &mut self.totals.answered
+                } else {
+                    &mut self.totals.undetermined
+                };
                 *count += 1;
                 return finished.push((number, None));
             }

@@ -1,4 +1,4 @@
-//! Entries in the order of time.
+//! Sorts entries by time, within a bounded buffer.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
