@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing of ours.
+/// Folders without files that the repository's authors write.
 const SKIPPED: [&str; 4] = ["target", ".git", "node_modules", "corpus"];
 
 /// Scripts and other files without an extension.
