@@ -42,7 +42,7 @@ mod yaml;
 pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_with_services, parse};
-pub use crate::locator::{Locator, Metadata, Services};
+pub use crate::locator::{Locator, MAX_LOCATED_SERVICES, Metadata, Services};
 pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
