@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use http::Request;
+use http::request::Parts;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
@@ -105,36 +106,10 @@ impl Replay {
             self.totals.refused += 1;
             return finished.push((number, None));
         };
-        if self.local_responses.is_own_endpoint(head.uri.path()) {
-            self.totals.answered += 1;
-            return finished.push((number, None));
-        }
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
-        let index = match find(&self.table, &view, entry.route()) {
-            Found::Route(index) => index,
-            Found::None => {
-                self.totals.unrouted += 1;
-                return finished.push((number, None));
-            }
-            Found::Undetermined => {
-                self.totals.undetermined += 1;
-                return finished.push((number, None));
-            }
-        };
+        let Some(index) = self.route_of(&head, &view, entry) else { return finished.push((number, None)) };
         let Some((predicates, route)) = self.table.get(index) else { return };
-        match self.local_responses.reach(&head, &view, entry, route) {
-            LimiterReach::Reached => {}
-            reach => {
-                let count = if reach == LimiterReach::NotReached {
-                    &mut self.totals.answered
-                } else {
-                    &mut self.totals.undetermined
-                };
-                *count += 1;
-                return finished.push((number, None));
-            }
-        }
         if !route.is_limited {
             self.count_route(index, false);
             self.reproduced.different += u64::from(entry.verdict.is_some());
@@ -178,6 +153,27 @@ impl Replay {
             facts,
         };
         self.poll(request, finished);
+    }
+
+    /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
+    fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &Entry) -> Option<usize> {
+        let is_own = self.local_responses.is_own_endpoint(head.uri.path());
+        let found = if is_own { Found::None } else { find(&self.table, view, entry.route()) };
+        let count = match found {
+            _ if is_own => &mut self.totals.answered,
+            Found::None => &mut self.totals.unrouted,
+            Found::Undetermined => &mut self.totals.undetermined,
+            Found::Route(index) => {
+                let (_, route) = self.table.get(index)?;
+                match self.local_responses.reach(head, view, entry, route) {
+                    LimiterReach::Reached => return Some(index),
+                    LimiterReach::NotReached => &mut self.totals.answered,
+                    LimiterReach::Unknown => &mut self.totals.undetermined,
+                }
+            }
+        };
+        *count += 1;
+        None
     }
 
     /// Returns the time of the next decision of another request, if the next request has the time `next`.

@@ -191,8 +191,7 @@ impl StateMachine {
         self.epoch += 1;
     }
 
-    /// Ends the forced state: the previous state applies again. Trial calls start anew, because those before are of an
-    /// earlier epoch.
+    /// Returns to the previous state. Trial calls start anew, because those before are of an earlier epoch.
     pub(super) fn end_force(&mut self, now: Duration) {
         if self.forced.take().is_some() {
             self.epoch += 1;
@@ -261,8 +260,7 @@ impl StateMachine {
         }
     }
 
-    /// Releases a call that was permitted in `epoch` and is not counted. In the half-open state, another trial call is
-    /// permitted instead.
+    /// Releases a call that was permitted in `epoch` and is not counted. Half-open, another trial call is permitted instead.
     pub(super) fn release(&mut self, epoch: u64) {
         if let Inner::HalfOpen { admitted, .. } = &mut self.state
             && epoch == self.epoch

@@ -113,7 +113,7 @@ impl Settings {
         Self { time_to_live, updates_on_no_cache: false }
     }
 
-    /// If `updates` is true, a request with `Cache-Control: no-cache` updates the cached response (Spring's
+    /// Sets the effect of requests with `Cache-Control: no-cache`. If `updates` is true, such a request updates the cached response (Spring's
     /// `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
     #[must_use]
     pub fn update_on_no_cache(self, updates: bool) -> Self {

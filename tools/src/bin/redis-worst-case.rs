@@ -81,13 +81,13 @@ fn case(name: &'static str, script: &'static str, args: &str) -> Case {
 
 const LOG: &str = include_str!("../../../lua/sliding_window_log.lua");
 
-/// Log of `ENTRIES` entries of one token, a millisecond apart.
+/// Returns a log of `ENTRIES` entries of one token, a millisecond apart.
 fn log(name: &'static str, args: &str) -> Case {
     let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 1_000);
     Case { state: (0..ENTRIES).map(entry).collect(), ..case(name, LOG, args) }
 }
 
-/// Log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
+/// Returns a log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
 fn case_of_windows(name: &'static str, args: &str) -> Case {
     let note = |length: u64, limit: u64| (format!("0:{}", (START + 60) * 1_000 * 1_024 + limit), length);
     let windows = [note(1_000_000, 10), note(2_000_000, 1_001), note(3_600_000_000, 1_001)];

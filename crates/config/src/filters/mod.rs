@@ -33,7 +33,7 @@ pub use crate::spec::argument::{Argument, ArgumentType};
 use crate::spring::names::{HYSTRIX, refusal};
 use crate::spring::proposals::{self, Proposal};
 
-/// All filters.
+/// Returns all filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
         circuit_breaker::ENTRIES,

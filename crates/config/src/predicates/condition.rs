@@ -80,7 +80,7 @@ impl Condition {
         }
     }
 
-    /// Source text on one line, with each predicate as `show` writes it.
+    /// Returns the source text on one line, with each predicate as `show` writes it.
     pub(crate) fn text(&self, show: &dyn Fn(&PredicateSpec) -> String) -> String {
         let joined = |word: &str, inner: &[Self]| {
             let inner: Vec<String> = inner.iter().map(|condition| condition.text(show)).collect();

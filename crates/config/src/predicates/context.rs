@@ -65,7 +65,7 @@ impl<'s> PredicateContext<'s> {
         }
     }
 
-    /// Predicate of a route without `Path` if there is a base path.
+    /// Returns the predicate of a route without `Path` if there is a base path.
     pub(crate) fn below_base(&self) -> Option<Predicate> {
         Predicate::path(&[format!("{}/**", self.base_path.as_ref()?)], false).ok()
     }

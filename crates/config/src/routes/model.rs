@@ -44,7 +44,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Each `RequestRateLimiter` of the route with its number, in their order.
+    /// Returns each `RequestRateLimiter` of the route with its number, in their order.
     pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
         let limiters = self.filters.iter().filter_map(|filter| match filter {
             Filter::RequestRateLimiter(limiter) => Some(&**limiter),
@@ -112,7 +112,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Key resolver of consistent hashing, if the upstream uses it.
+    /// Returns the key resolver of consistent hashing, if the upstream uses it.
     #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {

@@ -56,7 +56,7 @@ fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<
 }
 
 impl Spec {
-    /// The specification `name` with the map `args`.
+    /// Creates the specification `name` with the map `args`.
     pub(crate) fn with_named_args(name: String, span: Span, args: Option<&Node>) -> Self {
         let (mut flat, mut empty) = (Vec::new(), Vec::new());
         if let Some(node) = args {
@@ -194,7 +194,7 @@ impl Spec {
         Some((values, flag))
     }
 
-    /// Place of the argument that `message` quotes, else of the specification.
+    /// Returns the place of the argument that `message` quotes, else of the specification.
     pub(crate) fn quoted_in(&self, message: &str) -> Span {
         let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
         match (quoted, self.args.as_slice()) {

@@ -52,7 +52,7 @@ fn listed(item: &Node, diagnostics: &mut Diagnostics) -> Option<IpNet> {
     found
 }
 
-/// An address or a network.
+/// Parses an address or a network.
 pub(crate) fn network(text: &str) -> Option<IpNet> {
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))

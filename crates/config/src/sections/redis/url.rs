@@ -158,7 +158,7 @@ pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &
     })
 }
 
-/// Host and port of the key `of`; the port may be missing.
+/// Returns the host and port of the key `of`; the port may be missing.
 fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
     let uri = if host_port.contains(['/', '@', '?', '#']) {
         None
