@@ -44,8 +44,8 @@ pub struct TargetUri(pub Uri);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;
 
-/// Response extension: another route answered the request. The response is not stored under the route that received it,
-/// because the filters of the other route decide on each request.
+/// Response extension: the response came from another route, to which the request was forwarded within the gateway. A cache
+/// of the first route must not store it, because the filters of the other route decide on each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromOtherRoute;
 

@@ -115,7 +115,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
     explanation
 }
 
-/// Runs the request through the layers of `route`, unless the CORS policy has `answered` it.
+/// Runs the request through the layers of `route`, unless `answered` is the response of a CORS policy.
 async fn run_layers(
     config: &Config,
     route: &Route,

@@ -8,7 +8,7 @@
 //! 4. `de` deserializes the nodes into the raw structs of `raw` and of each section.
 //! 5. `check` turns them into a [`Config`], section by section.
 //!
-//! Each step collects its `diagnostics` and goes on, so that one run reports every error.
+//! Each step collects its `diagnostics` and continues, so that one run reports every error.
 
 mod argument_names;
 mod check;

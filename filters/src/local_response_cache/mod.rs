@@ -113,8 +113,8 @@ impl Settings {
         Self { time_to_live, updates_on_no_cache: false }
     }
 
-    /// Sets the effect of requests with `Cache-Control: no-cache`. If `updates` is true, such a request updates the cached response (Spring's
-    /// `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
+    /// Sets the effect of requests with `Cache-Control: no-cache`. If `updates` is true, such a request updates the cached
+    /// response (Spring's `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
     #[must_use]
     pub fn update_on_no_cache(self, updates: bool) -> Self {
         Self { updates_on_no_cache: updates, ..self }

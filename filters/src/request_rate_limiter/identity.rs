@@ -10,8 +10,8 @@ use crate::key_resolver::KeyResolver;
 
 /// Check for refusals that do not depend on the rate: blocked clients, and requests without a key id.
 ///
-/// A cache in front of a limiter asks it before it responds, so that a stored response is only for requests that the
-/// limiter could admit.
+/// A cache in front of a limiter runs this check before it responds. So only requests that the limiter could admit get a
+/// stored response.
 #[derive(Clone)]
 pub struct IdentityCheck {
     access: Option<AccessControl>,

@@ -1,11 +1,12 @@
 //! Imports between files and folders.
 //!
-//! - An arrow between two folders of a crate in [`WITH_ARROWS`] must stand in the block of ARCHITECTURE.md that is fenced as `arrows`.
+//! - Between the top-level folders of a crate in [`WITH_ARROWS`], only the imports in the code block `arrows` of
+//!   ARCHITECTURE.md are allowed.
 //! - No two folders of a crate depend on each other.
 //! - At most [`MAX_CYCLE`] files import each other in a cycle.
 //!
-//! An import counts towards the file that defines the item, whatever it is imported through. Tests do not count, nor
-//! does a module that re-exports items of its own children.
+//! An import counts as one of the file that defines the item, even through a re-export. Tests do not count, and neither
+//! do re-exports of a module's own children.
 
 mod arrows;
 mod graph;

@@ -1,4 +1,4 @@
-//! Spring Boot's endpoints on the port for traffic, which our own form serves only if it is asked to.
+//! Spring Boot's endpoints on the port for traffic. Our own form serves them only with `management.on-traffic-port`.
 
 use crate::migrate::print::{Item, Value};
 use crate::sections::management::model::{Actuator, Management};

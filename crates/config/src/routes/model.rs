@@ -91,7 +91,7 @@ pub enum Target {
     Echo,
     /// Another route of the gateway, by path.
     Forward(Arc<str>),
-    /// No upstream: the filters answer, otherwise an empty 200.
+    /// No upstream: a filter responds, or else the response is an empty 200.
     Nowhere,
     /// An HTTP server.
     Http {

@@ -180,7 +180,8 @@ impl Spec {
         Some(self.args.iter().map(|arg| arg.value.clone()).collect())
     }
 
-    /// As [`Spec::gather`], a last `true` or `false` as a flag: Spring's `GATHER_LIST_TAIL_FLAG`.
+    /// Returns all values as [`Spec::gather`] does, but a final `true` or `false` as a flag: Spring's
+    /// `GATHER_LIST_TAIL_FLAG`.
     pub(crate) fn gather_with_flag(&self, diagnostics: &mut Diagnostics) -> Option<(Vec<String>, Option<bool>)> {
         let mut values = self.gather(diagnostics)?;
         let flag = values.last().and_then(|last| last.parse::<bool>().ok());

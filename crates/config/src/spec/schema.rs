@@ -16,7 +16,7 @@ pub(crate) fn arguments(schema: &mut Schema) {
     }
 }
 
-/// [`arguments`] of a plain object.
+/// Changes the schema of one object as [`arguments`] does.
 pub(crate) fn relax(object: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     let mut patterns = Map::new();

@@ -110,7 +110,7 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
 /// Removes the sections that have the name of one of ours but belong to the application, and says so in one note per file.
 fn report_application_sections(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
-    // What is left of Spring's own sections has been switched off.
+    // Spring's own sections that are still in the tree have been switched off.
     let is_ours = |key: &str| {
         let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
         names(sections) && !names(&AT_TOP)

@@ -132,7 +132,7 @@ impl Entry {
 
     /// Returns a text as a field value, without a copy.
     fn value(&self, span: Span) -> Option<HeaderValue> {
-        // Requests with other bytes cannot be told from a log.
+        // A log does not show the original of bytes that are not ASCII.
         self.bytes(span).is_ascii().then(|| HeaderValue::from_maybe_shared(self.slice(span)).ok())?
     }
 }

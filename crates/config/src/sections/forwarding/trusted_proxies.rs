@@ -58,7 +58,7 @@ pub(crate) fn network(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
-/// Spring's `trusted-proxies` is a Java expression that must match the peer's whole address.
+/// Compiles Spring's `trusted-proxies`: a Java regular expression that must match the peer's whole address.
 fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedProxies {
     match RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_SIZE_LIMIT).build() {
         Ok(regex) => {

@@ -189,7 +189,7 @@ fn nodes(
     found.into_iter().collect()
 }
 
-/// Returns `host:port`, an IPv6 address in brackets.
+/// Parses `host:port` with an IPv6 address in brackets. `usual` is the port without one. Reports errors.
 fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Diagnostics) -> Option<HostPort> {
     let text = node.value.trim();
     let found = text.rsplit_once(':').and_then(|(host, port)| {

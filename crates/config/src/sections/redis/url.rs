@@ -158,7 +158,8 @@ pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &
     })
 }
 
-/// Returns the host and port of the key `of`; the port may be missing.
+/// Checks the host and port of the key `of`; the port may be missing. Reports an error and returns `None` if they are
+/// invalid.
 fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
     let uri = if host_port.contains(['/', '@', '?', '#']) {
         None
