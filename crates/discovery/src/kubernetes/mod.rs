@@ -1,7 +1,7 @@
 //! Kubernetes: a list of the EndpointSlices of each namespace, then a watch of their changes.
 //!
-//! A watch ends after a minute and is resumed at the version of its last event or bookmark, so that a connection that died
-//! without a sign is noticed. If the server no longer knows that version (410), the list is read again. Until then the
+//! A watch ends after a minute and is resumed at the version of its last event or bookmark. So a connection that was lost
+//! without an error is noticed. If the server no longer knows that version (410), the list is read again. Until then the
 //! known endpoints stay in use.
 
 pub(super) mod read;
