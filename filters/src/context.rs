@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Uri;
 use parking_lot::Mutex;
 
-/// Facts about a request that its head does not carry.
+/// Facts about a request that are not in the HTTP message.
 ///
 /// Insert it into the request's extensions before the first filter runs. Without it, filters treat every fact as
 /// unknown.
@@ -44,8 +44,8 @@ pub struct TargetUri(pub Uri);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;
 
-/// Response extension: another route answered the request. The response is not stored under the route that received it,
-/// because the filters of the other route decide on each request.
+/// Response extension: the response came from another route, to which the request was forwarded within the gateway. A cache
+/// of the first route must not store it, because the filters of the other route decide on each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromOtherRoute;
 
@@ -74,7 +74,7 @@ impl LocalReply {
 pub struct Attempts(Arc<Mutex<Vec<u64>>>);
 
 impl Attempts {
-    /// Records an attempt at `endpoint`, any number that identifies the endpoint.
+    /// Records an attempt at the endpoint that the number `endpoint` identifies.
     pub fn note(&self, endpoint: u64) {
         self.0.lock().push(endpoint);
     }
@@ -86,8 +86,8 @@ impl Attempts {
     }
 }
 
-/// Request extension: the client asked for an upgrade, though `Upgrade` was removed from the head. Such a request is
-/// never repeated.
+/// Request extension: the client requested an upgrade. The server that inserts it has removed `Upgrade` from the header.
+/// Such a request is never sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpgradeRequested;
 
@@ -98,7 +98,7 @@ pub struct UpgradeRequested;
 #[derive(Clone)]
 pub struct Tunnel(Arc<Mutex<Option<HeldResources>>>);
 
-/// Response extension: the request was decided without its configured store.
+/// Response extension: a limiter decided the request without its configured store, by the fallback.
 #[derive(Clone, Copy, Debug)]
 pub struct Degraded;
 

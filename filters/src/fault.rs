@@ -5,11 +5,12 @@
 //! `FallbackHeaders` name Java classes. This module maps each fault to its class.
 //!
 //! Sources: `NettyRoutingFilter`, `ReactiveLoadBalancerClientFilter` and `SpringCloudCircuitBreakerFilterFactory` of Spring
-//! Cloud Gateway, `CallNotPermittedException` of resilience4j, and the exceptions of Netty and Reactor Netty that get through.
+//! Cloud Gateway, `CallNotPermittedException` of resilience4j, and the exceptions of Netty and Reactor Netty that reach
+//! Spring's filters.
 
 use std::borrow::Cow;
 
-/// Reason for the lack of a good response from an upstream.
+/// Reason why there is no usable response from an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
@@ -134,7 +135,7 @@ impl Fault {
         }
     }
 
-    /// Returns the class of its cause, or of the exception that it becomes outside of the breaker.
+    /// Returns the class of the exception's cause, or of the exception that filters around a circuit breaker see instead.
     fn related_classes(self) -> Lineage {
         match self {
             Self::ResponseTimeout | Self::TimeLimit => GATEWAY_TIMEOUT,
@@ -198,7 +199,8 @@ impl FaultSet {
         Self(self.0 | other.0)
     }
 
-    /// Returns the faults with an exception or cause of the type `class`, as `Retry` matches them. The package is optional.
+    /// Returns the faults whose exception or its cause has the type `class`, as `Retry` matches them. The package is
+    /// optional.
     ///
     /// Returns [`Self::NONE`] for a class that no fault has.
     #[must_use]

@@ -25,8 +25,8 @@
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
 //!
-//! [`context::RequestContext`] carries facts about a request that its head lacks. Responses of a filter itself carry
-//! [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
+//! [`context::RequestContext`] carries facts about a request that are not in the HTTP message, such as the client's
+//! address. Responses that a filter makes itself carry [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
 //!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer

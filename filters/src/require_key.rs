@@ -1,4 +1,4 @@
-//! Refuses requests without a key: the filter `RequireToken` of the gateway, with the key of a verified token.
+//! Refuses requests without a key id. With a key resolver for verified tokens, it is the gateway's filter `RequireToken`.
 //!
 //! A request whose [`KeyResolver`] finds no key id gets [`Settings::status`], by default 401 with `WWW-Authenticate: Bearer`.
 //! Clients that ask for JSON get an RFC 9457 problem, others a line of text. The response carries [`LocalReply`] with the

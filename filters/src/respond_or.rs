@@ -1,4 +1,4 @@
-//! Response future of layers that respond themselves or forward.
+//! Response future of layers that either respond themselves or forward the request.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -13,9 +13,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::admin::connection_slots::ConnectionSlot;
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::peer::Peer;
-use crate::admin::places::Place;
 use crate::admin::respond;
 use crate::admin::state::AdminState;
 
@@ -29,10 +29,10 @@ pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
     state: Arc<AdminState>,
-    place: Rc<Place>,
+    slot: Rc<ConnectionSlot>,
 ) {
     let peer = Rc::new(peer);
-    serve_requests(stream, place, move |request, deadline| {
+    serve_requests(stream, slot, move |request, deadline| {
         let (state, peer) = (Arc::clone(&state), Rc::clone(&peer));
         async move { respond(request, &peer, &state, deadline).await }
     })
@@ -40,8 +40,11 @@ pub(super) async fn serve(
 }
 
 /// Serves one connection, until it ends or its deadline passes. Each request moves the deadline.
-async fn serve_requests<S, B, F>(stream: S, place: Rc<Place>, respond: impl Fn(Request<Incoming>, Deadline) -> F)
-where
+async fn serve_requests<S, B, F>(
+    stream: S,
+    slot: Rc<ConnectionSlot>,
+    respond: impl Fn(Request<Incoming>, Deadline) -> F,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     B: Body + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -51,7 +54,7 @@ where
     let latest = deadline.clone();
     let service = service_fn(move |request| {
         latest.set(REQUEST_TIMEOUT);
-        let busy = place.begin();
+        let busy = slot.begin();
         let response = respond(request, latest.clone());
         async move { Ok::<_, Infallible>(response.await.map(|body| busy.hold(body))) }
     });
@@ -79,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::admin::ConfigState;
-    use crate::admin::places::Places;
+    use crate::admin::connection_slots::ConnectionSlots;
     use tollgate_proxy::state::stores::SharedStores;
     use tollgate_proxy::telemetry::top_keys::Readers;
 
@@ -99,8 +102,8 @@ mod tests {
     async fn view(state: &Arc<AdminState>) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (mut client, server) = tokio::io::duplex(1024);
         let state = Arc::clone(state);
-        let place = Places::new(1).take().await;
-        let served = tokio::task::spawn_local(serve(server, peer(), state, place));
+        let slot = ConnectionSlots::new(1).take().await;
+        let served = tokio::task::spawn_local(serve(server, peer(), state, slot));
         client.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         (client, served)
     }
@@ -134,8 +137,8 @@ mod tests {
         client.write_all(request).await.unwrap();
         let started = Instant::now();
         let body = Bytes::from(vec![b'x'; response_bytes]);
-        let place = Places::new(1).take().await;
-        serve_requests(server, place, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
+        let slot = ConnectionSlots::new(1).take().await;
+        serve_requests(server, slot, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
         started.elapsed()
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time at which a connection is closed, whatever it does.
+/// Time at which a connection is closed, even during a request.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline(Rc<watch::Sender<Instant>>);
 

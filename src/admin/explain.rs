@@ -18,7 +18,7 @@ use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
 use crate::admin::upstreams::shown_time;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveFailure, LiveLimit, LiveRoute};
-use crate::explain::{Circumstances, DryRunRequest, RequestError, describe, dry_run};
+use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};
 use tollgate_config::{Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_proxy::telemetry::key_display;
@@ -46,7 +46,7 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<By
         let plans = RedisPlans::new(state.stores.redis_client()?, hash.to_owned(), cache);
         Some(Arc::new(plans.hash_keys(redis.hash_keys)))
     };
-    let mut explanation = dry_run(&config, request, Circumstances { plans: &plans, masks: true }).await;
+    let mut explanation = dry_run(&config, request, DryRunSettings { plans: &plans, masks: true }).await;
     if let Some(matched) = &mut explanation.route {
         for counted in matched.filters.iter_mut().flat_map(|filter| &mut filter.counted) {
             counted.live = limit(counted, &config, state).await;

@@ -1,4 +1,4 @@
-//! JSON Schemas of responses. Each stands beside the code that writes the response.
+//! Helpers for the JSON Schemas of responses. Each schema is in the file of the code that writes the response.
 
 use serde_json::{Map, Value, json};
 

@@ -51,8 +51,8 @@ pub(super) fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Re
     Ok(Some(file))
 }
 
-/// Returns true if the gateway can start without the admin port: the file names no port, which is in use, and the port for traffic has
-/// the endpoints that a Spring application would have.
+/// Returns true if the gateway can start without the admin port: the default port is in use, the file names no other, and
+/// the port for traffic serves the endpoints that a Spring application would have.
 fn is_spared(management: &Management, error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
         && management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.suffice)

@@ -11,7 +11,7 @@ use tollgate_config::{CommandLine, Loaded};
 use tollgate_proxy::telemetry::key_display;
 use tollgate_proxy::upstream::balance::UpstreamManager;
 
-/// Time after a change of the services in the registries, within which further changes are taken along.
+/// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);
 
 /// Source of the configuration, read again on a reload.

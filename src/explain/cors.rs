@@ -1,4 +1,4 @@
-//! Judgement of CORS policies.
+//! Verdict of the CORS policy on a request.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::explain::by_name;
 use crate::explain::model::{CorsJudgement, CorsVerdict, LocalResponse};
 use tollgate_routing::{Predicate, RequestView};
 
-/// Judges a request that the client sent with `scheme` by the first of `policies` whose path matches; `None` without an
-/// `Origin` field.
+/// Returns the verdict of the first of `policies` whose path matches, on a request that the client sent with `scheme`; `None`
+/// without an `Origin` field.
 pub(super) fn judge(
     policies: &[(Predicate, Arc<Policy>)],
     head: &Parts,

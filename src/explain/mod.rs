@@ -2,7 +2,7 @@
 //!
 //! The request passes the route's real layers, stacked as for traffic, in front of an upstream that only records it
 //! (`recorder.rs`). Limiters get a store that allows every request and records its arguments. Key ids, rules, scopes
-//! and Redis keys are therefore those of traffic, whatever filters changed before. Nothing is counted, and no
+//! and Redis keys are therefore those of traffic, with the changes of the filters before. Nothing is counted, and no
 //! connection is opened.
 
 mod cors;
@@ -39,15 +39,15 @@ use tollgate_proxy::upstream::forwarded::client_ip;
 use tollgate_proxy::upstream::headers::HeaderPolicy;
 use tollgate_routing::{Decision, RequestView, RouteTable, Undecided};
 
-/// Longest run time of the layers. They connect to nothing, so it is never reached.
+/// Timeout of the layers. They open no connections, so they end long before.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Source of the plans of keys: the Redis hash, and the time for which a plan is cached.
 pub type PlansOf<'p> = &'p dyn Fn(&str, Duration) -> Option<Arc<dyn PlanSource>>;
 
-/// Circumstances of a dry run.
+/// Settings of a dry run, besides the configuration and the request.
 #[derive(Clone, Copy)]
-pub struct Circumstances<'p> {
+pub struct DryRunSettings<'p> {
     /// Plans that are in Redis. Without them, every key has the default plan.
     pub plans: PlansOf<'p>,
     /// Masks values of the configuration that may be secrets.
@@ -58,15 +58,15 @@ pub struct Circumstances<'p> {
 #[must_use]
 pub fn explain(config: &Config, request: DryRunRequest) -> Option<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-    let circumstances = Circumstances { plans: &|_, _| None, masks: false };
-    let mut explanation = runtime.block_on(dry_run(config, request, circumstances));
-    let has_answer = explanation.route.is_some() || explanation.refused.is_some() || explanation.own_endpoint;
-    explanation.lacks_locator_routes = !has_answer && config.locator.is_some();
+    let settings = DryRunSettings { plans: &|_, _| None, masks: false };
+    let mut explanation = runtime.block_on(dry_run(config, request, settings));
+    let is_decided = explanation.route.is_some() || explanation.refused.is_some() || explanation.own_endpoint;
+    explanation.lacks_locator_routes = !is_decided && config.locator.is_some();
     Some(explanation)
 }
 
 /// Runs `request` through the routes of `config`, without side effects.
-pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Circumstances<'_>) -> Explanation {
+pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSettings<'_>) -> Explanation {
     let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation::default();
     let is_https = head.uri.scheme_str() == Some("https");
@@ -96,7 +96,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Cir
         };
         let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
         let definition = &route.definition;
-        let texts = if circumstances.masks { &definition.masked_predicates } else { &definition.predicates };
+        let texts = if settings.masks { &definition.masked_predicates } else { &definition.predicates };
         let predicate = position.and_then(|position| texts.get(position));
         let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
         if tried.decision == Decision::Undecided {
@@ -110,19 +110,19 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, circumstances: Cir
     explanation.cors = cors::judge(policies, &head, &view, scheme);
     let answered = explanation.cors.as_ref().and_then(|cors| cors.verdict.response());
     if let Some((route, variables)) = matched {
-        explanation.route = Some(run_layers(config, route, variables, (head, peer), answered, circumstances).await);
+        explanation.route = Some(run_layers(config, route, variables, (head, peer), answered, settings).await);
     }
     explanation
 }
 
-/// Runs the request through the layers of `route`, unless the CORS policy has `answered` it.
+/// Runs the request through the layers of `route`, unless `answered` is the response of a CORS policy.
 async fn run_layers(
     config: &Config,
     route: &Route,
     variables: Vec<(Arc<str>, String)>,
     (mut head, peer): (Parts, IpAddr),
     answered: Option<LocalResponse>,
-    circumstances: Circumstances<'_>,
+    settings: DryRunSettings<'_>,
 ) -> MatchedRoute {
     let shown = variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     let (sent, sent_query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
@@ -139,7 +139,7 @@ async fn run_layers(
     };
     header_policy.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
 
-    let recorder = Recorder::new(config, route, circumstances.plans);
+    let recorder = Recorder::new(config, route, settings.plans);
     let is_run = answered.is_none();
     let response = match is_run {
         true => recorder.run(Request::from_parts(head, Body::default()), TIMEOUT).await,
@@ -152,7 +152,7 @@ async fn run_layers(
         reason: reason(response.extensions().get()),
     }));
     let definition = &route.definition;
-    let (predicates, filters, arguments) = if circumstances.masks {
+    let (predicates, filters, arguments) = if settings.masks {
         if let Some(forwarded) = &mut forwarded {
             mask::mask(forwarded, &sent, &sent_query);
         }

@@ -13,7 +13,7 @@ use tollgate_config::StoreKind;
 pub struct Explanation {
     /// Reason if the request is refused before routing. The other fields are empty then.
     pub refused: Option<String>,
-    /// True if an endpoint of the gateway itself answers, before all routes. The other fields are empty then.
+    /// True if an endpoint of the gateway itself serves the request, before all routes. The other fields are empty then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_endpoint: bool,
     /// Routes that were tried before and do not match.
@@ -60,7 +60,7 @@ pub enum CorsVerdict {
     NoPolicy,
     /// The request passes.
     Allowed,
-    /// The request is a preflight, answered with 200 before the filters.
+    /// The request is a preflight: 200 before the filters.
     Preflight,
     /// The origin is refused: 403 before the filters.
     RefusedOrigin,

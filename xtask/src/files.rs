@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing of ours.
+/// Folders without files that the repository's authors write.
 const SKIPPED: [&str; 4] = ["target", ".git", "node_modules", "corpus"];
 
 /// Scripts and other files without an extension.
 const NAMES: [&str; 4] = ["Dockerfile", "run", "regenerate", "count"];
 
-/// All files below `folder` with one of the `extensions`, and those of [`NAMES`], sorted by path.
+/// Returns all files below `folder` with one of the `extensions`, and those of [`NAMES`], sorted by path.
 pub(crate) fn below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(folder, extensions, &mut found);

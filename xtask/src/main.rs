@@ -3,11 +3,11 @@
 //! | Command | Checks |
 //! |---|---|
 //! | `cargo xtask language [PATH…]` | comments, strings and documents follow the project's rules of plain English |
-//! | `cargo xtask imports` | imports follow the arrows that ARCHITECTURE.md allows; no ring of more than four files |
-//! | `cargo xtask sizes` | no Rust file has more than 300 lines, and few functions more than 25 |
+//! | `cargo xtask imports` | imports follow the arrows that ARCHITECTURE.md allows; no cycle of more than four files |
+//! | `cargo xtask sizes` | Rust files have at most 300 lines; 90 % of functions have at most 25 |
 //!
-//! Without a path, `language` reads the whole repository. Each prints each violation as `file:line: message` and exits
-//! with status 1 if there is any.
+//! Without a path, `language` reads the whole repository. A command prints its violations and exits with status 1 if there
+//! are too many.
 
 #![allow(clippy::print_stdout)]
 

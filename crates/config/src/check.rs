@@ -1,4 +1,4 @@
-//! From the raw configuration to the checked one.
+//! Checks the raw configuration, section by section, and builds the [`Config`].
 
 use std::cell::RefCell;
 
@@ -23,14 +23,14 @@ use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::{Node, Span};
 
-/// The file besides the raw configuration.
-pub(crate) struct Origin<'o> {
+/// Facts about the file that are not in the raw configuration.
+pub(crate) struct CheckInput<'i> {
     /// The tree of the file.
-    pub(crate) nodes: &'o Nodes<'o>,
+    pub(crate) nodes: &'i Nodes<'i>,
     /// All properties of the file, as its author named them.
-    pub(crate) properties: &'o Node,
+    pub(crate) properties: &'i Node,
     /// Disabled components.
-    pub(crate) switches: &'o Switches,
+    pub(crate) switches: &'i Switches,
     /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
     /// True if the file has the section `management`.
@@ -40,19 +40,19 @@ pub(crate) struct Origin<'o> {
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: &RawConfig,
-    origin: &Origin<'_>,
+    input: &CheckInput<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
-    let &Origin { nodes, switches, .. } = origin;
+    let &CheckInput { nodes, switches, .. } = input;
     report_disabled(raw, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
     let (registries, registrations) = registries(raw, nodes, env, diagnostics);
-    let upstreams = upstreams(raw, !registries.is_empty(), origin, &key_resolvers, diagnostics);
-    let (routes, cors) = routes(raw, origin, &upstreams, &context, diagnostics);
+    let upstreams = upstreams(raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
+    let (routes, cors) = routes(raw, input, &upstreams, &context, diagnostics);
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
@@ -60,7 +60,7 @@ pub(crate) fn check(
     let traffic = TrafficListener {
         port: server.port,
         base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()),
-        has_management: origin.has_management,
+        has_management: input.has_management,
     };
     Config {
         management: management(&raw.management, nodes, traffic, env, diagnostics),
@@ -144,12 +144,12 @@ fn registries(
 fn upstreams(
     raw: &RawConfig,
     has_registry: bool,
-    origin: &Origin<'_>,
+    input: &CheckInput<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    let nodes = origin.nodes;
-    let located = Located { has_registry, properties: origin.properties };
+    let nodes = input.nodes;
+    let located = Located { has_registry, properties: input.properties };
     let lacks_registry = upstreams::spring::locator::check(&raw.discovery, &located, nodes, diagnostics);
     // Its names are then looked up there.
     let has_registry = has_registry || lacks_registry;
@@ -166,12 +166,12 @@ fn upstreams(
 /// Checks the routes, and the settings that apply to several of them.
 fn routes(
     raw: &RawConfig,
-    origin: &Origin<'_>,
+    input: &CheckInput<'_>,
     upstreams: &Named,
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &Origin { nodes, switches, ignores_trailing_slash, .. } = origin;
+    let &CheckInput { nodes, switches, ignores_trailing_slash, .. } = input;
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,

@@ -11,7 +11,7 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons, yaml_key};
 use crate::sections::jwt::check::Tokens;
-use crate::spring::offers::{self, Offer};
+use crate::spring::proposals::{self, Proposal};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Treatment of requests that repeat the header, parameter or cookie of a key with another value.
@@ -110,7 +110,7 @@ impl<'t> KeyResolvers<'t> {
         let found = self.named.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
         if found.is_none() {
             let near = closest(name, self.named.keys().map(String::as_str));
-            let Offer { value, comment } = offers::resolver(name);
+            let Proposal { value, comment } = proposals::resolver(name);
             let reason = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
             diagnostics
                 .error(

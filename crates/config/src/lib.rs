@@ -8,7 +8,7 @@
 //! 4. `de` deserializes the nodes into the raw structs of `raw` and of each section.
 //! 5. `check` turns them into a [`Config`], section by section.
 //!
-//! Each step collects its `diagnostics` and goes on, so that one run reports every error.
+//! Each step collects its `diagnostics` and continues, so that one run reports every error.
 
 mod argument_names;
 mod check;
@@ -42,7 +42,7 @@ mod yaml;
 pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_with_services, parse};
-pub use crate::locator::{Locator, Metadata, Services};
+pub use crate::locator::{Locator, MAX_LOCATED_SERVICES, Metadata, Services};
 pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::check::{self, Origin};
+use crate::check::{self, CheckInput};
 use crate::de::nodes::Nodes;
 use crate::de::{self, Unknown};
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, closest};
@@ -78,14 +78,14 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
 /// The tree of a file before its placeholders are resolved, for `tollgate migrate`.
 #[derive(Clone, Copy)]
 pub(crate) struct Unresolved<'n> {
-    /// Our sections.
+    /// Sections of the gateway's own form.
     pub(crate) root: &'n Node,
     /// All properties of the file, as its author named them.
     pub(crate) properties: &'n Node,
 }
 
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
-pub(crate) struct Remains {
+pub(crate) struct MigrationFacts {
     pub(crate) places: Places,
     /// Settings without effect, and the reason of each.
     pub(crate) ineffective: Vec<(Span, String)>,
@@ -100,7 +100,7 @@ pub(crate) fn parse_text(
     text: SourceText,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
-) -> Result<(Loaded, Remains), Report> {
+) -> Result<(Loaded, MigrationFacts), Report> {
     parse_with_services(text, &Services::new(), env, inspect)
 }
 
@@ -111,7 +111,7 @@ fn parse_with_services(
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
-) -> Result<(Loaded, Remains), Report> {
+) -> Result<(Loaded, MigrationFacts), Report> {
     let mut filled = text.clone();
     let mut report = match parse_once(text, services, env, inspect) {
         Err(report) if report.lacks_properties() => report,
@@ -138,7 +138,7 @@ fn parse_once(
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
     inspect: &mut dyn FnMut(Unresolved<'_>),
-) -> Result<(Loaded, Remains), Report> {
+) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
     let mut places = Places::default();
@@ -166,8 +166,8 @@ fn parse_once(
     let nodes = Nodes::new(&root);
     let has_management = root.get("management").is_some();
     let properties = &properties;
-    let origin = Origin { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash, has_management };
-    let mut config = check::check(&raw, &origin, env, &mut diagnostics);
+    let input = CheckInput { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash, has_management };
+    let mut config = check::check(&raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
     let ineffective = diagnostics.ineffective();
@@ -178,7 +178,7 @@ fn parse_once(
     if failed {
         Err(notes)
     } else {
-        Ok((Loaded { config, notes }, Remains { places, ineffective, unknown, ignores_trailing_slash }))
+        Ok((Loaded { config, notes }, MigrationFacts { places, ineffective, unknown, ignores_trailing_slash }))
     }
 }
 

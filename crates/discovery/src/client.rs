@@ -1,4 +1,4 @@
-//! HTTP/1.1 client of a registry's server: bounded in bytes and time, connections are kept.
+//! HTTP/1.1 client for the server of a registry, with limits of size and time, and a pool of idle connections.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,17 +23,17 @@ use tollgate_config::{RegistryServer, Scheme, Tls};
 use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::tls::{TlsConnectors, TlsError};
 
-/// Largest body of a response, in bytes.
+/// Maximum size of a response body, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Largest head of a response, in bytes.
+/// Maximum size of a response header, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// Time within which a request on a kept connection fails if the server had closed it before.
+/// Time after the start of a request on an idle connection. An error within it means that the server had closed the connection.
 const IDLE_CLOSE: Duration = Duration::from_millis(500);
-/// Most connections that are kept idle.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 256;
-/// Size from which a body counts as large, in bytes.
+/// Size above which a body counts as large, in bytes.
 const LARGE: usize = 64 << 10;
-/// Most large bodies that are read at a time: a thousand services may be watched.
+/// Maximum number of large bodies that are read at the same time. A gateway may watch a thousand services.
 const MAX_LARGE: usize = 4;
 
 /// Error of a request.
@@ -69,13 +69,13 @@ pub(super) struct Reply {
 #[derive(Clone, Debug)]
 pub(super) struct Call<'c> {
     pub(super) method: Method,
-    /// Path and query, behind the path of the server.
+    /// Path and query, which follow the path of the server's URL.
     pub(super) target: &'c str,
     pub(super) headers: &'c [(HeaderName, HeaderValue)],
     pub(super) body: Bytes,
     pub(super) timeout: Duration,
     /// False if a lost connection fails the request, even if it was kept.
-    pub(super) is_repeated: bool,
+    pub(super) may_repeat: bool,
 }
 
 /// Client of one server.
@@ -90,13 +90,13 @@ pub(super) struct HttpClient {
 impl<'c> Call<'c> {
     /// Creates a `GET` of `target`.
     pub(super) fn get(target: &'c str, timeout: Duration) -> Self {
-        Self { method: Method::GET, target, headers: &[], body: Bytes::new(), timeout, is_repeated: true }
+        Self { method: Method::GET, target, headers: &[], body: Bytes::new(), timeout, may_repeat: true }
     }
 
-    /// Makes a lost connection an error.
+    /// Forbids sending the request again on a new connection.
     #[must_use]
     pub(super) fn once(self) -> Self {
-        Self { is_repeated: false, ..self }
+        Self { may_repeat: false, ..self }
     }
 
     /// Adds header fields.
@@ -160,7 +160,7 @@ impl HttpClient {
                 // The server closed the connection while it was idle.
                 Err(error)
                     if is_kept
-                        && call.is_repeated
+                        && call.may_repeat
                         && sent.elapsed() < IDLE_CLOSE
                         && (error.is_canceled() || error.is_incomplete_message()) => {}
                 Err(error) => return Err(error.into()),

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use crate::instance::Unusable;
 
-/// Most log lines about ignored instances of one registry within [`WINDOW`].
+/// Maximum number of log lines about ignored instances of one registry within [`WINDOW`].
 const MAX_LINES: usize = 20;
-/// Time for which lines are counted.
+/// Time within which at most [`MAX_LINES`] are logged.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Most services that are remembered.
+/// Maximum number of services that are remembered.
 const MAX_KNOWN: usize = 10_000;
-/// Longest name in the log, in characters.
+/// Maximum length of a name in the log, in characters.
 const MAX_NAME: usize = 100;
 
 /// Ignored instances of a service.
@@ -36,7 +36,7 @@ pub(super) struct IgnoredLog {
     lines: usize,
 }
 
-/// Place of a response that ignored instances are in.
+/// Registry and server that report ignored instances.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'s> {
     pub(super) registry: &'static str,
@@ -74,7 +74,7 @@ impl IgnoredLog {
         }
         self.lines += 1;
         if self.lines > MAX_LINES {
-            // They are logged later, if they are still there.
+            // Not added to the known ones, so that a later call logs them if they are still ignored.
             if self.lines == MAX_LINES + 1 {
                 tracing::warn!(registry, server, "instances of more services ignored");
             }
@@ -94,7 +94,7 @@ impl IgnoredLog {
     }
 }
 
-/// Returns a name from a registry for the log: other characters than those of names and addresses are `?`, and its length is
+/// Returns a name from a registry for the log. Characters that names and addresses do not have become `?`. Its length is
 /// bounded.
 fn printable(name: &str) -> String {
     let fits = |c: char| c.is_alphanumeric() || "-_.:/@[]#".contains(c);

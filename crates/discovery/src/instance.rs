@@ -1,5 +1,5 @@
-//! Instance of a service, checked. Registries hold what their clients write: hosts, ports and metadata are hostile until
-//! they are checked here.
+//! Instance of a service, validated. Any client of a registry can write hosts, ports and metadata, so they are untrusted
+//! input until they are checked here.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use thiserror::Error;
 use crate::ignored::IgnoredInstances;
 use tollgate_config::{EndpointAddress, Scheme};
 
-/// Most entries of metadata that are kept.
+/// Maximum number of entries of metadata that are kept.
 const MAX_METADATA: usize = 64;
-/// Longest key or value of metadata, in bytes. Longer ones are dropped.
+/// Maximum length of a key or value of metadata, in bytes. Longer ones are dropped.
 const MAX_METADATA_TEXT: usize = 1024;
-/// Largest weight.
+/// Maximum weight.
 const MAX_WEIGHT: u32 = 6_553_500;
 
 /// Instance of a service, as a registry reports it.

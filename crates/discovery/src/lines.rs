@@ -11,7 +11,7 @@ use hyper::client::conn::http1::SendRequest;
 
 use crate::client::{Call, ClientError, HttpClient};
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 4 << 20;
 
 /// Lines of a response. Its connection closes when this is dropped.

@@ -11,10 +11,8 @@ use tokio::time::timeout;
 
 use crate::names::Names;
 use crate::{Follower, Instance, Registries, RegistryStatus, Subscriptions};
-use tollgate_config::{Metadata, Services};
+use tollgate_config::{MAX_LOCATED_SERVICES, Metadata, Services};
 
-/// Most services that are followed: no more get a route.
-const MAX_SERVICES: usize = 2000;
 /// Time for the first lists of new services.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(800);
 
@@ -46,7 +44,7 @@ impl InstanceMetadata {
     pub(super) async fn follow(metadata: Rc<Self>, names: Rc<Names>, registries: Registries) {
         loop {
             if let Some(known) = names.all() {
-                let known: BTreeSet<String> = known.into_iter().take(MAX_SERVICES).collect();
+                let known: BTreeSet<String> = known.into_iter().take(MAX_LOCATED_SERVICES).collect();
                 metadata.services.borrow_mut().retain(|name, _| known.contains(name));
                 let mut first_lists = Vec::new();
                 for name in known {

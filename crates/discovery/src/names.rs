@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// Largest number of names of one registry; further ones are dropped with a warning.
+/// Maximum number of names of one registry; further ones are dropped with a warning.
 const MAX_NAMES: usize = 10_000;
 
 /// Names of the services that registries know.

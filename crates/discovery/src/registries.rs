@@ -58,8 +58,8 @@ impl Registries {
         NamesSubscription::new(names, watches, with_metadata.then(|| self.clone()))
     }
 
-    /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes after
-    /// the first useful response.
+    /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes when a registry
+    /// knows an instance, or when all registries have responded.
     pub fn follow(&self, name: &str, follower: Box<dyn Follower>) -> (Subscriptions, oneshot::Receiver<()>) {
         let (service, first) = Service::new(self.statuses(), follower);
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, Sink::new(&service, at));

@@ -10,15 +10,15 @@ use tokio::sync::oneshot;
 
 use crate::{Instance, RegistryStatus};
 
-/// Most instances of a service.
+/// Maximum number of instances of a service.
 const MAX_INSTANCES: usize = 10_000;
 
-/// User of the lists of one service.
+/// Receiver of the instances of one service, in the program that uses this crate.
 pub trait Follower: fmt::Debug {
-    /// Takes the complete list of instances, from this registry.
+    /// Takes the complete list of instances, which `registry` has reported. It replaces the previous list.
     fn list(&self, registry: &Arc<RegistryStatus>, instances: &[Instance]);
 
-    /// Takes notice that the last list is still valid.
+    /// Confirms that the last list is still valid.
     fn confirm(&self);
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Service {
     follower: Box<dyn Follower>,
     /// Registry whose list is in use.
     source: Cell<Option<usize>>,
-    answered: RefCell<Option<oneshot::Sender<()>>>,
+    responded: RefCell<Option<oneshot::Sender<()>>>,
     statuses: Vec<Arc<RegistryStatus>>,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct Sink {
 }
 
 impl Service {
-    /// Creates a service without lists. The receiver completes when the first registry knows it, or when all have
-    /// answered.
+    /// Creates a service without lists. The receiver completes when a registry knows an instance, or when all registries
+    /// have responded.
     pub(super) fn new(
         statuses: Vec<Arc<RegistryStatus>>,
         follower: Box<dyn Follower>,
     ) -> (Rc<Self>, oneshot::Receiver<()>) {
-        let (answered, first) = oneshot::channel();
+        let (responded, first) = oneshot::channel();
         let (lists, source) = (RefCell::new(vec![None; statuses.len()]), Cell::new(None));
-        (Rc::new(Self { lists, follower, source, answered: RefCell::new(Some(answered)), statuses }), first)
+        (Rc::new(Self { lists, follower, source, responded: RefCell::new(Some(responded)), statuses }), first)
     }
 
     /// Returns the position of the first registry that knows instances.
@@ -62,7 +62,7 @@ impl Service {
         self.lists.borrow().iter().position(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
     }
 
-    fn all_answered(&self) -> bool {
+    fn all_responded(&self) -> bool {
         self.lists.borrow().iter().all(Option::is_some)
     }
 }
@@ -78,7 +78,8 @@ impl Sink {
         self.service.lists.borrow()[self.registry].is_some()
     }
 
-    /// Publishes the complete list of instances, of which [`MAX_INSTANCES`] are used.
+    /// Publishes the complete list of instances that the registry knows. The follower gets at most [`MAX_INSTANCES`], and
+    /// only if no earlier registry knows instances.
     pub(super) fn publish(&self, mut instances: Vec<Instance>) {
         let service = &self.service;
         if instances.len() > MAX_INSTANCES {
@@ -105,17 +106,17 @@ impl Sink {
                 }
             }
             Some(_) => {}
-            // After a reload, a registry that has not answered yet may know the endpoints in use.
-            None if service.source.get().is_some() || service.all_answered() => {
+            // After a reload, the list stays until all registries have responded: one of them may know the endpoints in use.
+            None if service.source.get().is_some() || service.all_responded() => {
                 service.source.set(None);
                 service.follower.list(&service.statuses[self.registry], &[]);
             }
             None => {}
         }
-        if (first.is_some() || service.all_answered())
-            && let Some(answered) = service.answered.borrow_mut().take()
+        if (first.is_some() || service.all_responded())
+            && let Some(responded) = service.responded.borrow_mut().take()
         {
-            let _ = answered.send(());
+            let _ = responded.send(());
         }
     }
 

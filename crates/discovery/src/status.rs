@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use crate::ignored::{IgnoredInstances, IgnoredLog, Source};
 use tollgate_transport::error_chain::error_chain;
 
-/// Least time between two log lines about failures of one registry: each of a thousand services may fail.
+/// Minimum time between two log lines about failures of one registry: each of a thousand services may fail.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Longest text of an error, in characters: it may quote the response.
+/// Maximum length of a text of an error, in characters: it may quote the response.
 const MAX_ERROR: usize = 300;
 
 /// State of the connection to a registry.

@@ -1,4 +1,4 @@
-//! Users of a registry that reads all services together: sinks of services, and of names.
+//! Sinks of a registry that reads all services together: one for each watched service, and those for the names.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -163,7 +163,7 @@ impl Certificates {
         self.0.as_ptr().cast()
     }
 
-    /// Iterates over the certificates, which stay the stack's.
+    /// Iterates over the certificates. The stack keeps their ownership.
     fn iter(&self) -> impl ExactSizeIterator<Item = NonNull<sys::X509>> + DoubleEndedIterator {
         // SAFETY: the stack is valid.
         let count = unsafe { sys::OPENSSL_sk_num(self.stack()) };

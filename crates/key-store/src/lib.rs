@@ -3,7 +3,7 @@
 //! AWS-LC decrypts and verifies a store; it is in the build for TLS already. [`identity`] returns a key with its chain, as
 //! Java's key managers select it, and [`certificates`] the trusted certificates of a trust store.
 //!
-//! Stores are small files of an operator: [`MAX_STORE_BYTES`] and 5,000,000 rounds of hashing, as in Java, are the bounds.
+//! A store may have at most [`MAX_STORE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java.
 
 mod aws_lc;
 mod der;
@@ -22,10 +22,10 @@ use thiserror::Error;
 use crate::aws_lc::{Contents, OpenError};
 use crate::pfx::Pfx;
 
-/// Largest size of a store.
+/// Maximum size of a store, in bytes.
 pub const MAX_STORE_BYTES: u64 = 16 << 20;
 
-/// Largest count of rounds of the checksum, as in Java.
+/// Maximum number of hashing rounds for the checksum, as in Java.
 const MAX_ROUNDS: u64 = 5_000_000;
 
 /// Private key with its certificates.
@@ -50,8 +50,8 @@ pub enum KeyStoreError {
     /// A format of Java's own: `JKS` or `JCEKS`.
     #[error("it is a {0} store, a format of Java's own")]
     JavaFormat(&'static str),
-    /// The checksum does not fit the password.
-    #[error("the password does not fit")]
+    /// The checksum does not match the password.
+    #[error("the password is wrong")]
     WrongPassword,
     /// No private key.
     #[error("it has no private key")]
@@ -107,8 +107,10 @@ pub fn identity(store: &[u8], password: &str, alias: Option<&str>) -> Result<Ide
     Ok(Identity { key, chain: chain.into_iter().map(|at| contents.certificates[at].clone()).collect() })
 }
 
-/// Returns the trusted certificates of `store`, each in DER, at least one. Of a private key in it, the certificate is
-/// trusted and its issuers are not, as in Java: a key pair from a public authority does not trust that authority.
+/// Returns the trusted certificates of `store`, each in DER, at least one.
+///
+/// If the store has a private key, the key's certificate is trusted but its issuers are not, as in Java. So a key pair from a
+/// public authority does not make that authority trusted.
 ///
 /// # Errors
 /// The store or its password is wrong, it has several private keys, or it has no certificate.
@@ -126,7 +128,7 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
         [0xCE, 0xCE, 0xCE, 0xCE, ..] => return Err(KeyStoreError::JavaFormat("JCEKS")),
         _ => {}
     }
-    // A password of PKCS#12 ends at a zero character, so none can hold one.
+    // PKCS#12 terminates passwords with a NUL character, so no password contains one.
     let password = CString::new(password).map_err(|_| KeyStoreError::WrongPassword)?;
     // `None` for a store in BER with indefinite lengths, which AWS-LC reads nevertheless.
     let pfx = Pfx::parse(store);
@@ -140,7 +142,7 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
             Err(KeyStoreError::UnknownAlias { alias: alias.to_owned(), aliases })
         }
         (Ok(contents), _) => Ok(contents),
-        // The checksum was right, or the keys would not have been counted.
+        // AWS-LC counts the keys after it has verified the checksum, so the password is right.
         (Err(OpenError::SeveralKeys), Some(alias)) => {
             let Some(at) = position(alias) else {
                 return Err(KeyStoreError::UnknownAlias { alias: alias.to_owned(), aliases });

@@ -98,8 +98,8 @@ impl HostPattern {
         self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
     }
 
-    /// Removes the outer dots of `host`. Returns `None` if the first differs from the pattern's, `Some(None)` without
-    /// labels.
+    /// Returns `host` without its first and last dot; `Some(None)` if it has no labels. `None` if only one of `host` and
+    /// the pattern starts with a dot, so that they cannot match.
     fn labels<'h>(&self, host: &'h str) -> Option<Option<&'h str>> {
         if host.starts_with('.') != self.starts_with_dot {
             return None;

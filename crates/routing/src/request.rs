@@ -7,7 +7,7 @@ use http::header::HOST;
 use http::{HeaderMap, Method, Uri};
 use jiff::Timestamp;
 
-/// A request as routing sees it: as the client sent it, before any filter has changed it.
+/// The parts of a request that predicates read, before any filter has changed them. Path and `Host` are normalized.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
     /// The method, case-sensitive.
@@ -20,7 +20,7 @@ pub struct RequestView<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// The fields to read `X-Forwarded-For` from.
     pub(crate) forwarded_for: &'a HeaderMap,
-    /// The client's address.
+    /// The TCP peer, or the client address that trusted proxies report.
     pub(crate) remote_addr: IpAddr,
     /// Returns milliseconds since 1970. Only predicates about time call it.
     pub(crate) now_ms: fn() -> i64,
@@ -49,7 +49,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Reads `X-Forwarded-For` from `headers`: the fields as received, when a proxy has changed its own since.
+    /// Reads `X-Forwarded-For` from `headers`, for a gateway that has changed its copy since the request was received.
     #[must_use]
     pub fn with_forwarded_for(self, headers: &'a HeaderMap) -> Self {
         Self { forwarded_for: headers, ..self }

@@ -134,7 +134,7 @@ impl NeededKey {
         }
     }
 
-    /// Describes a doubt about the keys of the log.
+    /// Describes why the keys of the log may not be those of this configuration.
     fn doubt(&self) -> &'static str {
         if self.is_chosen_by && self.looks_hashed.get() && self.requests.get() > self.lacking.get() {
             "; all keys look like hashes: if the gateway had `management.hash-keys`, set it in this configuration too, \

@@ -15,7 +15,7 @@ pub(super) struct Known {
     has_host: bool,
     has_received_bytes: bool,
     headers: Vec<HeaderName>,
-    /// True if predicates see the address of a proxy, and the log has that of the client.
+    /// True if predicates read the address of a proxy but the log has the address of the client.
     hides_peer: bool,
     /// True if the log has the keys of rules and the routes of requests.
     pub(super) is_own: bool,
@@ -123,7 +123,7 @@ pub(super) fn map_hint(lacking: &str) -> String {
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }
 }
 
-/// False if neither predicates, key resolvers and filters of `config` nor its CORS policies name the header field.
+/// Returns false only if no predicate, key resolver, filter or CORS policy of `config` names the header field.
 pub(super) fn may_read_header(config: &Config, name: &HeaderName) -> bool {
     let routes = config.routes.iter().map(|route| format!("{:?} {:?}", route.predicates, route.filters));
     let cors = format!("{:?}", config.cors);

@@ -4,13 +4,13 @@
 //! resolvers and rules, in front of an upstream that responds at once, on a clock that the log sets. [`report`] holds what
 //! the rules would have done. Memory grows with the keys in the log, not with its lines.
 
-mod answered;
 mod compare;
 mod context;
 pub mod html;
 pub mod input;
 mod keys;
 mod knowledge;
+mod local_responses;
 mod logged_request;
 pub mod replay;
 pub mod report;

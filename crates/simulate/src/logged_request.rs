@@ -1,4 +1,4 @@
-//! Requests as far as a log has them.
+//! Builds requests from log entries. They have only the parts that the log has.
 
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;

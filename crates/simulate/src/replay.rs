@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use http::Request;
+use http::request::Parts;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use crate::answered::{Answered, Way};
 use crate::compare::{Finished, Refusal};
 use crate::context::LogContext;
 use crate::input::{Entry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
 use crate::knowledge::Known;
+use crate::local_responses::{LimiterReach, LocalResponses};
 use crate::logged_request::head;
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::{LogRoute, RouteBuilder};
@@ -29,7 +30,7 @@ use tollgate_routing::{RequestView, RouteTable};
 /// Replay of requests through one configuration.
 pub struct Replay {
     table: RouteTable<LogRoute>,
-    answered: Answered,
+    local_responses: LocalResponses,
     context: LogContext,
     sanitize: SanitizeRules,
     notes: Vec<Note>,
@@ -62,14 +63,15 @@ impl Replay {
     pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
         let context = LogContext::new(config);
         let known = &known.under(config);
-        let answered = Answered::new(config, known);
-        let mut builder = RouteBuilder { config, known, answered: &answered, context: &context, notes: Vec::new() };
+        let local_responses = LocalResponses::new(config, known);
+        let mut builder =
+            RouteBuilder { config, known, local_responses: &local_responses, context: &context, notes: Vec::new() };
         let table = builder.table();
         let notes = builder.notes;
         Self {
             routes: vec![(0, 0); table.len()],
             table,
-            answered,
+            local_responses,
             context,
             sanitize: SanitizeRules::of(config),
             notes,
@@ -89,7 +91,7 @@ impl Replay {
             Slot::Status => false,
             Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
             Slot::Route => has_logged_keys || any(|route| route.is_uncertain),
-            Slot::Reason => has_logged_keys || self.answered.has_policies() || any(|route| route.checks_size),
+            Slot::Reason => has_logged_keys || self.local_responses.has_policies() || any(|route| route.checks_size),
             _ => true,
         }
     }
@@ -104,33 +106,10 @@ impl Replay {
             self.totals.refused += 1;
             return finished.push((number, None));
         };
-        if self.answered.is_own_endpoint(head.uri.path()) {
-            self.totals.answered += 1;
-            return finished.push((number, None));
-        }
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
-        let index = match find(&self.table, &view, entry.route()) {
-            Found::Route(index) => index,
-            Found::None => {
-                self.totals.unrouted += 1;
-                return finished.push((number, None));
-            }
-            Found::Undetermined => {
-                self.totals.undetermined += 1;
-                return finished.push((number, None));
-            }
-        };
+        let Some(index) = self.route_of(&head, &view, entry) else { return finished.push((number, None)) };
         let Some((predicates, route)) = self.table.get(index) else { return };
-        match self.answered.way(&head, &view, entry, route) {
-            Way::Free => {}
-            way => {
-                let count =
-                    if way == Way::Answered { &mut self.totals.answered } else { &mut self.totals.undetermined };
-                *count += 1;
-                return finished.push((number, None));
-            }
-        }
         if !route.is_limited {
             self.count_route(index, false);
             self.reproduced.different += u64::from(entry.verdict.is_some());
@@ -174,6 +153,27 @@ impl Replay {
             facts,
         };
         self.poll(request, finished);
+    }
+
+    /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
+    fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &Entry) -> Option<usize> {
+        let is_own = self.local_responses.is_own_endpoint(head.uri.path());
+        let found = if is_own { Found::None } else { find(&self.table, view, entry.route()) };
+        let count = match found {
+            _ if is_own => &mut self.totals.answered,
+            Found::None => &mut self.totals.unrouted,
+            Found::Undetermined => &mut self.totals.undetermined,
+            Found::Route(index) => {
+                let (_, route) = self.table.get(index)?;
+                match self.local_responses.reach(head, view, entry, route) {
+                    LimiterReach::Reached => return Some(index),
+                    LimiterReach::NotReached => &mut self.totals.answered,
+                    LimiterReach::Unknown => &mut self.totals.undetermined,
+                }
+            }
+        };
+        *count += 1;
+        None
     }
 
     /// Returns the time of the next decision of another request, if the next request has the time `next`.

@@ -37,9 +37,9 @@ pub struct Outcome {
     pub unrouted: u64,
     /// Requests that are refused before routing.
     pub refused: u64,
-    /// Requests that CORS, limits of size or the lack of a key answer before the limiters decide.
+    /// Requests to which the gateway responds before the limiters decide: CORS, limits of size, missing keys, own endpoints.
     pub answered: u64,
-    /// Requests whose route or way to the limiters depends on parts that the log lacks.
+    /// Requests that are not simulated: the log lacks fields that decide on their route, or if they reach the limiters.
     pub undetermined: u64,
     /// Agreement with the verdicts in the log; `None` if it has none.
     pub reproduced: Option<Reproduced>,

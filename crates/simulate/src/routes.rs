@@ -6,11 +6,11 @@ use http::HeaderName;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::Enforcement;
 
-use crate::answered::Answered;
 use crate::context::LogContext;
 use crate::input::{Entry, LoggedVerdict};
 use crate::keys::{NeededKey, chooses_by_key};
 use crate::knowledge::{Known, map_hint};
+use crate::local_responses::LocalResponses;
 use crate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
@@ -50,7 +50,7 @@ impl LogRoute {
 pub(super) struct RouteBuilder<'c> {
     pub(super) config: &'c Config,
     pub(super) known: &'c Known,
-    pub(super) answered: &'c Answered,
+    pub(super) local_responses: &'c LocalResponses,
     pub(super) context: &'c LogContext,
     pub(super) notes: Vec<Note>,
 }
@@ -107,7 +107,7 @@ impl RouteBuilder<'_> {
             };
             self.note(route, None, text);
         }
-        if let Some(text) = self.answered.note().filter(|_| route.filters.iter().any(is_limiter)) {
+        if let Some(text) = self.local_responses.note().filter(|_| route.filters.iter().any(is_limiter)) {
             self.note(route, None, text.to_owned());
         }
         if matches!(route.uri, Target::Forward(_)) {

@@ -31,15 +31,15 @@ pub enum CallKind {
     Successful,
     /// It counted as a failure.
     Failed,
-    /// It took longer than the threshold. It is counted as a success or failure as well.
+    /// It took longer than [`Rules::slow_after`]. It is also counted as a success or a failure.
     Slow,
-    /// It says nothing about the upstream: it was cancelled, had a local response, or an ignored fault.
+    /// It counted neither as a success nor as a failure: it was cancelled, had a local response, or an ignored fault.
     Ignored,
     /// It was not permitted.
     NotPermitted,
 }
 
-/// A permitted call. If dropped without [`ended`](Self::ended), the call is not counted.
+/// A permitted call. If dropped without [`ended`](Self::ended), the call counts as [`Ignored`](CallKind::Ignored).
 #[derive(Debug)]
 pub(super) struct Permit {
     breaker: Arc<Breaker>,
@@ -101,7 +101,7 @@ impl Breaker {
         self.with(StateMachine::end_force);
     }
 
-    /// Returns the forced state and the time that it lasts; `None` if there is none.
+    /// Returns the forced state and its remaining time; `None` if no state is forced.
     #[must_use]
     pub fn forced(&self) -> Option<(ForcedState, Duration)> {
         self.with(StateMachine::forced)
@@ -135,22 +135,22 @@ impl Breaker {
     /// Runs `act` on the state machine and logs a change of state.
     fn with<T>(&self, act: impl FnOnce(&mut StateMachine, Duration) -> T) -> T {
         let now = self.origin.elapsed();
-        let (result, before, after) = {
+        let (result, has_changed, state, is_forced) = {
             let mut machine = self.machine.lock();
             let epoch = machine.epoch();
             let result = act(&mut machine, now);
             let state = machine.state(now);
-            // A forced state ends by time: each call asks the state machine.
+            // A forced state ends by time, so each call must check the state machine meanwhile.
             let is_forced = machine.forced(now).is_some();
             let is_closed = state == State::Closed && !is_forced;
             // Under the lock, so that an older state does not overwrite a newer one.
             self.closed_epoch.store(if is_closed { machine.epoch() } else { NOT_CLOSED }, Relaxed);
-            (result, epoch, (machine.epoch(), state, is_forced))
+            (result, machine.epoch() != epoch, state, is_forced)
         };
-        if before != after.0 {
+        if has_changed {
             let name = &*self.name;
-            match after.1 {
-                _ if after.2 => tracing::warn!(name, state = after.1.as_str(), "circuit breaker forced"),
+            match state {
+                _ if is_forced => tracing::warn!(name, state = state.as_str(), "circuit breaker forced"),
                 State::Open => tracing::warn!(name, "circuit breaker opened"),
                 State::HalfOpen => tracing::info!(name, "circuit breaker half-open"),
                 State::Closed => tracing::info!(name, "circuit breaker closed"),

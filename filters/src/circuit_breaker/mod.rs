@@ -13,8 +13,8 @@
 //! filters added to the discarded response are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)). The body is
 //! recorded up to [`Settings::max_body_bytes`]; a request with a larger body has no fallback once it is being sent.
 //!
-//! Local responses of inner filters and cancelled requests say nothing about the upstream and are not counted. The measured
-//! time ends at the response's head; it does not include the body.
+//! Local responses of inner filters and cancelled requests count neither as success nor as failure. The measured time ends
+//! when the response's header arrives; it does not include the body.
 //!
 //! [`Rules`] define when a breaker opens and closes; their source is resilience4j. Several stacks may share one
 //! [`Breaker`]. Costs a timer and a short lock per request; with a fallback also a copy of the request's head.

@@ -126,7 +126,7 @@ impl Rules {
 }
 
 impl OpenWait {
-    /// Returns the wait number `number`, from 1.
+    /// Returns the duration of the open state when the breaker opens for the time `number`, from 1, without closing.
     fn wait(&self, number: u32) -> Duration {
         let factor = self.multiplier.powi(i32::try_from(number.saturating_sub(1)).unwrap_or(i32::MAX));
         let wait = Duration::try_from_secs_f64(self.first.as_secs_f64() * factor).unwrap_or(Duration::MAX);
@@ -191,7 +191,7 @@ impl StateMachine {
         self.epoch += 1;
     }
 
-    /// Returns to the state before. Trial calls start again, because those before are of an earlier epoch.
+    /// Returns to the previous state. Trial calls start anew, because those before are of an earlier epoch.
     pub(super) fn end_force(&mut self, now: Duration) {
         if self.forced.take().is_some() {
             self.epoch += 1;
@@ -201,7 +201,7 @@ impl StateMachine {
         }
     }
 
-    /// Returns the state that an operator has set, and the time that it lasts.
+    /// Returns the state that an operator has set, and its remaining time.
     pub(super) fn forced(&mut self, now: Duration) -> Option<(ForcedState, Duration)> {
         self.advance(now);
         self.forced.map(|(state, until)| (state, until.saturating_sub(now)))
@@ -260,7 +260,7 @@ impl StateMachine {
         }
     }
 
-    /// Releases a call that was permitted in `epoch` and does not count: another one is permitted instead.
+    /// Releases a call that was permitted in `epoch` and is not counted. Half-open, another trial call is permitted instead.
     pub(super) fn release(&mut self, epoch: u64) {
         if let Inner::HalfOpen { admitted, .. } = &mut self.state
             && epoch == self.epoch

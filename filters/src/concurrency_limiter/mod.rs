@@ -6,6 +6,7 @@
 //! | no free slot | [`Settings::status`], 429 | the two, `Retry-After: 1`, `Cache-Control: no-store` | `concurrency-limited` |
 //! | store unavailable, `on-store-failure: deny` | 503 | as denied | `limiter-unavailable` |
 //! | no key id | [`Settings::empty_key_status`], 403, or forwarded unlimited | none | `empty-key` |
+//! | several different key ids | [`Settings::empty_key_status`], 403 | none | `ambiguous-key` |
 //!
 //! An allowed request holds its slot until the body of its response has ended, failed or been dropped (the client
 //! disconnected), or until its future is dropped. A response that opens a [`Tunnel`] passes its slot to the tunnel: a

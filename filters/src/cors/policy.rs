@@ -215,8 +215,8 @@ impl Policy {
         self.methods.as_ref().is_none_or(|(methods, _)| methods.iter().any(|one| one.as_str().as_bytes() == method))
     }
 
-    /// Returns the allowed ones of the headers that a preflight requests: `None` if it requests headers and none is
-    /// allowed, `Some(None)` if it requests none. The browser detects which are missing.
+    /// Returns those headers that a preflight requests and the policy allows; `Some(None)` if it requests none. `None` if it
+    /// requests headers and none is allowed. If only some are allowed, the browser blocks the request.
     fn allowed_headers(&self, preflight: &HeaderMap) -> Option<Option<HeaderValue>> {
         let values = preflight.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());
         let names = values.flat_map(|value| value.split(',')).map(str::trim).filter(|name| !name.is_empty());

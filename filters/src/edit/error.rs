@@ -12,7 +12,7 @@ pub enum EditError {
     /// Not a header value (RFC 9110 §5.5).
     #[error("the value of `{0}` contains a control character: remove it")]
     HeaderValue(String),
-    /// A header that frames messages.
+    /// `Content-Length` or `Transfer-Encoding`, which delimit messages.
     #[error("`{0}` frames the message and cannot be set: remove this filter")]
     Framing(String),
     /// A path without a leading slash.

@@ -43,8 +43,8 @@ pub(super) fn parse_name(name: &str) -> Result<HeaderName, EditError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| EditError::HeaderName(name.to_owned()))
 }
 
-/// Parses the name of a header that may be set. The connection frames messages: an invented length would make other
-/// parties split messages differently.
+/// Parses the name of a header that may be set. `Content-Length` and `Transfer-Encoding` may not: a wrong value would make
+/// the upstream split messages differently (request smuggling).
 pub(super) fn parse_settable_name(name: &str) -> Result<HeaderName, EditError> {
     let parsed = parse_name(name)?;
     if parsed == CONTENT_LENGTH || parsed == TRANSFER_ENCODING {

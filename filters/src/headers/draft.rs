@@ -5,8 +5,8 @@
 //! | bucket | the burst | seconds until an empty bucket is full | whole tokens left | seconds in which the bucket gains `r` tokens; if `r` is 0, seconds until the next token |
 //! | window, quota | the limit | length in seconds, if it ends | tokens left | seconds until the full limit is available again; at least those in which the limit gives `r` tokens |
 //!
-//! `t` is rounded up, so `r/t` never exceeds the rate of a bucket, nor limit and window (§6: servers cap this ratio). Near
-//! its end a window would otherwise invite all clients to send what remains at once.
+//! `t` is rounded up, so `r/t` exceeds neither the rate of a bucket nor the limit per window (§6: servers cap this ratio).
+//! Otherwise, near the end of a window, all clients would send their remaining requests at once.
 
 use std::fmt::Write as _;
 use std::ops::Deref;

@@ -32,7 +32,7 @@ pub struct Families {
 }
 
 impl Default for HeaderNames {
-    /// Spring's names, enabled.
+    /// Returns Spring's names, enabled.
     fn default() -> Self {
         Self {
             include: true,

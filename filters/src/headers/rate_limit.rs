@@ -56,7 +56,7 @@ const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Positions of the largest number of rules.
+/// Positions of all rules of a limiter that has the maximum number of rules.
 const ALL_RULES: [u8; MAX_CHECKS] = [0, 1, 2, 3, 4, 5];
 
 // === impl PreparedRule ===
@@ -167,7 +167,7 @@ impl RateLimitHeaders {
         if !self.names.families.spring || self.names.remaining != LEGACY_REMAINING {
             prepend(headers, &LEGACY_REMAINING, number_value(left));
         }
-        // A quota without a reset has no such time: 0 would tell its client to retry immediately.
+        // A quota without a reset has no such time. Clients would read 0 as "retry immediately".
         if !(rule.is_quota && verdict.reset_after.is_zero()) {
             prepend(headers, &LEGACY_RESET, number_value(whole_secs(verdict.reset_after)));
         }
@@ -199,7 +199,7 @@ impl RateLimitHeaders {
         }
     }
 
-    /// Corrects a copy of a [prepared](Self::prepare) map by `verdict`.
+    /// Sets the values of `verdict` in a copy of a [prepared](Self::prepare) map.
     pub(crate) fn complete(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
         match verdict.outcome {
             Outcome::Denied { retry_after } if retry_after <= std::time::Duration::from_secs(1) => {}

@@ -15,7 +15,7 @@ pub enum TokenError {
     /// It has a `crit` header: critical extensions are not supported (RFC 7515 §4.1.11).
     #[error("`crit` header is not supported")]
     Critical,
-    /// No key has the name in its `kid`.
+    /// No key of the set has the id in the token's `kid`.
     #[error("`kid` names no key of the set")]
     UnknownKey,
     /// No key fits its `alg`.

@@ -129,7 +129,7 @@ impl Verifier {
     #[must_use]
     pub fn expiry(&self, headers: &HeaderMap) -> Option<SystemTime> {
         let claims = self.verify(self.settings.source.token(headers)?).ok()?;
-        // A time past the range of the clock is no bound.
+        // A time beyond the range of the system's clock sets no limit.
         let since_epoch = Duration::try_from_secs_f64(claims.lifetime.until()).ok()?;
         SystemTime::UNIX_EPOCH.checked_add(since_epoch)
     }

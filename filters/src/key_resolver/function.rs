@@ -8,7 +8,7 @@ use http::{Extensions, HeaderMap, Method, Request, Uri};
 
 use super::buffer::KeyBuf;
 
-/// Head of a request, borrowed: everything but its body.
+/// Request without its body, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     /// The method.

@@ -21,14 +21,14 @@ pub struct KeyFields {
 }
 
 impl KeyFields {
-    /// Collects what `resolvers` read.
+    /// Collects the fields, parameters and cookies that `resolvers` read.
     pub fn of<'r>(resolvers: impl IntoIterator<Item = &'r KeyResolver>) -> Self {
         let mut fields = Self::default();
         resolvers.into_iter().for_each(|resolver| fields.add(resolver));
         fields
     }
 
-    /// Returns true if keys are read from nothing that a request can repeat.
+    /// Returns true if no key is read from a field, parameter or cookie.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.parameters.is_empty() && self.cookies.is_empty()

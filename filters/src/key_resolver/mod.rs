@@ -18,10 +18,11 @@
 //! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
 //!
 //! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. If
-//! the value is missing or empty, the request has no key id, and the limiter's empty-key rule applies to it.
+//! the value is missing or empty, the request has no key id, and the limiter's `deny-empty-key` decides.
 //!
-//! A header, parameter or cookie that occurs twice with different values gives no key id: limiters refuse such a request,
-//! with every rule for empty keys, since an upstream may read the other value. [`KeyFields`] removes repetitions instead.
+//! A header, parameter or cookie that occurs twice with different values gives no key id. Limiters always refuse such a
+//! request, even if they allow requests without a key id: an upstream may read the other value. [`KeyFields`] removes
+//! repetitions instead.
 //!
 //! Two differences from Spring: there, empty strings share one bucket, and the literal `____EMPTY_KEY__` counts as
 //! missing, which lets a client opt out. Here, that literal is a key like any other.

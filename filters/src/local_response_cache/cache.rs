@@ -94,7 +94,7 @@ impl ResponseCache {
             Ok(options) => {
                 Cache::with_options(options, EntryWeighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
             }
-            // Fails only without a capacity.
+            // The options are invalid only without a capacity.
             Err(_) => Cache::with_weighter(items, max_bytes, EntryWeighter),
         };
         Self {

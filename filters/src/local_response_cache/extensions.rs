@@ -1,4 +1,4 @@
-//! Extensions by which other layers tell the cache about a request or a response.
+//! Request and response extensions with which other layers control the cache.
 
 use std::time::SystemTime;
 
@@ -34,7 +34,7 @@ impl ReuseUntil {
 // === impl ReceivedTarget ===
 
 impl ReceivedTarget {
-    /// Keeps what `request` has now.
+    /// Copies path, query and host of `request`.
     pub fn of<B>(request: &Request<B>) -> Self {
         Self { target: request.uri().path_and_query().cloned(), host: request.headers().get(HOST).cloned() }
     }

@@ -1,11 +1,10 @@
 //! Caches responses in memory: Spring Cloud Gateway's `LocalResponseCache`.
 //!
 //! As in Spring, the cache stores responses with 200, 206 or 301 to GET requests without a body, for `time-to-live`. The
-//! key consists of the URI, the host, `Authorization`, cookies and the fields that `Vary` names, and of the fields in
-//! [`vary_by`](LocalResponseCacheLayer::vary_by). The client gets the
-//! remaining lifetime as `max-age`, without `Pragma` and `Expires`. Requests with `no-store` or `no-cache` bypass the
-//! cache; `no-cache` may update the stored response. Cases that Spring does not define, or handles unsafely, follow RFC
-//! 9111:
+//! key consists of the URI, the host, `Authorization`, cookies, the fields that `Vary` names, and those in
+//! [`vary_by`](LocalResponseCacheLayer::vary_by). The client gets the remaining lifetime as `max-age`, without `Pragma`
+//! and `Expires`. Requests with `no-store` or `no-cache` bypass the cache; `no-cache` may update the stored response.
+//! Cases that Spring does not define, or handles unsafely, follow RFC 9111:
 //!
 //! - Responses with `no-store` or `private` in any list of directives, or with `Set-Cookie`, are not stored. `no-cache`,
 //!   `max-age`, `s-maxage` and `Expires` can shorten a response's lifetime but not extend it.
@@ -114,8 +113,8 @@ impl Settings {
         Self { time_to_live, updates_on_no_cache: false }
     }
 
-    /// If `updates` is true, a request with `Cache-Control: no-cache` updates the cached response (Spring's
-    /// `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
+    /// Sets the effect of requests with `Cache-Control: no-cache`. If `updates` is true, such a request updates the cached
+    /// response (Spring's `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
     #[must_use]
     pub fn update_on_no_cache(self, updates: bool) -> Self {
         Self { updates_on_no_cache: updates, ..self }

@@ -58,7 +58,7 @@ pub(super) fn lifetime(
     let directives = Directives::parse(headers);
     let is_forbidden = directives.no_store
         || directives.private
-        // A new session belongs to one client, and the key has the cookies from before it.
+        // The new cookie belongs to one client. The cache key has only the cookies of the request.
         || headers.contains_key(SET_COOKIE)
         || elements(headers, &VARY).any(|name| name == "*");
     if !is_storable || is_forbidden {

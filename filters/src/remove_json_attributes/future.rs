@@ -152,7 +152,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(essence)
 }
 
-/// Removes or weakens headers that describe the original bytes.
+/// Removes or weakens headers that describe the bytes before the edit.
 fn adjust_headers(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [
         HeaderName::from_static("content-digest"),

@@ -1,7 +1,7 @@
 //! Removes attributes from JSON responses: Spring Cloud Gateway's `RemoveJsonAttributesResponseBody`.
 //!
-//! The layer edits responses with `Content-Type: application/json`, with any parameters; as in Spring,
-//! `application/problem+json` is another type. It collects the body up to a limit, removes the attributes, and sets the
+//! The layer edits responses with `Content-Type: application/json`, and with types that end in `+json`, such as
+//! `application/problem+json`. Parameters of the type are ignored. It collects the body up to a limit, removes the attributes, and sets the
 //! new length. The removed attributes may be confidential, so a response that cannot be edited is replaced: by a 500 for
 //! invalid JSON, a body above the limit or a content coding, by a 502 for an incomplete body. The replacement carries
 //! [`LocalReply`] with the reason `response-body`.

@@ -24,7 +24,7 @@ struct ReceivedNames(Arc<[HeaderName]>);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceivedHeadersLayer;
 
-/// Marks which headers the inner service sent, and adds those carried from earlier attempts. This layer belongs innermost
+/// Marks the headers that the inner service sent, and adds those kept from the responses to earlier attempts. This layer belongs innermost
 /// in a stack with `Retry` or `CircuitBreaker`: without it, all headers of a discarded response are discarded.
 #[derive(Clone, Debug)]
 pub struct ReceivedHeaders<S>(S);

@@ -1,8 +1,8 @@
 //! Usage by key: counts requests and the bytes of bodies that were transferred. Never refuses a request.
 //!
-//! A request is counted once, when the last of its two bodies has ended or was dropped. A client that disconnects is
-//! counted with the bytes up to then. The count belongs to the period of that moment and to the status of the response,
-//! or to `none` if the client disconnected before it. Requests without a key id are counted under the empty id.
+//! A request is counted once: when both its body and the response's have ended or were dropped. If the client
+//! disconnects, the bytes up to then count. The count belongs to the period of that moment and to the status of the
+//! response, or to `none` if there was no response. Requests without a key id are counted under the empty id.
 //!
 //! Responses of inner layers (a denial, a redirect) count like any other. Outside of a limiter, the layer counts all
 //! requests; inside, the allowed ones. Bytes of a tunnel (101) are not counted.

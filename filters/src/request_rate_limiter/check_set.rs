@@ -32,7 +32,8 @@ struct VaryingCosts {
     adjustable: Vec<AdjustableCheck>,
 }
 
-/// Check that may need a correction: its cost is not known yet, or the request waits for a slot that it may give back.
+/// Check that may need a correction in the store: its cost is not known yet, or its request waits for a slot of a leaky
+/// bucket, which it gives back if the client disconnects.
 pub(super) struct AdjustableCheck {
     /// Position among the checks.
     pub(super) position: usize,
@@ -155,7 +156,7 @@ impl Limiter {
         }
     }
 
-    /// Asks the store about both stages, or about the first one if the store needs a step for each.
+    /// Calls the store for both stages, or only for the first one if the store cannot decide both in one step.
     fn decide_stages<R>(&self, enforced: Collected<'_>, observed: Collected<'_>) -> CheckResult<R> {
         match self.store.decide_staged(&enforced.checks, &observed.checks) {
             None => self.decide(enforced.check_set, Stage::Enforced, &enforced.checks),
@@ -172,7 +173,8 @@ impl Limiter {
         }
     }
 
-    /// Asks the store. A verdict that is ready at once is notified here, where the keys are at hand.
+    /// Calls the store. If the verdict is ready immediately, calls the hook for events here, because the keys are still
+    /// resolved.
     #[inline]
     fn decide<R>(&self, check_set: CheckSet, stage: Stage, checks: &[Check<'_>]) -> CheckResult<R> {
         match self.store.decide(checks) {

@@ -12,7 +12,7 @@ pub struct Cost {
     pub source: CostSource,
     /// The cost if the source gives none, and the reservation before the source is known (`requested-tokens`).
     pub tokens: u64,
-    /// Upper bound of the cost, whatever the source says (`max-cost`).
+    /// Upper bound of the cost (`max-cost`). A larger number from the source is reduced to it.
     pub max: u64,
 }
 
@@ -123,7 +123,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // A number that does not fit is a large number all the same.
+    // A number above 64 bits counts as the maximum.
     Some(digits.parse().unwrap_or(u64::MAX).min(MAX_TOKENS))
 }
 

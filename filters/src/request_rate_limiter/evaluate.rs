@@ -107,7 +107,8 @@ impl Limiter {
         }
     }
 
-    /// Continues with the observed rules after the enforced ones, then forwards the request.
+    /// Acts on the verdict of one stage. If the enforced rules allow the request, checks the observed rules, then forwards
+    /// it.
     fn conclude<B, R: From<Bytes>>(
         self: &Arc<Self>,
         check_set: CheckSet,
@@ -126,7 +127,7 @@ impl Limiter {
         }
     }
 
-    /// Forwards the request if the enforced rules allow it.
+    /// Acts on the verdicts of both stages: forwards the request if the enforced rules allow it.
     fn conclude_stages<B, R: From<Bytes>>(
         self: &Arc<Self>,
         [enforced, observed]: [CheckSet; 2],
@@ -144,7 +145,8 @@ impl Limiter {
         }
     }
 
-    /// Returns the report of a request that goes on, or the response of one that does not.
+    /// Returns the report of a request that continues, or the action that ends the evaluation: a refusal or the overflow
+    /// service.
     fn judge<B, R: From<Bytes>>(
         self: &Arc<Self>,
         check_set: CheckSet,

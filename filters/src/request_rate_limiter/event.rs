@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tollgate_limiter::verdict::Source;
 
-/// Verdict of one rule, or of the whole limiter, on one request. Requests without a key id cause no event.
+/// Verdict of one rule, or of the whole limiter, on one request. A rule for which the request has no key id causes no
+/// event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerdictEvent {
     /// Index of the rule in [`RuleSets::rules`](super::RuleSets::rules); `None` if no rule was checked.
@@ -18,17 +19,17 @@ pub struct VerdictEvent {
 /// Verdict as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictKind {
-    /// The request was allowed by this rule, as by all others.
+    /// This rule allowed the request, and so did all rules that were decided together with it.
     Allowed,
     /// This rule denied the request.
     Denied,
-    /// The request was refused because the store was unavailable.
+    /// The store was unavailable. An enforced rule then refuses the request, an observed one forwards it.
     Unavailable,
-    /// An observed rule would have denied the request.
+    /// An observed rule, or the block list of a limiter that only observes, would have refused the request.
     Observed,
     /// The client is exempt from limits.
     Exempt,
-    /// The client is blocked.
+    /// The client is blocked, and the request was refused.
     Blocked,
 }
 

@@ -1,4 +1,4 @@
-//! Check of a request's identity apart from its rate: block list and key ids.
+//! Check of a request's client without its rate: block list and key ids.
 
 use http::Request;
 
@@ -10,8 +10,8 @@ use crate::key_resolver::KeyResolver;
 
 /// Check for refusals that do not depend on the rate: blocked clients, and requests without a key id.
 ///
-/// A cache in front of a limiter asks it before it responds, so that a stored response is only for requests that the
-/// limiter could admit.
+/// A cache in front of a limiter runs this check before it responds. So only requests that the limiter could admit get a
+/// stored response.
 #[derive(Clone)]
 pub struct IdentityCheck {
     access: Option<AccessControl>,
@@ -40,8 +40,8 @@ impl IdentityCheck {
         Self { access, resolvers, needs_key: settings.deny_empty_key }
     }
 
-    /// Returns true if the limiter refuses `request` at most for its rate. With plans, a request passes only if it has
-    /// the key ids of all of them.
+    /// Returns true if the limiter can refuse `request` only because of its rate. With plans, the request must have the
+    /// key ids of all of them.
     #[must_use]
     pub fn passes<B>(&self, request: &Request<B>) -> bool {
         match self.access.as_ref().map(|access| (access, access.listed(request))) {

@@ -149,7 +149,8 @@ impl PlanTable {
 // === impl AccessControl ===
 
 impl AccessControl {
-    /// Returns `None` if both lists are empty. `own` are the resolvers of single rules.
+    /// Creates the lists of `settings`; `None` if both are empty. `own` are the resolvers that rules have instead of the
+    /// limiter's.
     pub(super) fn new<'r>(own: impl Iterator<Item = &'r KeyResolver>, settings: &Settings) -> Option<Self> {
         if settings.exempt.is_empty() && settings.block.is_empty() {
             return None;

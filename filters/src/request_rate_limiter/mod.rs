@@ -8,6 +8,7 @@
 //! | denied, and [`OnLimit::Forward`] | the overflow service's | as allowed | none |
 //! | store unavailable, `on-store-failure: deny` | 503 | as denied | `limiter-unavailable` |
 //! | no key id | [`Settings::empty_key_status`], 403, or forwarded unlimited | none | `empty-key` |
+//! | several different key ids | [`Settings::empty_key_status`], 403 | none | `ambiguous-key` |
 //! | blocked | [`Settings::block_status`], 403 | none | `blocked` |
 //! | exempt | the inner service's | none | none |
 //!

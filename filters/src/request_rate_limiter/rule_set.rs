@@ -85,7 +85,7 @@ impl RuleSet {
     pub(super) fn violated<'v>(&self, verdict: &'v Verdict, rules: &'v [u8]) -> impl Iterator<Item = usize> + 'v {
         let at = move |position: usize| rules.get(position).map(|at| usize::from(*at));
         let only = verdict.per_rule.is_empty().then(|| at(verdict.rule)).flatten();
-        let several = verdict.per_rule.iter().enumerate().filter(|(_, answer)| answer.outcome != Outcome::Allowed);
+        let several = verdict.per_rule.iter().enumerate().filter(|(_, rule)| rule.outcome != Outcome::Allowed);
         several.filter_map(move |(position, _)| at(position)).chain(only)
     }
 

@@ -9,7 +9,7 @@
 //! | the body | recorded up to [`Settings::max_body_bytes`]; a larger one streams, and its request is sent once |
 //! | upgrades | sent once |
 //! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)) |
-//! | local responses | retried by status if 4xx; a local 5xx would not change |
+//! | local responses | retried by status, except 5xx: another attempt would get the same response |
 //! | `Retry-After` | ignored; the client gets the one of the last response |
 //! | outages | a [`Budget`] limits the load that retries add to a failing upstream |
 //! | endpoints | [`Attempts`] in the request's extensions, so that the next attempt can use another endpoint |
@@ -69,7 +69,8 @@ pub struct Settings {
     pub retries: u32,
     /// Retried statuses (`statuses`).
     pub statuses: Vec<StatusCode>,
-    /// First digits of retried statuses (`series`): 5 for `SERVER_ERROR`. An unregistered status belongs to no series.
+    /// First digits of retried statuses (`series`): 5 for `SERVER_ERROR`. A status that Spring's `HttpStatus` lacks belongs to
+    /// no series.
     pub series: Vec<u8>,
     /// Retried methods (`methods`).
     pub methods: Vec<Method>,
@@ -266,7 +267,8 @@ impl Policy {
         }
     }
 
-    /// Returns the delay before retry `number`, from 1; `None` if the retry would start after the timeout.
+    /// Returns the delay before retry `number`, from 1; `None` if the retry would start after the timeout. `previous` is the
+    /// delay before the attempt that failed.
     fn delay(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
         let delay = match &self.settings.backoff {
             Some(backoff) => backoff.delay(number, previous, fastrand::f64()),

@@ -47,7 +47,7 @@ impl Operation {
                 "A snapshot of the gateway each second, as server-sent events without end",
                 "text/event-stream",
             )
-            .or(&[(503, "All places of viewers are taken, or the gateway is shutting down")]),
+            .or(&[(503, "The maximum number of viewers receives events already, or the gateway is shutting down")]),
             Self::Live => json("live", "Reports that the process responds", health::live_schema()),
             Self::Ready => {
                 json("ready", "Reports readiness", health::ready_schema()).or(&[(503, "Not ready: `reason` says why")])

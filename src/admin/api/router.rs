@@ -81,7 +81,7 @@ fn is_hidden(endpoint: &Endpoint, actuator: &Actuator) -> bool {
     endpoint.base == Base::Health && !endpoint.path.is_empty() && !actuator.has_probes
 }
 
-/// False for a change that the configuration forbids.
+/// Returns false for a change that the configuration forbids.
 fn is_enabled(endpoint: &Endpoint, actuator: &Actuator) -> bool {
     endpoint.operation != Operation::Refresh || actuator.may_refresh
 }

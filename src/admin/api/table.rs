@@ -45,7 +45,7 @@ pub(crate) enum Operation {
     OpenApi,
 }
 
-/// Every endpoint. If several match a request, the first one answers.
+/// Every endpoint. If several match a request, the first one serves it.
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get(Base::Root, "/", Access::Open, Operation::Dashboard),
     get(Base::Root, "/dashboard/{file}", Access::Open, Operation::DashboardFile),

@@ -23,9 +23,9 @@ pub(super) struct Shared {
     pub(super) history: History,
 }
 
-/// Place of one viewer. It is free again when this value is dropped.
+/// Slot of one viewer, freed when dropped.
 #[derive(Debug)]
-pub(super) struct Seat(Arc<Hub>);
+pub(super) struct ViewerSlot(Arc<Hub>);
 
 impl Hub {
     /// Locks the shared state.
@@ -40,8 +40,8 @@ impl Hub {
     }
 }
 
-impl Seat {
-    /// Takes a place; `None` if there is none.
+impl ViewerSlot {
+    /// Takes a slot; `None` if all [`MAX_VIEWERS`] are taken.
     pub(super) fn take(hub: &Arc<Hub>) -> Option<Self> {
         let mut shared = hub.lock();
         if shared.viewers == MAX_VIEWERS {
@@ -53,7 +53,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ViewerSlot {
     fn drop(&mut self) {
         self.0.lock().viewers -= 1;
     }

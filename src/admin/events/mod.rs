@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::hub::{MAX_VIEWERS, Seat, Shared};
+use self::hub::{MAX_VIEWERS, Shared, ViewerSlot};
 use self::rates::Rates;
 pub(super) use self::stream::EventStream;
 use crate::admin::deadline::Deadline;
@@ -55,15 +55,15 @@ enum ViewerError {
 }
 
 /// Returns the stream of snapshots. A page of another origin is refused: it could not read the events, but could take
-/// all places.
+/// all slots.
 pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: Deadline) -> Response<AdminBody> {
-    let seat = match check_change(headers).map_err(ViewerError::from).and_then(|()| take_seat(state)) {
-        Ok(seat) => seat,
+    let slot = match check_change(headers).map_err(ViewerError::from).and_then(|()| take_slot(state)) {
+        Ok(slot) => slot,
         Err(error) => return refusal(&error).map(Either::Left),
     };
     let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
     let (snapshots, history) = subscribe(state);
-    let stream = EventStream::new(snapshots, event("history", &history), seat, deadline);
+    let stream = EventStream::new(snapshots, event("history", &history), slot, deadline);
     response.map(|_| Either::Right(stream))
 }
 
@@ -133,10 +133,10 @@ fn event(name: &str, data: &Value) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-/// Takes a place for a viewer.
-fn take_seat(state: &AdminState) -> Result<Seat, ViewerError> {
+/// Takes a slot for a viewer.
+fn take_slot(state: &AdminState) -> Result<ViewerSlot, ViewerError> {
     if state.draining.load(Relaxed) {
         return Err(ViewerError::Draining);
     }
-    Seat::take(&state.events).ok_or(ViewerError::Full)
+    ViewerSlot::take(&state.events).ok_or(ViewerError::Full)
 }

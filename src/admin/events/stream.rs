@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use crate::admin::deadline::Deadline;
 use crate::admin::events::VIEWER_TIMEOUT;
-use crate::admin::events::hub::Seat;
+use crate::admin::events::hub::ViewerSlot;
 
 /// Snapshots for one viewer. It buffers nothing: a snapshot is taken when the connection has room for it.
 pub(in crate::admin) struct EventStream {
     next: Next,
     deadline: Deadline,
-    _seat: Seat,
+    _slot: ViewerSlot,
 }
 
 type Snapshots = watch::Receiver<Bytes>;
@@ -35,11 +35,11 @@ enum Next {
 
 impl EventStream {
     /// Creates the stream. Each event moves the `deadline` of the connection.
-    pub(super) fn new(mut snapshots: Snapshots, first: Bytes, seat: Seat, deadline: Deadline) -> Self {
+    pub(super) fn new(mut snapshots: Snapshots, first: Bytes, slot: ViewerSlot, deadline: Deadline) -> Self {
         if !snapshots.borrow().is_empty() {
             snapshots.mark_changed();
         }
-        Self { next: Next::First(first, snapshots), deadline, _seat: seat }
+        Self { next: Next::First(first, snapshots), deadline, _slot: slot }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `POST /api/limits/ROUTE`: reads many keys of one rule, and grants tokens to those that ask for it.
+//! `POST /api/limits/ROUTE`: reads many keys of one rule, and grants tokens to those with `grant`.
 
 use std::time::Duration;
 

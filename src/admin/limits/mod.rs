@@ -248,7 +248,7 @@ async fn body(request: Request<Incoming>, max_bytes: usize) -> Result<Bytes, Lim
     Ok(body.map_err(|error| LimitsError::BadBody(error.to_string()))?.to_bytes())
 }
 
-/// Percent-decodes a path segment. Invalid escapes stay as they are.
+/// Decodes the percent-escapes of a path segment. Invalid escapes stay as they are.
 fn decode(text: &str) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     let digit = |byte: &u8| char::from(*byte).to_digit(16);

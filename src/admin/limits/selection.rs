@@ -43,12 +43,12 @@ impl RouteRule<'_> {
         self.named.plan.map_or_else(|| self.name().to_owned(), |plan| format!("{} of plan {plan}", self.name()))
     }
 
-    /// Resolver of the keys that this rule counts.
+    /// Returns the resolver of the keys that this rule counts.
     pub(super) fn key_resolver(&self) -> &KeyResolver {
         self.named.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
     }
 
-    /// Enforcement of the rule, with that of its limiter.
+    /// Returns the enforcement of the rule, with that of its limiter.
     pub(super) fn enforcement(&self) -> Enforcement {
         self.named.limit.enforcement.and(self.limiter.settings.enforcement)
     }

@@ -61,7 +61,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Returns resident and virtual memory in bytes; `None` where the system does not tell.
+/// Returns resident and virtual memory in bytes; `None` if the system does not report them.
 fn memory() -> (Option<u64>, Option<u64>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |name: &str| {

@@ -90,11 +90,11 @@ impl Server {
 }
 
 /// Calls for the duration of a turn and returns the number of calls.
-async fn ask_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, design: &Design) -> u64 {
-    let (stop, asked) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
+async fn call_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, design: &Design) -> u64 {
+    let (stop, calls) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let (asked, store, rules, cost) = (Rc::clone(&asked), store.clone(), design.rules.clone(), design.cost);
+            let (calls, store, rules, cost) = (Rc::clone(&calls), store.clone(), design.rules.clone(), design.cost);
             let mut connection = connection.clone();
             spawn_local(async move {
                 let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -102,8 +102,8 @@ async fn ask_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, 
                     random ^= random << 13;
                     random ^= random >> 7;
                     random ^= random << 17;
-                    ask(&mut connection, &store, &rules, cost, random % KEYS).await;
-                    asked.set(asked.get() + 1);
+                    decide(&mut connection, &store, &rules, cost, random % KEYS).await;
+                    calls.set(calls.get() + 1);
                 }
             })
         })
@@ -111,10 +111,10 @@ async fn ask_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, 
     for task in tasks {
         task.await.unwrap();
     }
-    asked.get()
+    calls.get()
 }
 
-async fn ask(connection: &mut MultiplexedConnection, store: &RedisStore, rules: &[Rule], cost: u64, number: u64) {
+async fn decide(connection: &mut MultiplexedConnection, store: &RedisStore, rules: &[Rule], cost: u64, number: u64) {
     let id = format!("{number:016x}");
     if rules.is_empty() {
         let keys = ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.{id}}}.{suffix}"));
@@ -191,11 +191,11 @@ async fn measure(rounds: usize) {
             let at = (turn + round) % designs.len();
             redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
             let before = server.on_cpu();
-            let asked = ask_for_a_turn(&connection, &store, &designs[at]).await;
-            let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / asked as f64;
+            let calls = call_for_a_turn(&connection, &store, &designs[at]).await;
+            let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / calls as f64;
             // The first round is a warm-up.
             if round > 0 {
-                designs[at].turns.push([each, asked as f64 / TURN.as_secs_f64()]);
+                designs[at].turns.push([each, calls as f64 / TURN.as_secs_f64()]);
             }
         }
     }
@@ -208,7 +208,7 @@ async fn measure(rounds: usize) {
         };
         let before = info(&mut connection).await;
         for number in 0..STORED {
-            ask(&mut connection, &store, &design.rules, design.cost * 997, number).await;
+            decide(&mut connection, &store, &design.rules, design.cost * 997, number).await;
         }
         let bytes = (info(&mut connection).await - before).max(0.0) / STORED as f64;
         let ratio = median(design.turns.iter().zip(&base).map(|(turn, base)| turn[0] / base).collect());

@@ -28,8 +28,8 @@ const BOUND: Duration = Duration::from_millis(5);
 /// Start of the tests' clock, in seconds since 1970.
 const START: u64 = 1_763_700_000;
 
-/// Largest number that scripts count exactly.
-const MOST: &str = "9007199254740991";
+/// Largest integer that Lua scripts count exactly: 2^53 - 1.
+const MAX_SAFE_INTEGER: &str = "9007199254740991";
 
 /// Entries of a log with the largest limit that keeps every microsecond.
 const ENTRIES: u64 = 1_000;
@@ -81,13 +81,13 @@ fn case(name: &'static str, script: &'static str, args: &str) -> Case {
 
 const LOG: &str = include_str!("../../../lua/sliding_window_log.lua");
 
-/// Log of `ENTRIES` entries of one token, a millisecond apart.
+/// Returns a log of `ENTRIES` entries of one token, a millisecond apart.
 fn log(name: &'static str, args: &str) -> Case {
     let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 1_000);
     Case { state: (0..ENTRIES).map(entry).collect(), ..case(name, LOG, args) }
 }
 
-/// Log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
+/// Returns a log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
 fn case_of_windows(name: &'static str, args: &str) -> Case {
     let note = |length: u64, limit: u64| (format!("0:{}", (START + 60) * 1_000 * 1_024 + limit), length);
     let windows = [note(1_000_000, 10), note(2_000_000, 1_001), note(3_600_000_000, 1_001)];
@@ -112,10 +112,18 @@ fn cases() -> Vec<Case> {
     vec![
         case("token-bucket", bucket, &format!("4294967295 9007199254 {START} 9007199254")),
         case("gcra", gcra, &format!("4294967295 4294967295 {START} 4294967295")),
-        case("fixed-window", window, &format!("{MOST} {MOST} {START} {MOST} first")),
-        case("sliding-window-counter", counter, &format!("{MOST} 1000000 {START} {MOST} 1000000")),
-        case("leaky-bucket", leaky, &format!("1 315360000000000 {START} 1 {MOST} 315360000000000")),
-        case("quota", quota, &format!("{MOST} take {START} {MOST} - - - -")),
+        case(
+            "fixed-window",
+            window,
+            &format!("{MAX_SAFE_INTEGER} {MAX_SAFE_INTEGER} {START} {MAX_SAFE_INTEGER} first"),
+        ),
+        case(
+            "sliding-window-counter",
+            counter,
+            &format!("{MAX_SAFE_INTEGER} 1000000 {START} {MAX_SAFE_INTEGER} 1000000"),
+        ),
+        case("leaky-bucket", leaky, &format!("1 315360000000000 {START} 1 {MAX_SAFE_INTEGER} 315360000000000")),
+        case("quota", quota, &format!("{MAX_SAFE_INTEGER} take {START} {MAX_SAFE_INTEGER} - - - -")),
         case(
             "sliding-window-log, one request of a billion tokens",
             LOG,
@@ -135,11 +143,19 @@ fn cases() -> Vec<Case> {
         },
         Case {
             state: owners(100_000, START * 1_000_000 - 1),
-            ..case("ConcurrencyLimiter, 100,000 leases expired", leases, &format!("acquire me {MOST} 30000000 {START}"))
+            ..case(
+                "ConcurrencyLimiter, 100,000 leases expired",
+                leases,
+                &format!("acquire me {MAX_SAFE_INTEGER} 30000000 {START}"),
+            )
         },
         Case {
             state: owners(100_000, START * 1_000_000 + 1),
-            ..case("ConcurrencyLimiter, 100,000 leases held", leases, &format!("acquire me {MOST} 30000000 {START}"))
+            ..case(
+                "ConcurrencyLimiter, 100,000 leases held",
+                leases,
+                &format!("acquire me {MAX_SAFE_INTEGER} 30000000 {START}"),
+            )
         },
         case("RequestCounter, 180 fields", usage, &format!("7 3600 3600 {}", increments.join(" "))),
         Case {
@@ -185,7 +201,7 @@ fn longest_call(redis: &mut Connection) -> u64 {
 }
 
 /// Requests that a gateway decides at the same moment, each under its own key.
-struct Crowd {
+struct SimultaneousRequests {
     name: &'static str,
     rule: Rule,
     /// Number of such rules of each request.
@@ -194,29 +210,35 @@ struct Crowd {
     cost: u64,
 }
 
-impl Crowd {
+impl SimultaneousRequests {
     fn checks<'a>(&'a self, scopes: &'a [String], id: &'a str) -> Vec<Check<'a>> {
         let key = |scope: &'a String| BucketKey { scope, id: id.as_bytes() };
         scopes.iter().map(|scope| Check { key: key(scope), rule: &self.rule, cost: self.cost }).collect()
     }
 }
 
-fn crowds() -> Vec<Crowd> {
+fn simultaneous_requests() -> Vec<SimultaneousRequests> {
     let gcra = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
     let log = Rule::SlidingWindowLog(SlidingWindowLog::new(ENTRIES, Duration::from_secs(3_600)).unwrap());
     let token_bucket = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
-    let crowd = |name, rule: &Rule, rules, requests, cost| Crowd { name, rule: rule.clone(), rules, requests, cost };
+    let of = |name, rule: &Rule, rules, requests, cost| SimultaneousRequests {
+        name,
+        rule: rule.clone(),
+        rules,
+        requests,
+        cost,
+    };
     vec![
-        crowd("64 requests, token-bucket", &token_bucket, 1, 64, 1),
-        crowd("64 requests, gcra", &gcra, 1, 64, 1),
-        crowd("64 requests, six gcra in one string", &gcra, 6, 64, 1),
-        crowd("64 requests, sliding-window-log, denied with a search", &log, 1, 64, 800),
-        crowd("8 requests, six sliding-window-log, denied with a search", &log, 6, 8, 800),
+        of("64 requests, token-bucket", &token_bucket, 1, 64, 1),
+        of("64 requests, gcra", &gcra, 1, 64, 1),
+        of("64 requests, six gcra in one string", &gcra, 6, 64, 1),
+        of("64 requests, sliding-window-log, denied with a search", &log, 1, 64, 800),
+        of("8 requests, six sliding-window-log, denied with a search", &log, 6, 8, 800),
     ]
 }
 
-/// Returns the times of the longest call of each of `rounds` crowds in microseconds, in order.
-async fn measure_crowd(server: &mut Server, crowd: &Crowd, rounds: usize) -> Vec<u64> {
+/// Returns the times of the longest call of each of `rounds` rounds in microseconds, in order.
+async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousRequests, rounds: usize) -> Vec<u64> {
     let url = format!("redis://127.0.0.1:{}", server.2);
     let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(url) };
     let client = RedisClient::start(&settings).unwrap();
@@ -225,13 +247,13 @@ async fn measure_crowd(server: &mut Server, crowd: &Crowd, rounds: usize) -> Vec
     clock.set((START + 60) * 1_000_000);
     let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN));
     let store = RedisStore::new(client, local, OnStoreFailure::Deny).with_clock(clock).denial_cache(false);
-    let scopes: Vec<String> = (0..crowd.rules).map(|at| format!("r#rule{at}")).collect();
-    let ids: Vec<String> = (0..crowd.requests).map(|at| format!("client-{at}")).collect();
+    let scopes: Vec<String> = (0..requests.rules).map(|at| format!("r#rule{at}")).collect();
+    let ids: Vec<String> = (0..requests.requests).map(|at| format!("client-{at}")).collect();
     let mut times = Vec::new();
     for _ in 0..rounds {
         redis::cmd("FLUSHALL").exec(&mut server.1).unwrap();
-        if let Rule::SlidingWindowLog(_) = crowd.rule {
-            for name in ids.iter().flat_map(|id| key_names(&crowd.checks(&scopes, id), false, false)) {
+        if let Rule::SlidingWindowLog(_) = requests.rule {
+            for name in ids.iter().flat_map(|id| key_names(&requests.checks(&scopes, id), false, false)) {
                 let mut add = redis::cmd("ZADD");
                 add.arg(name);
                 (0..ENTRIES).for_each(|n| {
@@ -243,7 +265,7 @@ async fn measure_crowd(server: &mut Server, crowd: &Crowd, rounds: usize) -> Vec
         redis::cmd("SLOWLOG").arg("RESET").exec(&mut server.1).unwrap();
         let mut decisions = JoinSet::new();
         for id in &ids {
-            match store.decide(&crowd.checks(&scopes, id)) {
+            match store.decide(&requests.checks(&scopes, id)) {
                 Decision::Pending(verdict) => decisions.spawn(verdict),
                 Decision::Ready(verdict) => panic!("redis did not decide: {verdict:?}"),
             };
@@ -269,8 +291,8 @@ fn main() -> ExitCode {
         report(case.name, &measure(&mut server.1, &case, calls));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for crowd in crowds() {
-        report(crowd.name, &runtime.block_on(measure_crowd(&mut server, &crowd, calls)));
+    for requests in simultaneous_requests() {
+        report(requests.name, &runtime.block_on(measure_simultaneous(&mut server, &requests, calls)));
     }
     if within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

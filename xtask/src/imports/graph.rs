@@ -1,4 +1,4 @@
-//! The graph of imports between files, its rings, and the circles between folders.
+//! The graph of imports between files, with its cycles of files and of sibling folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub(super) struct Graph<'m> {
 }
 
 /// Sibling folders that depend on each other.
-pub(super) struct Circle {
+pub(super) struct FolderCycle {
     pub(super) folders: Vec<String>,
     /// The imports between them.
     pub(super) imports: Vec<String>,
@@ -50,15 +50,15 @@ impl<'m> Graph<'m> {
         self.imports.len()
     }
 
-    /// Rings of two or more files, by file name.
-    pub(super) fn rings(&self) -> Vec<Vec<&'m str>> {
+    /// Cycles of two or more files, by file name.
+    pub(super) fn cycles(&self) -> Vec<Vec<&'m str>> {
         let edges = self.imports.keys().map(|(from, to)| (self.files[from], self.files[to])).collect();
         components(&edges)
     }
 
-    /// Returns the imports between the files of `ring`.
-    pub(super) fn within(&self, ring: &[&str]) -> Vec<String> {
-        let is_inside = |path: &ModulePath| ring.contains(&self.files[path]);
+    /// Returns the imports between the files of `cycle`.
+    pub(super) fn within(&self, cycle: &[&str]) -> Vec<String> {
+        let is_inside = |path: &ModulePath| cycle.contains(&self.files[path]);
         let inside = self.imports.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to));
         inside.map(|(_, place)| place.clone()).collect()
     }
@@ -71,8 +71,8 @@ impl<'m> Graph<'m> {
         })
     }
 
-    /// Circles between sibling folders, at every depth.
-    pub(super) fn folder_circles(&self) -> Vec<Circle> {
+    /// Cycles between sibling folders, at every depth.
+    pub(super) fn folder_cycles(&self) -> Vec<FolderCycle> {
         let mut siblings: BTreeMap<&[String], BTreeSet<(&String, &String)>> = BTreeMap::new();
         for (from, to) in self.imports.keys() {
             let shared = from.iter().zip(to.iter()).take_while(|(from, to)| from == to).count();
@@ -81,26 +81,26 @@ impl<'m> Graph<'m> {
                 siblings.entry(&from[..shared]).or_default().insert((from_name, to_name));
             }
         }
-        siblings.iter().flat_map(|(parent, edges)| self.circles_below(parent, edges)).collect()
+        siblings.iter().flat_map(|(parent, edges)| self.cycles_below(parent, edges)).collect()
     }
 
-    fn circles_below(&self, parent: &[String], edges: &BTreeSet<(&String, &String)>) -> Vec<Circle> {
+    fn cycles_below(&self, parent: &[String], edges: &BTreeSet<(&String, &String)>) -> Vec<FolderCycle> {
         let names = edges.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
-        let member = |path: &ModulePath, ring: &[&str]| {
-            path.starts_with(parent) && path.get(parent.len()).is_some_and(|name| ring.contains(&name.as_str()))
+        let member = |path: &ModulePath, cycle: &[&str]| {
+            path.starts_with(parent) && path.get(parent.len()).is_some_and(|name| cycle.contains(&name.as_str()))
         };
-        let circle = |ring: Vec<&str>| Circle {
+        let folder_cycle = |cycle: Vec<&str>| FolderCycle {
             imports: self
                 .imports
                 .iter()
                 .filter(|((from, to), _)| {
-                    member(from, &ring) && member(to, &ring) && from[parent.len()] != to[parent.len()]
+                    member(from, &cycle) && member(to, &cycle) && from[parent.len()] != to[parent.len()]
                 })
                 .map(|(_, place)| place.clone())
                 .collect(),
-            folders: ring.iter().map(|name| [parent, &[(*name).to_owned()]].concat().join("/")).collect(),
+            folders: cycle.iter().map(|name| [parent, &[(*name).to_owned()]].concat().join("/")).collect(),
         };
-        components(&names).into_iter().map(circle).collect()
+        components(&names).into_iter().map(folder_cycle).collect()
     }
 
     /// Returns true for a module that has children.
@@ -109,19 +109,19 @@ impl<'m> Graph<'m> {
     }
 }
 
-/// Strongly connected components of two or more nodes: sets in which each node reaches each other.
+/// Returns the strongly connected components of two or more nodes: sets in which each node reaches each other.
 fn components<'n>(edges: &BTreeSet<(&'n str, &'n str)>) -> Vec<Vec<&'n str>> {
     let nodes: BTreeSet<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
     let reached: BTreeMap<&str, BTreeSet<&str>> = nodes.iter().map(|node| (*node, reachable(node, edges))).collect();
     let mut found: Vec<Vec<&str>> = Vec::new();
     for node in nodes {
-        if found.iter().any(|ring| ring.contains(&node)) {
+        if found.iter().any(|cycle| cycle.contains(&node)) {
             continue;
         }
-        let ring: Vec<&str> =
+        let cycle: Vec<&str> =
             reached[node].iter().copied().filter(|other| *other == node || reached[other].contains(node)).collect();
-        if ring.len() > 1 {
-            found.push(ring);
+        if cycle.len() > 1 {
+            found.push(cycle);
         }
     }
     found
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_are_found_and_chains_are_not() {
+    fn cycles_are_found_and_chains_are_not() {
         let edges = BTreeSet::from([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]);
         assert_eq!(components(&edges), [["a", "b", "c"]]);
     }

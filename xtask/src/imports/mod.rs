@@ -1,11 +1,12 @@
 //! Imports between files and folders.
 //!
-//! - An arrow between two folders of a crate in [`WITH_ARROWS`] must stand in the block of ARCHITECTURE.md that is fenced as `arrows`.
+//! - Between the top-level folders of a crate in [`WITH_ARROWS`], only the imports in the code block `arrows` of
+//!   ARCHITECTURE.md are allowed.
 //! - No two folders of a crate depend on each other.
-//! - At most [`MAX_RING`] files import each other in a ring.
+//! - At most [`MAX_CYCLE`] files import each other in a cycle.
 //!
-//! An import counts towards the file that defines the item, whatever it is imported through. Tests do not count, nor
-//! does a module that re-exports items of its own children.
+//! An import counts as one of the file that defines the item, even through a re-export. Tests do not count, and neither
+//! do re-exports of a module's own children.
 
 mod arrows;
 mod graph;
@@ -21,13 +22,13 @@ use self::modules::Modules;
 /// Crates whose arrows ARCHITECTURE.md lists.
 const WITH_ARROWS: [&str; 2] = ["src", "crates/proxy/src"];
 
-/// Files that may import each other in a ring.
-const MAX_RING: usize = 4;
+/// Files that may import each other in a cycle.
+const MAX_CYCLE: usize = 4;
 
 /// Checks every crate of the workspace that ships.
 ///
 /// # Errors
-/// The report, if an arrow is not allowed or a ring is too large.
+/// The report, if an arrow is not allowed or a cycle is too large.
 pub(crate) fn check(root: &Path) -> Result<String, String> {
     let mut crates: Vec<PathBuf> = vec![root.join("src"), root.join("filters/src")];
     let libraries =
@@ -40,8 +41,8 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
         let modules = Modules::read(&sources)?;
         let graph = Graph::new(&modules);
         let name = sources.strip_prefix(root).unwrap_or(&sources).display().to_string();
-        let largest = graph.rings().iter().map(Vec::len).max().unwrap_or(1);
-        let _ = writeln!(report, "{name}: {} files, {} imports, largest ring {largest}", modules.len(), graph.len());
+        let largest = graph.cycles().iter().map(Vec::len).max().unwrap_or(1);
+        let _ = writeln!(report, "{name}: {} files, {} imports, largest cycle {largest}", modules.len(), graph.len());
         for found in violations_of(&graph, root, &name)? {
             violations += 1;
             let _ = writeln!(report, "{found}");
@@ -53,13 +54,13 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
 
 fn violations_of(graph: &Graph<'_>, root: &Path, name: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
-    for ring in graph.rings().into_iter().filter(|ring| ring.len() > MAX_RING) {
-        found.push(format!("{name}: a ring of {} files: {}", ring.len(), ring.join(", ")));
-        found.extend(graph.within(&ring).into_iter().map(|import| format!("    {import}")));
+    for cycle in graph.cycles().into_iter().filter(|cycle| cycle.len() > MAX_CYCLE) {
+        found.push(format!("{name}: a cycle of {} files: {}", cycle.len(), cycle.join(", ")));
+        found.extend(graph.within(&cycle).into_iter().map(|import| format!("    {import}")));
     }
-    for circle in graph.folder_circles() {
-        found.push(format!("{name}: folders that depend on each other: {}", circle.folders.join(", ")));
-        found.extend(circle.imports.into_iter().map(|import| format!("    {import}")));
+    for cycle in graph.folder_cycles() {
+        found.push(format!("{name}: folders that depend on each other: {}", cycle.folders.join(", ")));
+        found.extend(cycle.imports.into_iter().map(|import| format!("    {import}")));
     }
     if WITH_ARROWS.contains(&name) {
         let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md"))

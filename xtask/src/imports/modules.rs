@@ -74,7 +74,7 @@ impl Modules {
     }
 
     fn follow(&self, path: &[String], depth: usize) -> Option<&ModulePath> {
-        // More re-exports behind each other than any crate has: a circle.
+        // More re-exports behind each other than any crate has: a cycle.
         if depth > 16 {
             return None;
         }
@@ -96,7 +96,7 @@ impl Modules {
             .or(Some(at))
     }
 
-    /// `path` as it stands in the module `at`, from the crate's root on; `None` for another crate's.
+    /// Returns `path` as it stands in the module `at`, from the crate's root on; `None` for another crate's.
     pub(super) fn absolute(&self, at: &[String], path: &[String]) -> Option<Vec<String>> {
         let mut base = at.to_vec();
         let mut rest = path;

@@ -1,8 +1,8 @@
-//! Plain technical English, counted.
+//! Counts violations of the project's rules of plain technical English.
 //!
 //! Four figures over comments, string literals, documents, and the comments of YAML, Lua and other files:
 //!
-//! - pronouns for unnamed persons: none, in identifiers neither;
+//! - pronouns for unnamed persons, such as `nobody`: none, identifiers included;
 //! - doc comments that open with a question word (`What`, `Whether`, `How` …): less than 1 %;
 //! - comments on functions that do not begin with a verb: less than 10 %;
 //! - sentences of more than [`MAX_WORDS`] words: less than 2 %.
@@ -29,7 +29,7 @@ const MAX_LONG: f64 = 2.0;
 /// Share of doc comments that may open with a question word, in percent.
 const MAX_OPENINGS: f64 = 1.0;
 
-/// Share of comments on functions that may begin with another word than a verb, in percent.
+/// Share of comments on functions that need not begin with a verb, in percent.
 const MAX_WITHOUT_VERB: f64 = 10.0;
 
 static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b((?:no|some|any|every)body|who(?:ever|mever|m))\b"));

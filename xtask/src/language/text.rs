@@ -5,7 +5,7 @@ use super::Passage;
 /// Words below which a text is a label rather than a sentence.
 const MIN_WORDS: usize = 4;
 
-/// `text` with every span of code in backquotes as one word.
+/// Returns `text` with every span of code in backquotes as one word.
 pub(super) fn without_code(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (index, piece) in text.split('`').enumerate() {

@@ -42,7 +42,8 @@ pub(super) struct Entries<'n, 'c> {
 }
 
 impl<'n, 'c> Entries<'n, 'c> {
-    /// `fields`: field names of a struct; `None` for a map, which takes any key.
+    /// Creates the access to the entries of a map. `fields` are the field names of a struct; `None` for a map, which takes any
+    /// key.
     pub(super) fn of(
         entries: &'n [(String, Node)],
         fields: Option<&'static [&'static str]>,

@@ -6,7 +6,7 @@ use serde::de::{Expected, Unexpected};
 
 use crate::yaml::Span;
 
-/// A value that does not fit, with its span.
+/// Error of a value that its field cannot have, with the span of the value.
 #[derive(Debug)]
 pub(crate) struct DeError {
     pub(super) message: String,

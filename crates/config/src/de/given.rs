@@ -56,7 +56,7 @@ impl<T> Given<T> {
         !matches!(self, Self::Absent)
     }
 
-    /// Place of the value, usable or not.
+    /// Returns the place of the value, usable or not.
     pub(crate) fn span(&self) -> Option<Span> {
         match self {
             Self::Absent => None,
@@ -146,7 +146,7 @@ pub(crate) enum Texts {
 }
 
 impl Texts {
-    /// Each text with its place.
+    /// Returns each text with its place.
     pub(crate) fn items(&self) -> &[Spanned<String>] {
         match self {
             Self::Scalar(text) => std::slice::from_ref(text),
@@ -154,7 +154,7 @@ impl Texts {
         }
     }
 
-    /// Each text, split at commas, with its place. Drops empty parts.
+    /// Returns each text, split at commas, with its place. Drops empty parts.
     pub(crate) fn split(&self) -> impl Iterator<Item = Spanned<&str>> {
         self.items()
             .iter()

@@ -30,7 +30,7 @@ impl Metadata {
         self.0.get(name)
     }
 
-    /// Each name with its text.
+    /// Returns each name with its text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Spanned<String>)> {
         self.0.iter()
     }

@@ -1,8 +1,8 @@
 //! A serde `Deserializer` over [`Node`]s that reports every error in one run.
 //!
 //! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as the type of its field. An unknown key is
-//! collected, not fatal. If a value does not fit, its error is reported, the node counts as absent and reading starts
-//! again, so that one run reports all errors.
+//! collected, not fatal. If a value has the wrong type, its error is reported, and everything is read again with this node
+//! absent. So one run reports all errors.
 
 pub(crate) mod access;
 mod error;
@@ -34,7 +34,7 @@ pub(crate) const GIVEN: &str = "$tollgate::Given";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
-/// Errors of values at most; reading stops after them.
+/// Maximum number of errors of values, after which reading stops.
 const MAX_PROBLEMS: usize = 100;
 
 /// A key that the struct does not have.
@@ -193,7 +193,7 @@ macro_rules! whole_numbers {
             fn number(de: De<'_, '_>) -> Result<$type, DeError> {
                 match de.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
                     Some(number) => Ok(number),
-                    // A bound of twenty digits is no help.
+                    // An upper bound of twenty digits helps no reader.
                     None if <$type>::BITS == 64 => Err(de.mismatch(&format!("a whole number from {}", <$type>::MIN))),
                     None => Err(de.mismatch(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX))),
                 }

@@ -15,7 +15,7 @@ pub(crate) struct Spanned<T> {
     pub(crate) span: Span,
 }
 
-/// A node's place and argument as one number, for the data model of serde.
+/// Returns a node's place and argument as one number, for the data model of serde.
 pub(super) fn pack(span: Span) -> u64 {
     u64::from(span.place) | u64::from(span.argument) << 32
 }

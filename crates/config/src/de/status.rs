@@ -13,7 +13,7 @@ const OTHER_NAMES: [(&str, u16); 7] = [
     ("bandwidthlimitexceeded", 509),
 ];
 
-/// `429`, `TOO_MANY_REQUESTS` or `too-many-requests`.
+/// Parses a status: `429`, `TOO_MANY_REQUESTS` or `too-many-requests`.
 pub(crate) fn parse_status(text: &str) -> Result<StatusCode, String> {
     let text = text.trim();
     if let Ok(number) = text.parse::<u16>() {

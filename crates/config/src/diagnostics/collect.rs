@@ -101,7 +101,7 @@ impl Diagnostics {
         self.muted.insert(at.place);
     }
 
-    /// Permits diagnostics about the value at `at` again.
+    /// Ends the effect of [`mute`](Self::mute) on the value at `at`.
     pub(crate) fn unmute(&mut self, at: Span) {
         self.muted.remove(&at.place);
     }

@@ -60,7 +60,7 @@ impl<'s> Help<'s> {
         self
     }
 
-    /// Records `typed` as not known, and asks whether `meant` was meant.
+    /// Records `typed` as an unknown name, and suggests `meant` in its place.
     pub(crate) fn did_you_mean(mut self, typed: &str, meant: &str) {
         if let Some(found) = &mut self.0 {
             let name = || UnknownName { kind: UnknownKind::Key, name: typed.to_owned(), suggested: None };
@@ -77,7 +77,7 @@ impl<'s> Help<'s> {
         }
     }
 
-    /// Says what to do about it.
+    /// Adds a help text: the remedy.
     pub(crate) fn help(self, help: impl Into<String>) {
         if let Some(found) = self.0 {
             found.help = Some(help.into());

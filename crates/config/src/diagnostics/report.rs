@@ -20,7 +20,7 @@ pub enum Severity {
     /// The configuration can be used, but probably does not do what its author meant. A comment `# accepted: MESSAGE`
     /// above the line makes it a note. So it does for errors that are [mistakes](Diagnostic::is_mistake).
     Warning,
-    /// A fact worth knowing.
+    /// A fact that may surprise the author and needs no change.
     Note,
 }
 

@@ -31,9 +31,9 @@ use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
 use crate::spring::names::{HYSTRIX, refusal};
-use crate::spring::offers::{self, Offer};
+use crate::spring::proposals::{self, Proposal};
 
-/// All filters.
+/// Returns all filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
         circuit_breaker::ENTRIES,
@@ -86,8 +86,8 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let is_spring = diagnostics.is_spring;
     if let Some(refusal) = refusal(name) {
         let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));
-        let error = match offers::refused(name).filter(|_| is_spring) {
-            Some(Offer { value, comment }) => error.missing(Missing {
+        let error = match proposals::refused(name).filter(|_| is_spring) {
+            Some(Proposal { value, comment }) => error.missing(Missing {
                 section: Section::FilterBeans,
                 name: name.to_owned(),
                 value,
@@ -99,7 +99,7 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
         return;
     }
     let near = closest(name, names());
-    let Offer { value, comment } = offers::filter(name);
+    let Proposal { value, comment } = proposals::filter(name);
     let comment =
         near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
     let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };

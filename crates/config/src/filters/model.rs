@@ -109,7 +109,7 @@ impl Filter {
         matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))
     }
 
-    /// Key resolvers of the filter.
+    /// Returns the key resolvers of the filter.
     pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
         let one = match self {
             Self::RequestCounter(counter) => Some(&counter.key_resolver),

@@ -114,7 +114,7 @@ fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) ->
     finish(input, Edit::add_request_headers_if_not_present(pairs), diagnostics)
 }
 
-/// As [`with_text`], with a path. Spring drops `?`, `#` and the rest.
+/// Builds a filter from a path, as [`with_text`] does. Removes query and fragment, which Spring ignores.
 fn with_path(
     input: &FilterInput<'_>,
     edit: fn(&str) -> Result<Edit, EditError>,

@@ -51,7 +51,7 @@ impl JsonSchema for FilterEntrySchema {
 }
 
 impl Entry {
-    /// Name and documentation of each argument.
+    /// Returns the name and documentation of each argument.
     pub(crate) fn arguments(&self) -> Vec<ArgumentDoc> {
         let schema = match self.args {
             Arguments::Listed(list) => {

@@ -1,8 +1,8 @@
 //! `discovery.locator`: routes of the services that the registries know.
 //!
 //! The routes are those of Spring Cloud Gateway: an expression selects services, and others make the path, the URI and the
-//! arguments. The name of a service is in lower case only in predicates and filters, as in Spring. The file is checked again with
-//! these routes behind its own, so that they get default filters and all the rest.
+//! arguments. As in Spring, `lower-case-service-id` changes the name only in predicates and filters. The file is checked again
+//! with these routes after its own, so that default filters and other settings apply to them.
 
 mod expression;
 mod template;
@@ -18,8 +18,8 @@ use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
 
-/// Most services that get a route.
-const MAX_SERVICES: usize = 2000;
+/// Maximum number of services that get a route.
+pub const MAX_LOCATED_SERVICES: usize = 2000;
 /// Longest name of a service that gets a route.
 const MAX_NAME: usize = 128;
 
@@ -91,8 +91,10 @@ pub(crate) fn add_routes(
     let mut services = services.clone();
     services.extend(listed(root));
     let names = services.iter().filter(|(name, _)| is_name(name));
-    let mut made: Vec<Node> =
-        names.filter_map(|(name, instances)| template.route(name, instances, places)).take(MAX_SERVICES).collect();
+    let mut made: Vec<Node> = names
+        .filter_map(|(name, instances)| template.route(name, instances, places))
+        .take(MAX_LOCATED_SERVICES)
+        .collect();
     if let Some(routes) = section_list(root, places) {
         routes.append(&mut made);
     }

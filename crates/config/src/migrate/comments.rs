@@ -1,9 +1,9 @@
 //! The author's own comments, by the key or list item below them.
 //!
-//! YAML's parser drops comments, and says where something stands only when it fails there. So the lines of the usual
-//! block form are followed by their indentation: each key or item is given the path of positions that leads to it,
-//! as [`Places`] count them. Where a line does not fit what the parser found there, in flow form for one, its comments
-//! are left out rather than put beside something else.
+//! The YAML parser drops comments, and reports a position only with an error. So this module reads the lines of block
+//! style itself: it derives from the indentation the path of entry positions that leads to each key or item, as [`Places`]
+//! count them. If a line does not match the parsed node at that path, as in flow style, its comments are left out rather
+//! than put above another key.
 
 use std::cell::RefCell;
 

@@ -1,9 +1,9 @@
-//! Spring Boot's endpoints on the port for traffic, which our own form serves only if it is asked to.
+//! Spring Boot's endpoints on the port for traffic. Our own form serves them only with `management.on-traffic-port`.
 
 use crate::migrate::print::{Item, Value};
 use crate::sections::management::model::{Actuator, Management};
 
-/// Adds `management.on-traffic-port` if the port for traffic serves endpoints, and removes a port that is that one.
+/// Adds `management.on-traffic-port` if the port for traffic serves endpoints. Removes a management port that equals it.
 pub(super) fn add(sections: &mut Vec<(String, Item)>, management: &Management) {
     let is_shared = management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.actuator != Actuator::default());
     let at = sections.iter().position(|(key, _)| key == "management");

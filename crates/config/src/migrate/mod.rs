@@ -24,16 +24,16 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, Remains, Unresolved, parse_text, read};
+use crate::load::{Loaded, MigrationFacts, Unresolved, parse_text, read};
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::yaml::{Node, NodeKind, Span};
 
-/// Sections that mean something without a key.
+/// Sections of registries. An empty one has an effect: it enables the registry.
 const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
 
-/// Further sections in which an empty map means nothing.
+/// Further sections in which empty maps have no effect and are left out.
 const NAMES_NOTHING: [&str; 2] = ["discovery", "loadbalancer"];
 
 /// A migrated file.
@@ -45,20 +45,20 @@ pub struct Migrated {
     pub notes: Report,
 }
 
-/// `text`, which problems call `file_name`, in our own form. Profiles are those that are active in `env`; placeholders
-/// stay what they are.
+/// Returns `text` in our own form. Diagnostics name it `file_name`. Profiles are those that are active in `env`; placeholders
+/// are kept.
 ///
 /// # Errors
-/// As [`parse`](crate::parse): what cannot be used cannot be migrated.
+/// As [`parse`](crate::parse): a configuration with errors cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     migrate_text(SourceText::from(SourceFile::new(file_name, text)), env)
 }
 
 /// Returns the files at `paths` and those of their profiles beside them, as one file in our own form. `command_line` is
-/// that of [`load`](crate::load). Placeholders stay what they are.
+/// that of [`load`](crate::load). Placeholders are kept.
 ///
 /// # Errors
-/// As [`load`](crate::load): what cannot be used cannot be migrated.
+/// As [`load`](crate::load): a configuration with errors cannot be migrated.
 pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Migrated, LoadError> {
     migrate_text(read(paths, command_line)?, &command_line.environment()).map_err(LoadError::Invalid)
 }
@@ -66,17 +66,17 @@ pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Mi
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
-    let (Loaded { config, notes }, remains) = parse_text(text.clone(), env, &mut keep)?;
+    let (Loaded { config, notes }, facts) = parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
-    placeholders::own(&mut root, &properties);
+    placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
-    let comments = Comments::of(&text, &root, &remains.places);
+    let comments = Comments::of(&text, &root, &facts.places);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
     };
     let is_spring = config.is_spring;
-    let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
+    let rewriting = Rewriting { facts: &facts, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
@@ -107,7 +107,7 @@ fn head(file_names: &[&str], notes: &Report) -> String {
 
 /// State of a rewrite from nodes to printed items.
 struct Rewriting<'r> {
-    remains: &'r Remains,
+    facts: &'r MigrationFacts,
     comments: Comments,
     config: &'r Config,
     is_spring: bool,
@@ -174,7 +174,7 @@ impl Rewriting<'_> {
 
     /// Copies a node without settings that have no effect.
     fn item(&self, node: Node) -> Item {
-        let mut item = self.noted(node.span);
+        let mut item = self.empty_item(node.span);
         item.value = match node.kind {
             NodeKind::Null => Value::Null,
             NodeKind::Scalar(text) => Value::Scalar(text),
@@ -194,17 +194,17 @@ impl Rewriting<'_> {
     }
 
     /// Returns an item without a value, with the author's comments.
-    fn noted(&self, span: Span) -> Item {
+    fn empty_item(&self, span: Span) -> Item {
         let mut item = Item::plain(Value::Null);
-        item.notes.extend(self.comments.take(&self.remains.places, span));
+        item.notes.extend(self.comments.take(&self.facts.places, span));
         item
     }
 
     /// Returns the reason if the setting at `span` has no effect.
     fn ineffective(&self, span: Span) -> Option<String> {
         let is_it = |known: &Span| known.place == span.place && known.argument == 0;
-        let reason = self.remains.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
-        reason.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
+        let reason = self.facts.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
+        reason.or_else(|| self.facts.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }
 
     /// Rewrites `redis`, with Spring's TLS bundle as files.

@@ -11,14 +11,14 @@ use crate::yaml::{Node, NodeKind};
 /// Nesting of properties at most; a property that refers to itself stays unresolved.
 const MAX_DEPTH: usize = 8;
 
-/// Gives every placeholder below `node` that names one of `properties` that property's text as a default, in place of its
-/// own: the environment still wins, as in Spring.
-pub(super) fn own(node: &mut Node, properties: &Node) {
-    own_of(node, "", properties);
+/// Writes the values of `properties` into the placeholders below `node` that name them: `${a.b}` becomes `${a.b:VALUE}`. A
+/// default that the placeholder had is replaced. The environment still overrides the value, as in Spring.
+pub(super) fn inline_properties(node: &mut Node, properties: &Node) {
+    inline_properties_of(node, "", properties);
 }
 
-/// Does so for a value of `key`.
-fn own_of(node: &mut Node, key: &str, properties: &Node) {
+/// Does the same for a value of `key`.
+fn inline_properties_of(node: &mut Node, key: &str, properties: &Node) {
     match &mut node.kind {
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
@@ -33,8 +33,10 @@ fn own_of(node: &mut Node, key: &str, properties: &Node) {
                 *text = rewritten(text, properties, 0);
             }
         }
-        NodeKind::Seq(items) => items.iter_mut().for_each(|item| own_of(item, key, properties)),
-        NodeKind::Map(entries) => entries.iter_mut().for_each(|(key, value)| own_of(value, key, properties)),
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| inline_properties_of(item, key, properties)),
+        NodeKind::Map(entries) => {
+            entries.iter_mut().for_each(|(key, value)| inline_properties_of(value, key, properties))
+        }
     }
 }
 
@@ -50,7 +52,7 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
         };
         let inside = &from[..end];
         let (name, default) = inside.split_once(':').map_or((inside, None), |(name, default)| (name, Some(default)));
-        out.push_str(&apart(name.trim()));
+        out.push_str(&environment_name(name.trim()));
         let default = match property(properties, name.trim()) {
             Some(value) if depth < MAX_DEPTH => Some(rewritten(&value, properties, depth + 1)),
             _ => default.map(|default| rewritten(default, properties, depth)),
@@ -66,9 +68,9 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
     out
 }
 
-/// Returns a name that is no key of the new file: `REDIS_HOST` for `redis.host`, which would name the setting itself. Spring
-/// looks it up in the environment under this name, too.
-fn apart(name: &str) -> Cow<'_, str> {
+/// Returns the name of an environment variable for a property whose name is a key of the new file: `REDIS_HOST` for
+/// `redis.host`. The placeholder would otherwise refer to the setting that contains it. Spring reads the same variable.
+fn environment_name(name: &str) -> Cow<'_, str> {
     let is_setting =
         name.split_once('.').is_some_and(|(first, _)| raw::sections().iter().any(|key| same_name(key, first)));
     if !is_setting {

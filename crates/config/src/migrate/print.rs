@@ -5,8 +5,8 @@ use crate::yaml::{self, NodeKind};
 /// Width of comments in columns.
 const WIDTH: usize = 118;
 
-/// Texts in YAML 1.2 that YAML 1.1 reads as booleans.
-const UNCLEAR: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
+/// Texts that YAML 1.1 reads as booleans and YAML 1.2 as text. They are printed in quotes.
+const YAML_1_1_BOOLEANS: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
 
 /// Begin of a comment on a setting that was dropped.
 const LEFT_OUT: &str = "Left out: `";
@@ -190,7 +190,7 @@ fn scalar(text: &str) -> String {
         && let [only] = items.as_slice()
         && only.scalar() == Some(text)
         && !text.starts_with(['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '"', '\''])
-        && !UNCLEAR.iter().any(|word| word.eq_ignore_ascii_case(text))
+        && !YAML_1_1_BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(text))
         && !text.contains(": ")
         && !text.ends_with(':')
     {

@@ -1,4 +1,4 @@
-//! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
+//! Rewrites routes and filters in our own form. Spring's implicit defaults become explicit settings.
 
 use crate::de::canonical;
 use crate::filters::Argument;
@@ -14,7 +14,7 @@ const PREFIX: &str = "redis-rate-limiter";
 
 impl Rewriting<'_> {
     pub(super) fn routes(&self, node: Node) -> Item {
-        let mut item = self.noted(node.span);
+        let mut item = self.empty_item(node.span);
         let NodeKind::Seq(nodes) = node.kind else { return item };
         let routes = nodes.into_iter().enumerate();
         item.value = Value::Seq(routes.map(|(position, node)| self.route(position, node)).collect());
@@ -22,7 +22,7 @@ impl Rewriting<'_> {
     }
 
     fn route(&self, position: usize, node: Node) -> Item {
-        let mut item = self.noted(node.span);
+        let mut item = self.empty_item(node.span);
         let mut fields = match node.kind {
             NodeKind::Scalar(line) => {
                 item.note("Was written on one line.");
@@ -57,13 +57,13 @@ impl Rewriting<'_> {
             item.note("Had no id; this one is from its position.");
             fields.insert(0, ("id".to_owned(), Item::scalar(format!("route-{position}"))));
         }
-        self.unlimited(&mut fields);
+        self.add_response_timeout(&mut fields);
         item.value = Value::Map(fields);
         item
     }
 
-    /// Disables the response timeout if the file sets none: Spring has none by default.
-    fn unlimited(&self, fields: &mut Vec<(String, Item)>) {
+    /// Adds a disabled response timeout if neither the file nor the route sets one: Spring has none by default.
+    fn add_response_timeout(&self, fields: &mut Vec<(String, Item)>) {
         if !self.is_spring || self.config.http_client.response_timeout.is_some() {
             return;
         }
@@ -90,9 +90,9 @@ impl Rewriting<'_> {
         item
     }
 
-    /// A list of predicates.
+    /// Rewrites a list of predicates.
     fn predicates(&self, node: Node) -> Item {
-        let mut item = self.noted(node.span);
+        let mut item = self.empty_item(node.span);
         item.value = match node.kind {
             NodeKind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
             _ => return self.item(node),
@@ -111,15 +111,15 @@ impl Rewriting<'_> {
         if let Some(entry) = gathers
             && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
         {
-            gather(args, &entry.args);
+            merge_into_list(args, &entry.args);
         }
         item
     }
 
-    /// A list of filters: a route's, or the default ones. What does nothing on its route is left out where that moves
-    /// nothing else: the two lists are joined by position.
+    /// Rewrites a list of filters: those of a route, or the default filters. A filter of a route that has no effect is left
+    /// out, unless others would move: the gateway merges the route's and the default filters by position.
     pub(super) fn filters(&self, node: Node, is_of_route: bool) -> Item {
-        let mut item = self.noted(node.span);
+        let mut item = self.empty_item(node.span);
         let NodeKind::Seq(nodes) = node.kind else { return item };
         let last = nodes.len().saturating_sub(1);
         let mut kept = Vec::with_capacity(nodes.len());
@@ -155,9 +155,9 @@ impl Rewriting<'_> {
             node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value {
-            path_alone(text);
-            // The first argument that is one too many; those behind it are as well.
-            let extra = self.remains.ineffective.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
+            drop_query(text);
+            // From the first argument without effect on, none has an effect.
+            let extra = self.facts.ineffective.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
             if let Some((at, why)) = extra {
                 *text = without_arguments(text, usize::from(at.argument) - 1);
                 let why = why.clone();
@@ -171,7 +171,7 @@ impl Rewriting<'_> {
         item
     }
 
-    /// The arguments of a limiter: without the prefix, and with what they mean in Spring.
+    /// Rewrites the arguments of a limiter: removes the prefix, and adds Spring's defaults where ours differ.
     fn limiter(&self, args: &mut Item) {
         let Value::Map(entries) = &mut args.value else { return };
         let mut plain = Vec::with_capacity(entries.len() + 3);
@@ -209,9 +209,9 @@ impl Rewriting<'_> {
     }
 }
 
-/// Spring gathers what stands under any name; our own form wants it under the right one, and what has a name of its own
-/// behind it.
-fn gather(args: &mut Item, known: &[Argument]) {
+/// Merges arguments into the list argument, the first of `known`. Spring adds the values of all unknown names to it; our own
+/// form accepts its own name only. The other arguments follow it.
+fn merge_into_list(args: &mut Item, known: &[Argument]) {
     let Value::Map(entries) = &mut args.value else { return };
     let Some((list, others)) = known.split_first() else { return };
     let is_other = |(key, _): &(String, Item)| others.iter().any(|other| canonical(other.name) == canonical(key));
@@ -231,7 +231,7 @@ fn gather(args: &mut Item, known: &[Argument]) {
     *entries = gathered;
 }
 
-/// `id=uri,Predicate=arg,Predicate=arg` as fields.
+/// Returns the fields of a route on one line: `id=uri,Predicate=arg,Predicate=arg`.
 fn one_line(line: &str) -> Vec<(String, Item)> {
     let (id, rest) = line.split_once('=').unwrap_or((line, ""));
     let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
@@ -248,7 +248,7 @@ fn one_line(line: &str) -> Vec<(String, Item)> {
 fn ignored_path(uri: &str) -> Option<usize> {
     let (scheme, rest) = uri.split_once("://")?;
     if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {
-        // Ports stand with the endpoints.
+        // The ports of `lb://` targets are those of their endpoints.
         return Some(scheme.len() + 3 + rest.find([':', '/', '?', '#'])?);
     }
     let is_server = ["http", "https", "ws", "wss"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
@@ -259,14 +259,14 @@ fn ignored_path(uri: &str) -> Option<usize> {
     Some(scheme.len() + 3 + path)
 }
 
-/// A shortcut with its first `count` arguments only.
+/// Returns a shortcut with its first `count` arguments only.
 fn without_arguments(text: &str, count: usize) -> String {
     let Some((name, args)) = text.split_once('=') else { return text.to_owned() };
     let kept: Vec<&str> = args.split(',').map(str::trim).take(count).filter(|arg| !arg.is_empty()).collect();
     if kept.is_empty() { name.trim().to_owned() } else { format!("{}={}", name.trim(), kept.join(", ")) }
 }
 
-/// `replenishRate` and `replenish_rate` as `replenish-rate`.
+/// Returns the kebab-case form of a name: `replenish-rate` for `replenishRate` and `replenish_rate`.
 fn kebab(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     let mut was_small = false;
@@ -286,8 +286,8 @@ fn kebab(name: &str) -> String {
     out
 }
 
-/// Leaves out of a path, in a shortcut, what Spring does not read of it.
-fn path_alone(shortcut: &mut String) {
+/// Removes query and fragment from the path in a shortcut of `PrefixPath` or `SetPath`: Spring ignores them.
+fn drop_query(shortcut: &mut String) {
     let takes_a_path = ["PrefixPath", "SetPath"].iter().any(|name| shortcut.trim_start().starts_with(name));
     if takes_a_path && let Some(end) = shortcut.find(['?', '#']) {
         shortcut.truncate(end);

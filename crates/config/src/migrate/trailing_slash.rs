@@ -9,7 +9,7 @@ const NOTE: &str = "As in Spring Cloud Gateway up to 4.3, a `/` at the end of a 
 impl Rewriting<'_> {
     /// Writes the flag of a `Path` that Spring sets by default. Patterns that match both forms anyway need none.
     pub(super) fn keep_trailing_slash(&self, predicate: &mut Item) {
-        if !self.remains.ignores_trailing_slash {
+        if !self.facts.ignores_trailing_slash {
             return;
         }
         let is_changed = match &mut predicate.value {

@@ -83,7 +83,7 @@ pub struct Config {
     pub locator: Option<crate::locator::Locator>,
     /// Upstreams of `lb://` targets.
     pub upstreams: Vec<Arc<Upstream>>,
-    /// True to answer 404 instead of 503 if no endpoint is healthy.
+    /// Responds with 404 instead of 503 if no endpoint is healthy.
     pub use404: bool,
     /// CORS policies by path.
     pub cors: Cors,

@@ -23,7 +23,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Reads one. Reports errors; `None` if it cannot be read.
+    /// Reads an entry of `predicates`. Reports errors; `None` if it cannot be read.
     pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);
@@ -80,7 +80,7 @@ impl Condition {
         }
     }
 
-    /// Source text on one line, with each predicate as `show` writes it.
+    /// Returns the source text on one line, with each predicate as `show` writes it.
     pub(crate) fn text(&self, show: &dyn Fn(&PredicateSpec) -> String) -> String {
         let joined = |word: &str, inner: &[Self]| {
             let inner: Vec<String> = inner.iter().map(|condition| condition.text(show)).collect();

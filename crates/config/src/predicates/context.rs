@@ -57,7 +57,7 @@ impl<'s> PredicateContext<'s> {
                 trusts_proxies: sections.trusts_proxies,
                 versions: Arc::new(match api_version {
                     Some(raw) => versions(raw, depth, diagnostics),
-                    // No request has a version, as in Spring.
+                    // Without `api-version`, no request has a version. So `Version` never matches, as in Spring.
                     None => ApiVersions { required: true, ..ApiVersions::default() },
                 }),
             },
@@ -65,7 +65,7 @@ impl<'s> PredicateContext<'s> {
         }
     }
 
-    /// Predicate of a route without `Path` if there is a base path.
+    /// Returns the predicate of a route without `Path` if there is a base path.
     pub(crate) fn below_base(&self) -> Option<Predicate> {
         Predicate::path(&[format!("{}/**", self.base_path.as_ref()?)], false).ok()
     }

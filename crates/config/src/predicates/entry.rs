@@ -54,7 +54,7 @@ pub(super) struct PredicateInput<'c> {
 }
 
 impl Entry {
-    /// The entry of `row`.
+    /// Creates the entry of `row`.
     pub(super) fn of_row(row: &'static PredicateRow) -> Self {
         let argument = |argument: &PredicateArgument| {
             Argument::new(argument.name, argument.doc).of(match argument.kind {

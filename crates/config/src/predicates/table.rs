@@ -12,7 +12,7 @@ use crate::spring::names::refusal;
 use crate::spring::switches;
 use tollgate_routing::{PREDICATES, Predicate};
 
-/// All predicates.
+/// Returns all predicates.
 pub fn predicates() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> =
         LazyLock::new(|| entries().into_iter().chain(PREDICATES.iter().map(Entry::of_row)).collect());

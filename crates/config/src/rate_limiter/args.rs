@@ -78,7 +78,7 @@ macro_rules! with_rule {
         }
 
         impl $name {
-            /// Copy of the arguments that make a rule.
+            /// Returns a copy of the arguments that make a rule.
             pub(super) fn rule(&self) -> RuleArgs {
                 RuleArgs { $($field: self.$field.clone(),)* }
             }
@@ -94,7 +94,7 @@ macro_rules! with_rule {
         }
 
         impl RuleArgs {
-            /// Each argument's name and, if the file has it, its place.
+            /// Returns each argument's name and, if the file has it, its place.
             pub(super) fn places(&self) -> Vec<(String, Option<crate::yaml::Span>)> {
                 vec![$((stringify!($field).replace('_', "-"), self.$field.span()),)*]
             }

@@ -1,4 +1,4 @@
-//! A specification of `RequestRateLimiter` to a checked limiter.
+//! Checks one `RequestRateLimiter` of the file, and builds the limiter.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -36,7 +36,7 @@ pub(crate) fn check(
     }
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
     if lacks_bean(&args, diagnostics) && !args.replenish_rate.is_given() {
-        // The numbers are the bean's; the key resolver is reported together with it.
+        // The rate comes from the missing bean. The settings are checked to report a missing key resolver in the same run.
         let _ = settings::settings(&args, context, diagnostics);
         return None;
     }

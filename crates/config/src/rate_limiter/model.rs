@@ -130,13 +130,13 @@ pub enum StoreKind {
 }
 
 impl RateLimiter {
-    /// All rules, including those of plans.
+    /// Returns all rules, including those of plans.
     pub fn limits(&self) -> impl Iterator<Item = &Limit> {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
         std::iter::once(&self.rules).chain(plans).flat_map(Rules::limits)
     }
 
-    /// All key resolvers that the limiter uses.
+    /// Returns all key resolvers that the limiter uses.
     pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
         let plan = self.plans.iter().filter_map(|plans| match &plans.resolver {
             PlanResolver::Request(resolver) => Some(resolver),
@@ -169,7 +169,7 @@ impl RateLimiter {
 }
 
 impl Rules {
-    /// Each rule.
+    /// Returns each rule.
     pub fn limits(&self) -> impl Iterator<Item = &Limit> {
         let (one, several) = match self {
             Self::One(limit) => (Some(&**limit), &[][..]),

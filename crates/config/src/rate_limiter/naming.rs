@@ -29,7 +29,7 @@ pub struct NamedLimit<'n> {
 }
 
 impl<'n> Naming<'n> {
-    /// Scope of the limiter as a whole.
+    /// Returns the scope of the limiter as a whole.
     ///
     /// A route's first limiter counts under the route's id, as Spring's does, so that both share buckets in Redis. A
     /// second limiter has a bucket of its own; Spring's would use the first one's. Each rule of a list has its own:
@@ -43,7 +43,7 @@ impl<'n> Naming<'n> {
         }
     }
 
-    /// Each rule of `rules`, the rules of `plan`.
+    /// Returns each rule of `rules`, the rules of `plan`.
     pub fn named(&self, plan: Option<&'n str>, rules: &'n Rules) -> Vec<NamedLimit<'n>> {
         let named = |name: Option<&'n str>, limit: &'n Limit| {
             let scope = match (&limit.bucket, name) {
@@ -59,7 +59,7 @@ impl<'n> Naming<'n> {
         }
     }
 
-    /// All rules, including those of plans.
+    /// Returns all rules, including those of plans.
     pub fn all(&self) -> Vec<NamedLimit<'n>> {
         let mut all = self.named(None, &self.limiter.rules);
         for (plan, rules) in self.limiter.plans.iter().flat_map(|plans| &plans.sets) {

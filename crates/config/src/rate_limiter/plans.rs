@@ -110,7 +110,7 @@ fn resolver(
     }
 }
 
-/// A table in the file, or a hash in Redis.
+/// Returns the resolver that reads plans from a table in the file or from a hash in Redis.
 fn by_key(
     args: &PlanTableArgs,
     at: Span,

@@ -188,7 +188,7 @@ impl Reader<'_> {
         Some(self.calendar(*unit)?.and_then(|calendar| FixedWindow::on_calendar(limit, calendar)))
     }
 
-    /// `limit`, and `window` as a length.
+    /// Returns `limit`, and `window` as a length.
     fn window(&self, diagnostics: &mut Diagnostics) -> Option<(u64, Duration)> {
         let example =
             format!("args: {{algorithm: {}, limit: 100, window: 1m, key-resolver: ip}}", self.algorithm.as_str());

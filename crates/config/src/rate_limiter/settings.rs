@@ -95,7 +95,7 @@ pub(crate) fn status(given: &Given<Status>, default: StatusCode, diagnostics: &m
     Some(status.value.0)
 }
 
-/// `empty-key-status`, which has a second name in Spring.
+/// Returns `empty-key-status`, which has a second name in Spring.
 fn empty_key_status(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,

@@ -1,4 +1,4 @@
-//! Types of single arguments of limiters.
+//! Arguments of limiters with a few words as values, such as `mode: observe`, or with a number or a word, such as `window`.
 
 use serde::Deserialize;
 use tollgate_filters::request_rate_limiter::CostSource;

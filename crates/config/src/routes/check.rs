@@ -29,7 +29,7 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) switches: &'r Switches,
 }
 
-/// Every enabled route, in the order in which routes are tried.
+/// Returns every enabled route, in the order in which routes are tried.
 pub(crate) fn check(
     sections: &RouteSections<'_>,
     filters: &FilterContext<'_>,

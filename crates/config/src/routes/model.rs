@@ -44,7 +44,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Each `RequestRateLimiter` of the route with its number, in their order.
+    /// Returns each `RequestRateLimiter` of the route with its number, in their order.
     pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
         let limiters = self.filters.iter().filter_map(|filter| match filter {
             Filter::RequestRateLimiter(limiter) => Some(&**limiter),
@@ -91,7 +91,7 @@ pub enum Target {
     Echo,
     /// Another route of the gateway, by path.
     Forward(Arc<str>),
-    /// No upstream: the filters answer, otherwise an empty 200.
+    /// No upstream: a filter responds, or else the response is an empty 200.
     Nowhere,
     /// An HTTP server.
     Http {
@@ -112,7 +112,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Key resolver of consistent hashing, if the upstream uses it.
+    /// Returns the key resolver of consistent hashing, if the upstream uses it.
     #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {

@@ -11,7 +11,7 @@ use crate::routes::model::{Cors, Definition, Route};
 use crate::spring::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
 
-/// Keeps only the last cache of a route: the first would answer for all others.
+/// Keeps only the last cache of a route. Of several caches, only the first would respond.
 pub(crate) fn keep_last<T>(
     list: &mut Vec<T>,
     filter: fn(&T) -> &Filter,

@@ -131,7 +131,7 @@ pub(crate) fn expand(documents: Vec<Document>, places: &mut Places, diagnostics:
     expanded
 }
 
-/// Returns the active profiles: those that the files name that are not of a profile themselves.
+/// Returns the active profiles, which the documents name that do not belong to a profile themselves.
 pub(crate) fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<String>) -> Profiles {
     let plain: Vec<&Node> =
         documents.iter().filter(|document| !document.is_of_profile).map(|document| &document.node).collect();
@@ -171,10 +171,10 @@ pub(crate) fn join(
 }
 
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
-/// Reports a value in place of a map at `path`, and the reverse; in a Spring file, both stay. An empty value leaves a map,
-/// as in Spring.
+/// Reports a text in place of a map at `path`, and a map in place of a text; a Spring file keeps both. An empty value does
+/// not replace a map, as in Spring.
 fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagnostics) {
-    if diagnostics.is_spring && dotted::keep_beside(under, &mut over) {
+    if diagnostics.is_spring && dotted::keep_own_value(under, &mut over) {
         return;
     }
     match (&mut under.kind, over.kind) {

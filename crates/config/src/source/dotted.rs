@@ -4,15 +4,16 @@ use crate::diagnostics::Diagnostics;
 use crate::yaml::key::same_name;
 use crate::yaml::{Node, NodeKind, Places};
 
-/// Steps of a dotted key at most; longer keys stay as they are.
+/// Maximum number of steps of a dotted key. Longer keys stay unchanged.
 const MAX_STEPS: usize = 32;
 
-/// Key of the value of a property that has parts, beside these: `a.b` has one if there is an `a.b.c`.
-const BESIDE: &str = "";
+/// Key of a map under which the property's own value is kept. A Spring file may set both `a.b` and `a.b.c`: then `a.b` is a
+/// map with its own value under this key.
+const OWN_VALUE: &str = "";
 
 /// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
 pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
-    settle(expand_keys(node, places, diagnostics))
+    lists_from_indices(expand_keys(node, places, diagnostics))
 }
 
 fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
@@ -50,25 +51,25 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
     Node { span, kind }
 }
 
-/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. Among Spring's properties,
-/// `a` and `a.b` stand side by side.
+/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
+/// and a map can: see [`OWN_VALUE`].
 fn is_taken(map: &Node, key: &str, value: &Node, is_spring: bool) -> bool {
     let NodeKind::Map(entries) = &map.kind else { return false };
     entries.iter().filter(|(name, _)| same_name(name, key)).any(|(_, old)| {
         let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
         let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
-        let are_apart = is_spring && maps[0] != maps[1] && lists == [false, false];
-        maps != [true, true] && !are_apart
+        let is_own_value = is_spring && maps[0] != maps[1] && lists == [false, false];
+        maps != [true, true] && !is_own_value
     })
 }
 
 /// Turns every map of indices below `node` into a list.
-fn settle(node: Node) -> Node {
+fn lists_from_indices(node: Node) -> Node {
     let kind = match node.kind {
         NodeKind::Map(entries) => {
-            indexed(NodeKind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect()))
+            indexed(NodeKind::Map(entries.into_iter().map(|(key, value)| (key, lists_from_indices(value))).collect()))
         }
-        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(settle).collect()),
+        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(lists_from_indices).collect()),
         other => other,
     };
     Node { span: node.span, kind }
@@ -102,10 +103,10 @@ fn indexed(kind: NodeKind) -> NodeKind {
     let NodeKind::Map(mut entries) = kind else { return kind };
     let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
     let mut named = entries.iter().filter(|(key, _)| number(key).is_none());
-    if entries.is_empty() || named.any(|(key, _)| key != BESIDE) {
+    if entries.is_empty() || named.any(|(key, _)| key != OWN_VALUE) {
         return NodeKind::Map(entries);
     }
-    entries.retain(|(key, _)| key != BESIDE);
+    entries.retain(|(key, _)| key != OWN_VALUE);
     let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
     items.sort_by_key(|(index, _)| *index);
     NodeKind::Seq(items.into_iter().map(|(_, value)| value).collect())
@@ -114,30 +115,30 @@ fn indexed(kind: NodeKind) -> NodeKind {
 /// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
 pub(crate) fn property(properties: &Node, name: &str) -> Option<String> {
     let node = split(name).iter().try_fold(properties, |node, step| node.step(step))?;
-    node.get(BESIDE).unwrap_or(node).scalar().map(str::to_owned)
+    node.get(OWN_VALUE).unwrap_or(node).scalar().map(str::to_owned)
 }
 
-/// Removes the values of properties that have parts.
-pub(crate) fn drop_values_beside_parts(node: &mut Node) {
+/// Removes the own values ([`OWN_VALUE`]) of all maps below `node`.
+pub(crate) fn drop_own_values(node: &mut Node) {
     match &mut node.kind {
         NodeKind::Map(entries) => {
-            entries.retain(|(key, _)| key != BESIDE);
-            entries.iter_mut().for_each(|(_, value)| drop_values_beside_parts(value));
+            entries.retain(|(key, _)| key != OWN_VALUE);
+            entries.iter_mut().for_each(|(_, value)| drop_own_values(value));
         }
-        NodeKind::Seq(items) => items.iter_mut().for_each(drop_values_beside_parts),
+        NodeKind::Seq(items) => items.iter_mut().for_each(drop_own_values),
         NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }
 
-/// Keeps a property's value beside its parts: one of `under` and `over` is a value, the other a map. Returns false for
-/// others, with `over` unchanged.
-pub(super) fn keep_beside(under: &mut Node, over: &mut Node) -> bool {
+/// Merges a text and a map: `under` becomes the map, with the text as its [`OWN_VALUE`]. Returns false, with both
+/// unchanged, if `under` and `over` are anything else.
+pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
     let is_value = |node: &Node| matches!(node.kind, NodeKind::Scalar(_));
     let has_parts = |node: &Node| matches!(&node.kind, NodeKind::Map(entries) if !entries.is_empty());
     if is_value(under) && has_parts(over) {
         std::mem::swap(under, over);
         if let NodeKind::Map(entries) = &under.kind
-            && entries.iter().any(|(key, _)| key == BESIDE)
+            && entries.iter().any(|(key, _)| key == OWN_VALUE)
         {
             return true;
         }
@@ -145,8 +146,8 @@ pub(super) fn keep_beside(under: &mut Node, over: &mut Node) -> bool {
         return false;
     }
     if let NodeKind::Map(entries) = &mut under.kind {
-        entries.retain(|(key, _)| key != BESIDE);
-        entries.push((BESIDE.to_owned(), over.clone()));
+        entries.retain(|(key, _)| key != OWN_VALUE);
+        entries.push((OWN_VALUE.to_owned(), over.clone()));
     }
     true
 }
@@ -169,9 +170,9 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
     }
 }
 
-/// Merges as [`merge`] does. If a key has both a value and nested keys, the value stays beside them.
+/// Merges as [`merge`] does. If a key has both a text and nested keys, the text stays as the [`OWN_VALUE`].
 fn merge_properties(under: &mut Node, mut over: Node) {
-    if keep_beside(under, &mut over) {
+    if keep_own_value(under, &mut over) {
         return;
     }
     match (&mut under.kind, over.kind) {

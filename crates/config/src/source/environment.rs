@@ -13,7 +13,7 @@ use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
 
 /// Keys that a variable can set even if the file does not have them.
-const UNSAID: [&str; 22] = [
+const SETTABLE_IF_ABSENT: [&str; 22] = [
     "server.address",
     "server.ssl.enabled",
     "server.ssl.certificate",
@@ -41,7 +41,7 @@ const UNSAID: [&str; 22] = [
 /// Variables that the checks of the listeners read: their errors are about the environment, not the file.
 const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
 
-/// Places of values without placeholders: a password may contain `${`.
+/// Places of values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
 pub(crate) type Literal = HashSet<u32>;
 
 /// Overrides values of our sections in `root` and reports the variables that did so.
@@ -60,7 +60,7 @@ pub(crate) fn overlay(
             }
         }
     }
-    for path in UNSAID {
+    for path in SETTABLE_IF_ABSENT {
         let steps: Vec<&str> = path.split('.').collect();
         let Some(prefix) = prefixes(steps[0], diagnostics.is_spring).pop() else { continue };
         let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));

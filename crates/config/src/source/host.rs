@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use crate::yaml::key::canonical;
 
-/// Addresses behind the default route, reserved for documentation (RFC 5737, RFC 3849). Nothing is sent to them.
-const ELSEWHERE: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+/// Pairs of a local and a remote address. Connecting a UDP socket to the remote one selects the source address of the default
+/// route, and sends nothing. The remote addresses are reserved for documentation (RFC 5737, RFC 3849).
+const ROUTE_PROBES: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
 /// Files with the name of the machine.
 const NAME_FILES: [&str; 2] = ["/proc/sys/kernel/hostname", "/etc/hostname"];
 
@@ -22,7 +23,7 @@ pub(crate) fn value(name: &str) -> Option<String> {
 /// Returns the address from which the machine reaches other networks, or else that of its name. The loopback address if it has no
 /// other one.
 fn address() -> IpAddr {
-    let routed = ELSEWHERE.iter().find_map(|(from, to)| {
+    let routed = ROUTE_PROBES.iter().find_map(|(from, to)| {
         let socket = UdpSocket::bind(from).ok()?;
         socket.connect(to).ok()?;
         usable(socket.local_addr().ok()?)

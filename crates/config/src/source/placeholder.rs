@@ -80,7 +80,7 @@ fn resolve_value(
                     Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, lookup))),
                 }
             }
-            // A value of the environment may be a password with any signs.
+            // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
             if problem.is_none() && diagnostics.is_spring && (!has_placeholder || key == "uri") {
                 problem = fill_in(text, key, lookup).map(|(name, missing)| {
                     (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
@@ -125,7 +125,7 @@ fn fill_in(text: &mut String, key: &str, lookup: &dyn Fn(&str) -> Option<Value>)
 fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String> {
     match lookup(name)? {
         Value::Literal(value) => Some(value),
-        // `server.port: @server.port@` says nothing.
+        // The property is itself a placeholder, as in `server.port: @server.port@`, and so has no value.
         Value::Text(text) if maven_name(&text).is_some() => None,
         Value::Text(text) => expand(&text, lookup, 1).ok(),
     }

@@ -25,7 +25,7 @@ impl Profiles {
     pub(crate) fn of(documents: &[&Node], env: &dyn Fn(&str) -> Option<String>) -> Self {
         let plain = || documents.iter().copied().filter(|document| condition(document).is_none());
         // The last document wins.
-        let said = |key: &str| {
+        let setting_text = |key: &str| {
             let last = plain().filter_map(|document| setting(document, &[key])).next_back();
             let names = last.map(|node| names(&with_environment(node, env)));
             // A build would have replaced `@profile@`.
@@ -38,10 +38,10 @@ impl Profiles {
             Some(listed.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>())
                 .filter(|names| !names.is_empty())
         };
-        let mut wanted = given("SPRING_PROFILES_INCLUDE").or_else(|| said("include")).unwrap_or_default();
-        wanted.extend(given("SPRING_PROFILES_ACTIVE").or_else(|| said("active")).unwrap_or_default());
+        let mut wanted = given("SPRING_PROFILES_INCLUDE").or_else(|| setting_text("include")).unwrap_or_default();
+        wanted.extend(given("SPRING_PROFILES_ACTIVE").or_else(|| setting_text("active")).unwrap_or_default());
         if wanted.is_empty() {
-            let default = given("SPRING_PROFILES_DEFAULT").or_else(|| said("default"));
+            let default = given("SPRING_PROFILES_DEFAULT").or_else(|| setting_text("default"));
             wanted = default.unwrap_or_else(|| vec![DEFAULT.to_owned()]);
         }
         let mut active = Vec::new();

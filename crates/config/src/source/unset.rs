@@ -1,11 +1,11 @@
-//! Placeholders without a value, and examples for the file that `check` proposes.
+//! Placeholders without a value, and example values for the overlay file that `tollgate check` proposes.
 
 use crate::diagnostics::{Missing, Section};
 use crate::source::placeholder::{MAX_DEPTH, Value, closing_brace};
 use crate::yaml::key::{canonical, words};
 
-/// Returns the properties that the placeholders of `text`, a value of the key `key`, need. Empty if that would not be
-/// enough.
+/// Returns the properties that would give the placeholders in `text`, a value of `key`, a value. Empty if `text` would still
+/// be incomplete with them.
 pub(super) fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
     let mut found = Vec::new();
     let is_whole = collect(text, lookup, 0, &mut found);

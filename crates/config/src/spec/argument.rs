@@ -33,12 +33,12 @@ pub enum ArgumentType {
 }
 
 impl Argument {
-    /// The text argument `name` with the documentation `doc`.
+    /// Creates the text argument `name` with the documentation `doc`.
     pub(crate) const fn new(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc, kind: ArgumentType::Text }
     }
 
-    /// The same argument with the type `kind`.
+    /// Returns the same argument with the type `kind`.
     pub(crate) const fn of(self, kind: ArgumentType) -> Self {
         Self { kind, ..self }
     }

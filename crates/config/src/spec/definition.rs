@@ -56,7 +56,7 @@ fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<
 }
 
 impl Spec {
-    /// The specification `name` with the map `args`.
+    /// Creates the specification `name` with the map `args`.
     pub(crate) fn with_named_args(name: String, span: Span, args: Option<&Node>) -> Self {
         let (mut flat, mut empty) = (Vec::new(), Vec::new());
         if let Some(node) = args {
@@ -180,7 +180,8 @@ impl Spec {
         Some(self.args.iter().map(|arg| arg.value.clone()).collect())
     }
 
-    /// As [`Spec::gather`], a last `true` or `false` as a flag: Spring's `GATHER_LIST_TAIL_FLAG`.
+    /// Returns all values as [`Spec::gather`] does, but a final `true` or `false` as a flag: Spring's
+    /// `GATHER_LIST_TAIL_FLAG`.
     pub(crate) fn gather_with_flag(&self, diagnostics: &mut Diagnostics) -> Option<(Vec<String>, Option<bool>)> {
         let mut values = self.gather(diagnostics)?;
         let flag = values.last().and_then(|last| last.parse::<bool>().ok());
@@ -194,7 +195,7 @@ impl Spec {
         Some((values, flag))
     }
 
-    /// Place of the argument that `message` quotes, else of the specification.
+    /// Returns the place of the argument that `message` quotes, else of the specification.
     pub(crate) fn quoted_in(&self, message: &str) -> Span {
         let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
         match (quoted, self.args.as_slice()) {

@@ -16,7 +16,7 @@ pub(crate) fn arguments(schema: &mut Schema) {
     }
 }
 
-/// [`arguments`] of a plain object.
+/// Changes the schema of one object as [`arguments`] does.
 pub(crate) fn relax(object: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     let mut patterns = Map::new();
@@ -34,7 +34,7 @@ pub(crate) fn relax(object: &mut Map<String, Value>) {
     object.insert("additionalProperties".to_owned(), Value::Bool(false));
 }
 
-/// Pattern of the spellings of `name`.
+/// Returns the pattern of the spellings of `name`.
 fn spellings(name: &str) -> String {
     let mut pattern = "^".to_owned();
     for (at, letter) in name.chars().enumerate() {

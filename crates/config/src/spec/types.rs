@@ -22,7 +22,7 @@ pub(crate) struct Count(pub(crate) u64);
 pub(crate) struct Rate {
     /// Whole number of tokens, as a [`Count`].
     pub(crate) tokens: u64,
-    /// Number of periods in which they are added. Not divisible together with `tokens`.
+    /// Number of periods in which they are added. It has no common divisor with `tokens`.
     pub(crate) periods: u32,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node, places: 
         }
     }
     let rest = take(whole, &["hystrix"]);
-    // What is left is reported as skipped.
+    // The remaining settings are reported as skipped.
     if let NodeKind::Map(entries) = &mut whole.kind
         && let Some(left) = [rest, Some(command)].into_iter().flatten().find(|node| !is_empty(node))
     {

@@ -7,8 +7,8 @@ use crate::yaml::{Node, NodeKind};
 
 /// Root of the gateway's settings.
 const ROOT: &str = "spring.cloud.gateway";
-/// Settings that show that a section is the gateway's.
-const TELLING: [&str; 5] = ["routes", "default-filters", "globalcors", "discovery", "server"];
+/// Keys that identify a section as the gateway's.
+const GATEWAY_KEYS: [&str; 5] = ["routes", "default-filters", "globalcors", "discovery", "server"];
 
 /// Further sections that the gateway reads, each with keys that tell it from a section of the application; none for a name that
 /// no application has.
@@ -35,7 +35,7 @@ pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
     take_misspelled(whole, &["spring", "cloud"], &is_map, diagnostics);
     take_misspelled(whole, &["spring", "cloud", "gateway"], &is_map, diagnostics);
     for path in [["spring", "gateway"], ["cloud", "gateway"]] {
-        let tells = |key: &str| TELLING.iter().any(|telling| canonical(telling) == canonical(key));
+        let tells = |key: &str| GATEWAY_KEYS.iter().any(|telling| canonical(telling) == canonical(key));
         if find(whole, &path).is_some_and(|node| keys(node).any(tells))
             && let Some(node) = take(whole, &path)
         {
@@ -63,7 +63,7 @@ pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     take_misspelled(whole, &["upstreams"], &selects, diagnostics);
 }
 
-/// Returns the meaning of an unknown key at the top level that resembles a part of [`ROOT`].
+/// Returns the part of [`ROOT`] that an unknown key at the top level resembles.
 pub(crate) fn meaning(key: &str) -> Option<&'static str> {
     match canonical(key).as_str() {
         "cloud" => Some("spring.cloud"),

@@ -16,7 +16,7 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
 
-/// Item of a list of filters in place of one that is left out. Those behind it keep their numbers.
+/// Item of a list of filters in place of a filter that is left out, so that the filters after it keep their positions.
 pub(crate) const SKIP: &str = "skip";
 
 /// Name of `CircuitBreaker` in Spring Cloud Gateway 2.

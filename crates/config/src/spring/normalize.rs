@@ -51,7 +51,7 @@ pub(crate) fn normalize(
     places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Normalized {
-    dotted::drop_values_beside_parts(&mut whole);
+    dotted::drop_own_values(&mut whole);
     let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
     if !diagnostics.is_spring {
         // Only profiles are below it, and they are applied already.
@@ -82,7 +82,7 @@ pub(crate) fn normalize(
     {
         server.push(("shutdown-timeout".to_owned(), phase));
     }
-    lend_bundles(&mut whole, &mut result);
+    copy_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
     ribbon::move_servers(&mut whole, &mut result, places);
     service_discovery::name_registrations(&mut whole, &mut result, places);
@@ -91,7 +91,7 @@ pub(crate) fn normalize(
     misspelled::report_roots(&mut whole, diagnostics);
     misspelled::report_sections(&mut whole, diagnostics);
     used::drop_used(&mut whole, &result);
-    report_applications_own(&mut whole, sections, places, diagnostics);
+    report_application_sections(&mut whole, sections, places, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
 }
@@ -108,9 +108,9 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Removes the sections that have the name of one of ours but belong to the application, and says so in one note per file.
-fn report_applications_own(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
+fn report_application_sections(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
-    // What is left of Spring's own sections has been switched off.
+    // Spring's own sections that are still in the tree have been switched off.
     let is_ours = |key: &str| {
         let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
         names(sections) && !names(&AT_TOP)
@@ -199,7 +199,7 @@ fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Copies `spring.ssl.bundle` into the sections that name a bundle.
-fn lend_bundles(whole: &mut Node, result: &mut Node) {
+fn copy_bundles(whole: &mut Node, result: &mut Node) {
     let mut lent = false;
     for (path, names) in BUNDLES {
         if let Some(ssl) = find(result, path)

@@ -5,7 +5,7 @@ use crate::spring::tree::{find, is_empty, take};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind, Places};
 
-/// Registries, whose services have other servers unless a service names [`FIXED`].
+/// Registries. If the file uses one, lists of servers count only for services that name [`FIXED`].
 const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
 /// End of the class that reads the servers from the file.
 const FIXED: &str = "ConfigurationBasedServerList";

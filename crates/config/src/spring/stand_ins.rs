@@ -14,7 +14,7 @@ const SECTION: &str = "filter-beans";
 const EXAMPLE: &str =
     "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
 
-/// Spring's filters that are left out: the name, the reason and the way on.
+/// Spring's filters that are left out: the name, the reason and the remedy.
 const LEFT_OUT: [(&str, &str, &str); 3] = [
     (
         "TokenRelay",

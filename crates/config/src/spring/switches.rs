@@ -28,7 +28,7 @@ enum Meaning {
     Nothing(&'static str),
     /// Without it Spring forwards nothing, except through filters in Java.
     Needed,
-    /// Read through [`Switches::is_off`].
+    /// The gateway's counterpart is switched off too: see [`Switches::is_off`].
     Supported,
 }
 

@@ -11,7 +11,7 @@ pub(super) fn drop_used(whole: &mut Node, settings: &Node) {
     collect(settings, &mut names);
     while let Some(name) = names.pop() {
         let steps = dotted::split(&name);
-        // An item stands for its list.
+        // A placeholder for one item of a list uses the whole list.
         let steps: Vec<&str> = steps.iter().map(String::as_str).take_while(|step| !step.starts_with('[')).collect();
         let Some(node) = take(whole, &steps) else { continue };
         collect(&node, &mut names);

@@ -1,7 +1,8 @@
 //! Consul: a blocking query of `/v1/health/service/NAME` for each service.
 //!
-//! Consul holds a query open until the service changes, `wait` at most. Its index is treated as Consul's documentation
-//! asks: an index that goes backwards starts again at 0, and repeated failures slow the queries down.
+//! Consul holds a query open until the service changes, at most for `wait`. The index of a response goes into the next query,
+//! as Consul's documentation requires: after an index lower than the previous one, the next query starts at 0. Repeated
+//! failures slow the queries down.
 
 pub(super) mod read;
 
@@ -30,13 +31,13 @@ use tollgate_config::Consul;
 const INDEX: HeaderName = HeaderName::from_static("x-consul-index");
 const TOKEN: HeaderName = HeaderName::from_static("x-consul-token");
 
-/// Time for a query besides the time that Consul may hold it open.
+/// Timeout of a query, in addition to the time for which Consul may hold it open.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Least time between two queries of a service, however often it changes.
+/// Minimum time between two queries of a service.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
-/// The same for the names of all services.
+/// Minimum time between two queries of the names of all services.
 const NAMES_INTERVAL: Duration = Duration::from_secs(1);
-/// The same if a response has no index, and so the next query does not block.
+/// Minimum time after a response without an index: the next query then does not block.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Consul.
@@ -59,7 +60,7 @@ enum QueryError {
 /// Blocking query.
 struct Query {
     wait: Duration,
-    /// Least time between two queries.
+    /// Minimum time between two queries.
     interval: Duration,
     client: Rc<HttpClient>,
     /// Path and query, without index.
@@ -120,7 +121,7 @@ async fn follow<T>(
             Ok((next, answer)) => {
                 status.succeed();
                 failures = 0;
-                // Equal indexes prove nothing: the data may have been lost and written again.
+                // Published even if the index is equal: the server may have lost its data and numbered new data from the start.
                 publish(answer);
                 index = if next < index { 0 } else { next };
                 sleep_until(began + if next == 0 { POLL_INTERVAL } else { query.interval }).await;
@@ -141,10 +142,10 @@ impl Query {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let wait = settings.wait.as_millis();
         let mut target = format!("/v1/health/service/{}?wait={wait}ms", encoded(name));
-        // Writing to a String cannot fail.
         if settings.passing {
             target.push_str("&passing=true");
         }
+        // Writing to a String cannot fail.
         if let Some(tag) = settings.tags.get(name).or(settings.tag.as_ref()) {
             let _ = write!(target, "&tag={}", encoded(tag));
         }
@@ -169,15 +170,16 @@ impl Query {
         Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers }
     }
 
-    /// Returns the index and the body, as soon as they differ from those of `index`.
+    /// Sends the query and returns the index and the body of the response. With an `index` above 0, Consul responds when the
+    /// data has changed since that index, or after `wait`.
     async fn send(&self, index: u64) -> Result<(u64, Bytes), QueryError> {
         let (target, held) = match index {
             0 => (self.target.clone(), Duration::ZERO),
-            // Consul adds up to a sixteenth.
+            // Consul adds up to a sixteenth of the wait at random.
             index => (format!("{}&index={index}", self.target), self.wait * 17 / 16),
         };
         let call = Call::get(&target, TIMEOUT + held).headers(&self.headers);
-        // An index is worth nothing to a server that may have been restarted.
+        // Not repeated on a new connection: the server may have been restarted, and its old index is then invalid.
         let call = if index == 0 { call } else { call.once() };
         let reply = self.client.send(&call).await?;
         let index = reply.headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Eureka: the whole registry at first, then its changes, from one of several servers.
 //!
 //! After each change, the counts of instances by status are compared with those of the server (`apps__hashcode`). If they
-//! differ, the whole registry is fetched again. A server that fails is left for the next one.
+//! differ, the whole registry is fetched again. After a failure, the next server is used.
 
 pub(super) mod read;
 pub(super) mod table;
@@ -26,7 +26,8 @@ use crate::status::RegistryStatus;
 use crate::task::{Watch, retry_after};
 use crate::users::Users;
 
-/// Longest time without a response after which changes suffice: a server keeps them for three minutes.
+/// Maximum time since the last response for which fetching the changes is sufficient. A server keeps changes for three
+/// minutes.
 const DELTA_WINDOW: Duration = Duration::from_secs(120);
 
 /// Eureka.

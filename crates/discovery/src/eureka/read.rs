@@ -75,7 +75,7 @@ impl Applications {
 }
 
 impl Entry {
-    /// Reads an instance; `None` if it cannot be told from others.
+    /// Reads an instance; `None` if it has no id or no application, so that it cannot be identified.
     fn read(fields: &Map<String, Value>, application: Option<&str>) -> Option<Self> {
         let application =
             text(fields, "app").map(|name| name.to_uppercase()).or_else(|| application.map(str::to_owned))?;

@@ -1,7 +1,7 @@
 //! Kubernetes: a list of the EndpointSlices of each namespace, then a watch of their changes.
 //!
-//! A watch ends after a minute and is resumed at the version of its last event or bookmark, so that a connection that died
-//! without a sign is noticed. If the server no longer knows that version (410), the list is read again. Until then the
+//! A watch ends after a minute and is resumed at the version of its last event or bookmark. So a connection that was lost
+//! without an error is noticed. If the server no longer knows that version (410), the list is read again. Until then the
 //! known endpoints stay in use.
 
 pub(super) mod read;
@@ -35,13 +35,13 @@ use tollgate_config::Kubernetes;
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which the server ends a watch.
 const WATCH_LIFE: Duration = Duration::from_secs(60);
-/// Further time before a watch counts as lost.
+/// Time in addition to [`WATCH_LIFE`] after which a silent watch counts as lost.
 const GRACE: Duration = Duration::from_secs(10);
-/// A watch that ends earlier is not resumed: the list is read again.
+/// Minimum duration of a watch that is resumed after its end. After a shorter one, the list is read again.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// Least time between two lists of a namespace.
+/// Minimum time between two lists of a namespace.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
-/// Most EndpointSlices that are kept.
+/// Maximum number of EndpointSlices that are kept.
 const MAX_SLICES: usize = 50_000;
 
 /// Kubernetes.
@@ -144,7 +144,7 @@ async fn follow(shared: Rc<Shared>, namespace: String) {
             Err(error) => {
                 let request = if namespace.is_empty() { "all namespaces" } else { namespace.as_str() };
                 shared.status.fail(request, &error);
-                // A lost connection leaves no gap, anything else may.
+                // After a lost connection, the watch resumes at its last version. After other errors, events may be missing.
                 let is_lost = matches!(&error, WatchError::Client(error) if !matches!(error, ClientError::Status(_)));
                 if !is_lost && !matches!(error, WatchError::TokenFile(..)) {
                     version = None;

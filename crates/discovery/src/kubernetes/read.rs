@@ -16,7 +16,7 @@ pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const PRIMARY_PORT: &str = "primary-port-name";
 /// Label of a service that is called over `https`.
 const SECURED: &str = "secured";
-/// Most endpoints of a slice: the limit of the API.
+/// Maximum number of endpoints of a slice: the limit of the API.
 const MAX_ENDPOINTS: usize = 1000;
 
 /// Error of a response.
@@ -62,7 +62,7 @@ pub(crate) struct Slice {
 pub(crate) struct Endpoint {
     pub(crate) instance: Instance,
     pub(crate) is_ready: bool,
-    /// True if it serves while it terminates: it is used if no endpoint of the service is ready.
+    /// True if the endpoint still serves while it terminates. It is used only if no endpoint of the service is ready.
     pub(crate) is_last_resort: bool,
 }
 

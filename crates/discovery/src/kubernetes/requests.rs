@@ -16,7 +16,7 @@ use tollgate_config::KubernetesToken;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// EndpointSlices of a page.
 const PAGE: usize = 500;
-/// Largest file with a token, in bytes.
+/// Maximum size of a token file, in bytes.
 const MAX_TOKEN: usize = 64 << 10;
 
 impl Shared {

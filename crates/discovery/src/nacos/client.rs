@@ -19,7 +19,7 @@ use crate::status::RegistryStatus;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Most requests at a time.
+/// Maximum number of requests at a time.
 const MAX_REQUESTS: usize = 16;
 /// Bytes that are encoded in parameters: all but the unreserved ones of RFC 3986. Some servers do not decode tokens.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -166,7 +166,7 @@ impl NacosClient {
         parameters.push(("accessToken", token.as_ref().map_or("", |token| &token.text.0)));
         let target = format!("{}?{}", endpoint.path, form(&parameters));
         let (method, body) = (method.clone(), Bytes::new());
-        let call = Call { method, target: &target, headers: &[], body, timeout: TIMEOUT, is_repeated: true };
+        let call = Call { method, target: &target, headers: &[], body, timeout: TIMEOUT, may_repeat: true };
         Ok(server.send(&call).await?)
     }
 
@@ -185,7 +185,7 @@ impl NacosClient {
             headers: &headers,
             body: body.clone(),
             timeout: TIMEOUT,
-            is_repeated: true,
+            may_repeat: true,
         };
         let mut reply = server.send(&call("/v3/auth/user/login")).await.map_err(LookupError::Login)?;
         if reply.status != StatusCode::OK {

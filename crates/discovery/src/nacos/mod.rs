@@ -1,7 +1,7 @@
 //! Nacos: a lookup of each service at an interval, by the HTTP API of 1.x to 3.x.
 //!
-//! The version of the API is found by trying: a server without the API of 3.x responds with 404 and gets that of 1.x, which
-//! 2.x has too.
+//! The first request uses the API of 3.x. A server without it responds with 404; further requests then use the API of 1.x,
+//! which 2.x also has.
 
 mod client;
 pub(super) mod read;
@@ -24,7 +24,7 @@ use crate::{Instance, Registry};
 
 /// Names of services in one response.
 const PAGE: usize = 500;
-/// Most responses with names of services.
+/// Maximum number of responses with names of services.
 const MAX_PAGES: usize = 20;
 
 /// Registry whose services are looked up in Nacos.

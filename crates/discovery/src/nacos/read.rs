@@ -52,8 +52,10 @@ fn one() -> f64 {
     1.0
 }
 
-/// Returns the instances of `service` that are healthy, enabled and have a weight, and those that cannot be used. If `clusters`, separated by commas, is not empty, it
-/// selects: a server may respond with the instances of all clusters.
+/// Returns the instances of `service` that are healthy, enabled and have a weight, and those that cannot be used.
+///
+/// `clusters` are names separated by commas. If it is not empty, instances of other clusters are left out: some servers
+/// ignore the parameter and list all.
 ///
 /// # Errors
 /// The body is not a list of instances, or none of them can be used.
@@ -103,7 +105,7 @@ pub(crate) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
     Ok((count.and_then(|count| usize::try_from(count).ok()).unwrap_or(names.len()), names))
 }
 
-/// Returns the instance of an entry; `None` if it shall get no requests.
+/// Returns the instance of an entry; `None` if it is unhealthy or disabled, or has no weight.
 fn instance(host: Host) -> Result<Option<Instance>, Unusable> {
     if !host.healthy || !host.enabled || host.weight <= 0.0 {
         return Ok(None);

@@ -23,7 +23,7 @@ impl ConsulRegistrar {
         Self { client: HttpClient::new(&settings.server, &settings.tls), headers }
     }
 
-    pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+    pub(super) async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
         let mut metadata = entry.settings.metadata.clone();
         metadata.insert("secure".to_owned(), entry.is_secure.to_string());
         let body = json!({
@@ -65,7 +65,7 @@ impl ConsulRegistrar {
     async fn put(&self, target: &str, body: Option<&Value>) -> Result<Reply, ClientError> {
         let body = body.map_or_else(bytes::Bytes::new, |body| body.to_string().into());
         let call =
-            Call { method: Method::PUT, target, headers: &self.headers, body, timeout: TIMEOUT, is_repeated: true };
+            Call { method: Method::PUT, target, headers: &self.headers, body, timeout: TIMEOUT, may_repeat: true };
         self.client.send(&call).await
     }
 }

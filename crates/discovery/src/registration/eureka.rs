@@ -25,7 +25,7 @@ impl EurekaRegistrar {
         Self { clients, current: Cell::new(0) }
     }
 
-    pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+    pub(super) async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
         let settings = &entry.settings;
         let (scheme, port) = (if entry.is_secure { "https" } else { "http" }, entry.port);
         let base = format!("{scheme}://{}:{port}", entry.host);
@@ -84,7 +84,7 @@ impl EurekaRegistrar {
         let mut last = None;
         for _ in 0..self.clients.len() {
             let (method, body) = (method.clone(), body.clone());
-            let call = Call { method, target, headers: &headers, body, timeout: TIMEOUT, is_repeated: true };
+            let call = Call { method, target, headers: &headers, body, timeout: TIMEOUT, may_repeat: true };
             match self.clients[self.current.get()].send(&call).await {
                 Ok(reply) if !reply.status.is_server_error() => return Ok(reply),
                 Ok(reply) => last = Some(ClientError::Status(reply.status)),

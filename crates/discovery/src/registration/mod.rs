@@ -1,5 +1,5 @@
-//! Registration of the gateway itself: it is entered once the workers accept requests, kept by heartbeats, entered again if
-//! the registry has forgotten it, and removed before the gateway drains.
+//! Registration of the gateway itself in registries. It starts when the workers accept requests. Heartbeats keep it, a
+//! registry that has lost it gets it again, and it is removed before the gateway drains.
 
 mod consul;
 mod eureka;
@@ -24,7 +24,7 @@ use tollgate_transport::error_chain::error_chain;
 
 /// Timeout of a request to a registry.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for leaving all registries: the drain waits for it.
+/// Time for the deregistration from all registries. The drain waits for it.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Error of a request.
@@ -36,7 +36,7 @@ enum RegisterError {
     Nacos(#[from] LookupError),
 }
 
-/// Instance with the values that are known at run time.
+/// The gateway as an instance: its settings, and the values that are known at run time only.
 #[derive(Clone, Debug)]
 struct Entry {
     settings: RegisteredInstance,
@@ -71,7 +71,7 @@ struct Running {
 struct Shared {
     registrar: Registrar,
     entry: Entry,
-    is_entered: Cell<bool>,
+    is_registered: Cell<bool>,
 }
 
 impl Registrations {
@@ -86,12 +86,12 @@ impl Registrations {
         self.running = settings.iter().filter_map(|settings| Running::start(settings, listener, is_secure)).collect();
     }
 
-    /// Leaves all registries, within two seconds.
+    /// Deregisters the gateway from all registries, within two seconds.
     pub async fn leave(&mut self) {
         self.settings.clear();
         let all = async {
             for Running { shared, _heartbeats } in self.running.drain(..) {
-                // No heartbeat may follow.
+                // A heartbeat after the deregistration could register the gateway again.
                 drop(_heartbeats);
                 shared.leave().await;
             }
@@ -115,13 +115,14 @@ impl Running {
         let port = instance.port.unwrap_or(listener.port());
         let id = instance.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", instance.name));
         let entry = Entry { settings: instance, id, host, port, is_secure };
-        let shared = Rc::new(Shared { registrar, entry, is_entered: Cell::new(false) });
-        let _heartbeats = Watch::start(keep(Rc::clone(&shared)));
+        let shared = Rc::new(Shared { registrar, entry, is_registered: Cell::new(false) });
+        let _heartbeats = Watch::start(keep_registered(Rc::clone(&shared)));
         Some(Self { shared, _heartbeats })
     }
 }
 
-/// Returns the address of the listener, or that from which the gateway reaches `server` if it listens on all.
+/// Returns the address of the listener. If it listens on all addresses, returns the source address of connections to
+/// `server`.
 fn own_address(listener: IpAddr, server: &RegistryServer) -> IpAddr {
     if !listener.is_unspecified() {
         return listener;
@@ -135,21 +136,21 @@ fn own_address(listener: IpAddr, server: &RegistryServer) -> IpAddr {
     found.map_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
-/// Enters the gateway, and sends heartbeats.
-async fn keep(shared: Rc<Shared>) {
+/// Registers the gateway, and sends heartbeats until it is dropped.
+async fn keep_registered(shared: Rc<Shared>) {
     let mut failures = 0;
     loop {
-        let sent = match shared.is_entered.get() {
-            false => shared.registrar.enter(&shared.entry).await.map(|()| true),
+        let sent = match shared.is_registered.get() {
+            false => shared.registrar.register(&shared.entry).await.map(|()| true),
             true => shared.registrar.renew(&shared.entry).await,
         };
         let (registry, id) = (shared.registrar.kind(), shared.entry.id.as_str());
         let pause = match sent {
             Ok(is_known) => {
-                if is_known && !shared.is_entered.replace(true) {
+                if is_known && !shared.is_registered.replace(true) {
                     tracing::info!(registry, id, "registered");
                 } else if !is_known {
-                    shared.is_entered.set(false);
+                    shared.is_registered.set(false);
                     tracing::warn!(registry, id, "the registry has forgotten the gateway: registering again");
                 }
                 let is_again = !is_known && failures == 0;
@@ -171,7 +172,7 @@ async fn keep(shared: Rc<Shared>) {
 impl Shared {
     async fn leave(&self) {
         let (registry, id) = (self.registrar.kind(), self.entry.id.as_str());
-        // A registration whose response was lost is removed too.
+        // Sent even if the gateway does not count as registered: the response to a registration may have been lost.
         match self.registrar.leave(&self.entry).await {
             Ok(()) => tracing::info!(registry, id, "deregistered"),
             Err(error) => tracing::warn!(registry, id, error = error_chain(&error), "deregistration failed"),
@@ -188,11 +189,11 @@ impl Registrar {
         }
     }
 
-    async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+    async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
         match self {
-            Self::Consul(consul) => consul.enter(entry).await,
-            Self::Eureka(eureka) => eureka.enter(entry).await,
-            Self::Nacos(nacos) => nacos.enter(entry).await,
+            Self::Consul(consul) => consul.register(entry).await,
+            Self::Eureka(eureka) => eureka.register(entry).await,
+            Self::Nacos(nacos) => nacos.register(entry).await,
         }
     }
 

@@ -19,7 +19,7 @@ impl NacosRegistrar {
         Self(Box::new(NacosClient::new(settings)))
     }
 
-    pub(super) async fn enter(&self, entry: &Entry) -> Result<(), RegisterError> {
+    pub(super) async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
         self.send(entry, (Method::POST, "", false)).await?.ok()?;
         Ok(())
     }

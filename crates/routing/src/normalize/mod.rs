@@ -13,7 +13,7 @@ pub use self::separators::{PathRules, Separator};
 
 mod separators;
 
-/// An invalid request path. Each error is the client's: respond with 400.
+/// Error of an invalid request path. The client caused it: respond with 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
     /// The path does not start with `/`.
@@ -59,13 +59,13 @@ pub fn normalize(path: &str) -> Result<Cow<'_, str>, PathError> {
     normalize_by(path, PathRules::default())
 }
 
-/// Normalizes `path`, which has no query. Returns a normalized path as it is; a path without encoded separators is not
-/// copied.
+/// Normalizes `path`, which has no query. Returns a normalized path unchanged; this allocates only if the path contains
+/// an encoded `/`, `;` or `\`.
 ///
 /// - `%61` becomes `a`, `%2e` becomes `.`, `%7E` becomes `~`. Other escapes stay and get upper-case digits; so `%2F`
 ///   does not split a segment.
 /// - `//` becomes `/` first; then `.` and `..` segments are removed: `/a//../b` is `/b`.
-/// - `rules` say if encoded slashes and backslashes are kept, separate segments, or are an error.
+/// - `rules` decide if encoded slashes and backslashes are kept, become `/`, or are an error.
 /// - `|`, `^`, `{`, `}`, `[` and `]`, which browsers send unencoded, stay unencoded.
 ///
 /// Normalizing twice gives the same result as normalizing once.
@@ -80,7 +80,7 @@ pub fn normalize_by(path: &str, rules: PathRules) -> Result<Cow<'_, str>, PathEr
     Ok(if normal == path { Cow::Borrowed(path) } else { Cow::Owned(normal) })
 }
 
-/// Returns false if the path may have to be rewritten or rejected. One scan.
+/// Returns true if the path certainly needs neither a change nor a rejection. Scans it once.
 fn is_normalized(path: &[u8]) -> bool {
     if path.first() != Some(&b'/') {
         return false;
@@ -103,7 +103,7 @@ fn is_normalized(path: &[u8]) -> bool {
     true
 }
 
-/// Bytes that need no change, whatever surrounds them.
+/// True for each byte that is valid unencoded, and has no meaning for the structure of a path.
 static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = 0;
@@ -158,7 +158,7 @@ fn decode_unreserved(segment: &str, out: &mut String) -> Result<(), PathError> {
         if byte != b'%' {
             check(byte)?;
             match byte {
-                // One form of a backslash that the rules keep.
+                // A backslash that the rules keep is always encoded.
                 b'\\' => out.push_str("%5C"),
                 _ => out.push(char::from(byte)),
             }
@@ -209,7 +209,7 @@ pub(crate) fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Returns true for a byte that stays encoded and has no meaning to any upstream once it is decoded.
+/// Returns true for a byte that stays encoded and is no separator to any upstream that decodes it.
 fn is_ordinary(byte: u8) -> bool {
     !matches!(byte, 0 | b'\\' | b'/' | b';') && !is_unreserved(byte)
 }

@@ -48,7 +48,7 @@ impl Default for PathRules {
     }
 }
 
-/// Treats the texts `spellings` of one separator.
+/// Applies `treatment` to one separator, which is written in one of `spellings`.
 fn replace<'p>(
     path: &'p str,
     treatment: Separator,
@@ -64,10 +64,10 @@ fn replace<'p>(
     Ok(Cow::Owned(spellings.iter().fold(path.to_owned(), |path, spelling| path.replace(spelling, "/"))))
 }
 
-/// Checks one segment, its unreserved characters decoded and its other escapes in upper case.
+/// Checks one segment whose unreserved characters are decoded and whose other escapes are in upper case.
 ///
-/// Upstreams that decode the segment before they split the path, or remove parameters, must not see other segments than
-/// the gateway.
+/// Some upstreams decode a segment before they split the path, or remove its parameters. They must see the same segments
+/// as the gateway.
 pub(super) fn check_segment(segment: &str) -> Result<(), PathError> {
     let has_separator = segment.contains("%2F") || segment.contains("%5C");
     let pieces = segment.split("%2F").flat_map(|piece| piece.split("%5C"));

@@ -37,7 +37,7 @@ impl PathPattern {
     /// Parses a pattern. A missing `/` at the start is added, as in Spring.
     ///
     /// # Errors
-    /// See [`PatternError`]. A segment that no normalized path contains is an error: the route would never match.
+    /// See [`PatternError`]. One of them is a segment that no normalized path contains: its route would never match.
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
         if pattern.is_empty() {
             return Err(PatternError::Empty);
@@ -72,7 +72,7 @@ impl PathPattern {
     ///
     /// The value of `{*name}` starts with `/`, or is empty if no segment is left.
     pub fn capture(&self, path: &str, trailing_slash: bool, out: &mut Variables) {
-        // The start of each part. The search stops at a final `**`, which therefore ends at the end of the path.
+        // The text from the start of each part on. A final `**` ends the search, so the start after it stays `None`.
         let mut starts = vec![None; self.parts.len() + 1];
         for segments in alternatives(path, trailing_slash) {
             let record = |part: usize, remaining| starts.get_mut(part).map_or((), |start| *start = remaining);

@@ -13,7 +13,7 @@ impl Predicate {
     /// If `match_trailing_slash` is true, a `/` at the end of the request's path may be ignored.
     ///
     /// # Errors
-    /// Returns an error without a pattern, or with an invalid one.
+    /// Returns an error if `patterns` is empty, or one of them is invalid.
     pub fn path(patterns: &[String], match_trailing_slash: bool) -> Result<Self, PredicateError> {
         Path::new(patterns, match_trailing_slash).map(|path| Self(Kind::Path(path)))
     }
@@ -21,7 +21,7 @@ impl Predicate {
     /// `Method`: the method is one of these. Methods are case-sensitive; a standard one may be written in lower case.
     ///
     /// # Errors
-    /// Returns an error without a method, or with one that is not a token (RFC 9110, section 9.1).
+    /// Returns an error if `methods` is empty, or one of them is not a token (RFC 9110, section 9.1).
     pub fn method(methods: &[String]) -> Result<Self, PredicateError> {
         Method::new(methods).map(|method| Self(Kind::Method(method)))
     }
@@ -29,7 +29,7 @@ impl Predicate {
     /// `Host`: one of the patterns matches `Host`. The first pattern that matches sets the variables.
     ///
     /// # Errors
-    /// Returns an error without a pattern, or with an invalid one.
+    /// Returns an error if `patterns` is empty, or one of them is invalid.
     pub fn host(patterns: &[String], port: HostPort) -> Result<Self, PredicateError> {
         Host::new(patterns, port).map(|host| Self(Kind::Host(host)))
     }

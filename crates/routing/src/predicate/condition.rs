@@ -18,7 +18,7 @@ pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
     fn observe(&self, request: &RequestView<'_>) -> String;
 }
 
-/// Parses each text. An empty list is an error that says that no `kind` is given.
+/// Parses each text. `kind` names the values in the error for an empty list.
 pub(super) fn parse_each<T>(
     texts: &[String],
     kind: &'static str,

@@ -1,8 +1,9 @@
 //! Route predicates: Spring Cloud Gateway's route predicate factories.
 //!
-//! Each file holds one [`Condition`] and its constructor. [`rows`] has the predicates with their table, of which a
-//! configuration reads the arguments. Predicates that the route table inspects, or that most routes have, are variants of
-//! [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`, their rows in the configuration.
+//! Each file holds one [`Condition`] and its constructor. `Path`, `Host`, `Method`, `Weight` and the combinations are
+//! variants of [`Kind`]: the route table inspects them, or most routes have them, and they need no dynamic dispatch.
+//! Their constructors are in `build`. All other predicates are in [`rows`], each with a [`PredicateRow`](row::PredicateRow)
+//! that describes its arguments to the configuration.
 
 mod build;
 mod condition;

@@ -1,4 +1,4 @@
-//! Rows of the table of predicates: what a configuration needs to know of each.
+//! Rows of the table of predicates: name, documentation, arguments and constructor.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct PredicateRow {
     pub doc: &'static str,
     /// Its arguments and its constructor.
     pub form: PredicateForm,
-    /// Remarks about valid values, if it has any to make.
+    /// Checks valid values for likely mistakes; `None` if there are none to find.
     pub remarks: Option<fn(&PredicateValues<'_>) -> Vec<Remark>>,
 }
 
@@ -85,13 +85,13 @@ pub struct PredicateValues<'v> {
 /// A remark about valid values of a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The part that it is about.
+    /// The part of the predicate that the remark is about.
     pub about: RemarkAbout,
-    /// True for a setting without effect, which is refused unless it comes from Spring; false for a warning.
+    /// True for values without effect: an error, but a warning in a configuration of Spring's. False for a warning.
     pub is_mistake: bool,
     /// The effect of the values.
     pub message: String,
-    /// Advice.
+    /// The remedy.
     pub help: String,
 }
 

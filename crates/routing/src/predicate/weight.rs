@@ -1,7 +1,8 @@
 //! `Weight`: each request selects one route of a group.
 //!
-//! A request has one random number, from which each group derives its own draw. Each route of a group owns a range of
-//! the possible draws, so every request selects exactly one route of a group, and nothing is stored per request.
+//! A request has one random number. Each group derives a draw from it: a number from 0 to the sum of the group's weights,
+//! exclusive. Each route of a group owns a range of these numbers, so a request selects exactly one route of a group, and
+//! nothing is stored per request.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,13 +19,14 @@ pub(crate) struct Weight {
     share: Share,
 }
 
-/// A route's share of its group's draws.
+/// The draws of a group that select one route.
 #[derive(Clone, Debug, Default)]
 struct Share {
     /// Makes the draws of groups independent of each other.
     salt: u64,
     /// Sum of the group's weights.
     total: u64,
+    /// The draws that select the route.
     range: Range<u64>,
 }
 
@@ -89,7 +91,7 @@ struct Group {
     ranges: HashMap<usize, Range<u64>>,
 }
 
-/// Divides the draws of each group between its routes, in their order. Each item has the weights of one route.
+/// Divides the draws of each group between its routes, in their order. Each item of `routes` has the weights of one route.
 pub(crate) fn assign_shares<'p>(routes: impl Iterator<Item = Vec<&'p mut Weight>>) {
     let mut routes: Vec<(usize, Vec<&mut Weight>)> =
         routes.enumerate().filter(|(_, weights)| !weights.is_empty()).collect();

@@ -30,8 +30,8 @@ impl PatternPart {
 /// `matches` tests one segment; its last argument is true at the end of the pattern. `on_part` receives the index of a
 /// part and the remaining text each time that part is reached; the last call for an index is the one that counts.
 ///
-/// The search does not recurse. After a mismatch only the last `**` takes one segment more: giving an earlier `**`
-/// another share could not make a match that the last one cannot. The time is at most parts × segments.
+/// The search does not recurse. After a mismatch, only the last `**` takes one more segment. That is sufficient: the last
+/// `**` can reach every match that an earlier one could. The time is at most parts × segments.
 pub(crate) fn match_segments<'a>(
     parts: &[PatternPart],
     text: Option<&'a str>,
@@ -74,25 +74,25 @@ pub(crate) fn match_segments<'a>(
     }
 }
 
-/// Decides as [`match_segments`] matches, with segments that may be undecided. An undecided segment does not match, and
-/// leaves the decision open unless the text matches without it.
+/// Matches as [`match_segments`] does, with segments that may be undecided. The search treats an undecided segment as a
+/// mismatch. If it then finds no match, the decision is `Undecided`.
 pub(crate) fn decide_segments<'a>(
     parts: &[PatternPart],
     text: Option<&'a str>,
     separator: char,
     decide: impl Fn(&SegmentPattern, &'a str, bool) -> Decision,
 ) -> Decision {
-    let is_open = Cell::new(false);
+    let has_undecided = Cell::new(false);
     let matches = |segment: &SegmentPattern, text, is_last| match decide(segment, text, is_last) {
         Decision::Yes => true,
         Decision::No => false,
         Decision::Undecided => {
-            is_open.set(true);
+            has_undecided.set(true);
             false
         }
     };
     let matched = match_segments(parts, text, separator, matches, |_, _| {});
-    if !matched && is_open.get() { Decision::Undecided } else { matched.into() }
+    if !matched && has_undecided.get() { Decision::Undecided } else { matched.into() }
 }
 
 /// Splits off the first segment; returns it and the text after its separator.

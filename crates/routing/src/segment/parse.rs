@@ -134,7 +134,7 @@ impl Parser<'_> {
         if regex.is_empty() {
             return Err(PatternError::NoRegex { at: self.column(regex_start) });
         }
-        // Compiled alone first, so that an error message quotes the user's expression, not the generated one.
+        // Compiled alone first, so that errors quote the user's expression instead of the generated one.
         let alone = JavaRegex::full_match(regex, Charset::Unicode).map_err(invalid)?;
         if alone.backtracks() && alone.group_count() > 1 {
             // `\1` would refer to a generated group of the segment. Spring allows no groups here at all.

@@ -95,8 +95,8 @@ impl SegmentPattern {
     }
 }
 
-/// Matches without recursion. On a mismatch only the last `*` takes one character more: giving an earlier `*` another
-/// share could not make a match that the last one cannot.
+/// Returns true if `tokens` match the whole `text`. Like [`match_segments`](super::match_segments), it does not recurse: after
+/// a mismatch, only the last `*` takes one more character.
 fn glob(tokens: &[GlobToken], mut text: DecodedBytes<'_>) -> bool {
     let mut at = 0;
     let mut retry: Option<(usize, DecodedBytes<'_>)> = None;

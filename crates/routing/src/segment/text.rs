@@ -28,7 +28,7 @@ pub(super) struct DecodedBytes<'a> {
 impl<'a> SegmentText<'a> {
     /// Creates the text of a path segment: text from the first `;` on is ignored, and escapes are decoded.
     pub(crate) fn of_path(raw: &'a str) -> Self {
-        // Each is one pass over a short text; most segments contain neither.
+        // Two passes over a short text, since most segments contain neither `;` nor `%`.
         let value = raw.bytes().position(|byte| byte == b';').map_or(raw, |at| &raw[..at]);
         Self { raw, value, is_encoded: value.bytes().any(|byte| byte == b'%') }
     }

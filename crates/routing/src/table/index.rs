@@ -19,8 +19,8 @@ const INLINE_LISTS: usize = 8;
 /// A tree over the leading segments of path patterns, with a map from host suffixes to routes in each node.
 ///
 /// A route is stored at the end of each of its path prefixes; a route without a `Path` predicate is stored at the root.
-/// A look-up visits every node on the request's path and collects the routes with a fitting host suffix. All routes that
-/// can match are among them.
+/// A look-up visits every node on the request's path and collects the routes without a host suffix and those whose suffix
+/// the request's host has. All routes that can match are among them.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
@@ -69,7 +69,7 @@ impl Index {
         index
     }
 
-    /// Returns all routes that can match, in order, and few others.
+    /// Returns the positions of all routes that can match, and of few others, in ascending order.
     pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
         let mut candidates = Candidates::default();
         self.root.collect(request.path.strip_prefix('/'), request.host(), &mut candidates);
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Adds the routes of this node and of all nodes below it that `remaining` leads to, at most [`MAX_DEPTH`] deep.
+    /// Adds the routes of this node, and of the nodes below it on the path `remaining`. The depth is at most [`MAX_DEPTH`].
     fn collect<'i>(&'i self, remaining: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
         candidates.push(&self.routes);
         if !self.hosts.is_empty()

@@ -15,7 +15,7 @@ use crate::request::{RequestView, Variables};
 /// Routes in their final order. The first route that matches takes the request: all of its predicates hold.
 ///
 /// A look-up costs one map access for each of the path's first segments and of the host's last labels, as far as routes
-/// use them. Only the routes found there have their predicates tested.
+/// use them. It tests the predicates of the routes found there, and of no others.
 #[derive(Debug)]
 pub struct RouteTable<T> {
     routes: Vec<(Vec<Predicate>, T)>,
@@ -69,8 +69,8 @@ impl<T> RouteTable<T> {
     /// Returns the first route that matches. Its predicates are tested in order, up to the first that does not hold.
     ///
     /// # Errors
-    /// The decision on a route that precedes all matches is open. A later route must not take the request: it may lack
-    /// the limits of this one.
+    /// Returns an error if a route before the first match is undecided. A later route must not take the request: it may
+    /// lack the limits of the undecided one.
     pub fn find(&self, request: &RequestView<'_>) -> Result<Option<RouteEntry<'_, T>>, Undecided> {
         for index in self.index.candidates(request) {
             let Some((predicates, value)) = self.routes.get(index) else { continue };

@@ -11,8 +11,8 @@ pub(super) type PathPrefix<'p> = Vec<Option<&'p str>>;
 
 /// Returns path prefixes of which each matching path has at least one; `None` if the predicates do not limit the path.
 ///
-/// All predicates must hold, so the prefixes of any one of them are sufficient. The list with the longest
-/// shortest prefix narrows best.
+/// All predicates must hold, so the prefixes of any one of them are sufficient. Chosen is the list whose shortest prefix is
+/// the longest: it excludes the most routes.
 pub(super) fn path_prefixes<'p>(predicates: impl IntoIterator<Item = &'p Predicate>) -> Option<Vec<PathPrefix<'p>>> {
     let known = predicates.into_iter().filter_map(prefixes_of);
     known.max_by_key(|prefixes| prefixes.iter().map(Vec::len).min())

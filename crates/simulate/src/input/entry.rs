@@ -81,19 +81,19 @@ impl Entry {
         self.decided.clear();
     }
 
-    /// Path and query.
+    /// Returns the path and query.
     #[must_use]
     pub fn target(&self) -> Bytes {
         self.slice(self.target)
     }
 
-    /// Requested host; `None` if it cannot be a field value.
+    /// Returns the requested host; `None` if it cannot be a field value.
     #[must_use]
     pub fn host(&self) -> Option<HeaderValue> {
         self.value(self.host?)
     }
 
-    /// Header fields of the request that the log has.
+    /// Returns the header fields of the request that the log has.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         self.headers.iter().filter_map(|(name, value)| Some((name.clone(), self.value(*value)?)))
     }
@@ -132,7 +132,7 @@ impl Entry {
 
     /// Returns a text as a field value, without a copy.
     fn value(&self, span: Span) -> Option<HeaderValue> {
-        // Requests with other bytes cannot be told from a log.
+        // A log does not show the original of bytes that are not ASCII.
         self.bytes(span).is_ascii().then(|| HeaderValue::from_maybe_shared(self.slice(span)).ok())?
     }
 }

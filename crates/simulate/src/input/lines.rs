@@ -1,4 +1,4 @@
-//! Lines of a log, without a copy as far as they are whole in the buffer of the reader.
+//! Reader of lines. A line that lies completely in the reader's buffer is not copied.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,4 +1,4 @@
-//! Entries in the order of time.
+//! Sorts entries by time, within a bounded buffer.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,7 +13,7 @@ const HELD_ENTRIES: usize = 65_536;
 /// Number of held entries that a new one may precede in the sorted run.
 const MAX_SHIFT: usize = 64;
 
-/// Entries of logs in the order of time, as far as `HELD_ENTRIES` allow.
+/// Reader of the entries of logs, sorted by time within a buffer of `HELD_ENTRIES`.
 pub struct Ordered {
     /// The logs.
     pub inputs: Inputs,

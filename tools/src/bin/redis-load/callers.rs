@@ -65,7 +65,7 @@ pub(crate) enum Batch {
 }
 
 impl Caller {
-    pub(crate) async fn ask(&mut self, id: &[u8]) {
+    pub(crate) async fn decide(&mut self, id: &[u8]) {
         match self {
             Self::Store { store, scope, rules } => call_store(store, scope, rules, id).await,
             Self::Bare { connection, verb, name } => {

@@ -41,7 +41,7 @@ pub(crate) fn run(
     let start = Instant::now();
     let all = runtime.block_on(async {
         let tasks: Vec<_> = (0..tasks)
-            .map(|task| tokio::spawn(ask(caller.clone(), Arc::clone(ids), task as u64, start + turn)))
+            .map(|task| tokio::spawn(call_until(caller.clone(), Arc::clone(ids), task as u64, start + turn)))
             .collect();
         let mut all = Vec::new();
         for task in tasks {
@@ -62,7 +62,7 @@ pub(crate) fn run(
 }
 
 /// Calls until `end` and returns the duration of each decision in nanoseconds.
-async fn ask(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
+async fn call_until(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
     let mut waits_ns = Vec::with_capacity(1 << 14);
     let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut now = Instant::now();
@@ -70,7 +70,7 @@ async fn ask(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Vec<u32> 
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        caller.ask(&ids[(random % ids.len() as u64) as usize]).await;
+        caller.decide(&ids[(random % ids.len() as u64) as usize]).await;
         let then = std::mem::replace(&mut now, Instant::now());
         waits_ns.push((now - then).as_nanos().try_into().unwrap_or(u32::MAX));
     }

@@ -1,5 +1,5 @@
-//! Spring's expressions, as far as they are plain: texts, the name and the metadata of a service, comparisons and the methods
-//! of texts.
+//! Spring's expressions (SpEL), a subset called plain: texts, the name and the metadata of a service, comparisons and the
+//! methods of texts.
 
 mod evaluate;
 mod parse;

@@ -52,13 +52,13 @@ fn listed(item: &Node, diagnostics: &mut Diagnostics) -> Option<IpNet> {
     found
 }
 
-/// An address or a network.
+/// Parses an address or a network.
 pub(crate) fn network(text: &str) -> Option<IpNet> {
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
-/// Spring's `trusted-proxies` is a Java expression that must match the peer's whole address.
+/// Compiles Spring's `trusted-proxies`: a Java regular expression that must match the peer's whole address.
 fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedProxies {
     match RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_SIZE_LIMIT).build() {
         Ok(regex) => {

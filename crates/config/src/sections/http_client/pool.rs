@@ -46,7 +46,7 @@ pub(crate) struct RawPool {
 pub(crate) enum RawPoolType {
     /// No bound.
     Elastic,
-    /// It has.
+    /// A bound: `max-connections`.
     Fixed,
     /// One connection per request.
     Disabled,

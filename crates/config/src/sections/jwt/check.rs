@@ -112,7 +112,7 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
     known
 }
 
-/// One text or a list of texts.
+/// Reads one text or a list of texts.
 fn texts(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
     let Some(node) = node.and_then(|node| nodes.get(node)) else { return Vec::new() };
     let items: &[Node] = match &node.kind {

@@ -93,8 +93,8 @@ fn stores_that_cannot_be_used_are_errors_with_the_next_step() {
     let (one, three, jks, pem) = (path("one-key.p12"), path("three-keys.p12"), path("store.jks"), path("ca.pem"));
     let one_key = format!("key-store: {one}, key-store-password: changeit");
     for (ssl, error, help) in [
-        (format!("key-store: {one}"), "the password does not fit", "set the password of the store"),
-        (format!("key-store: {one}, key-store-password: s3cret"), "the password does not fit", "keytool -list"),
+        (format!("key-store: {one}"), "the password is wrong", "set the password of the store"),
+        (format!("key-store: {one}, key-store-password: s3cret"), "the password is wrong", "keytool -list"),
         (
             format!("key-store: {three}, key-store-password: changeit"),
             "it has several private keys",

@@ -89,7 +89,7 @@ pub struct TrafficEndpoints {
 }
 
 impl TrafficEndpoints {
-    /// Returns true if requests for `path` are answered here rather than by a route.
+    /// Returns true if these endpoints, not a route, serve requests for `path`.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let base = self.actuator.base.as_str();

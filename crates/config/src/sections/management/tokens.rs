@@ -53,7 +53,7 @@ struct AdminToken {
 }
 
 impl AdminTokens {
-    /// True without tokens.
+    /// Returns true without tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

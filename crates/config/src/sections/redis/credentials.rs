@@ -33,7 +33,8 @@ pub(super) fn credentials(redis: &RawRedis, found: &FoundServers, diagnostics: &
     Some(login)
 }
 
-/// User name and password, the latter in the file or in a file of its own. Empty texts count as absent: `${REDIS_PASSWORD:}`.
+/// Returns the user name and the password, which may be in a file of its own. Empty texts count as absent:
+/// `${REDIS_PASSWORD:}`.
 pub(super) fn login(
     username: Option<&Spanned<String>>,
     password: Option<&Spanned<String>>,
@@ -56,7 +57,7 @@ pub(super) fn login(
     Some(Login { username: given(username), password })
 }
 
-/// Content of a file without the final line break. `what` names the file in messages.
+/// Returns the content of a file without the final line break. `what` names the file in messages.
 pub(crate) fn secret_file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnostics) -> Option<String> {
     let path = file.value.trim();
     match std::fs::read_to_string(path) {

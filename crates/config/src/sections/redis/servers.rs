@@ -127,7 +127,7 @@ fn report_beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// One server by its host and port.
+/// Returns one server by its host and port.
 fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
     let host = redis.host.as_ref().map_or("localhost", |host| host.value.trim());
     let at = redis.host.as_ref().map_or(at, |host| host.span);
@@ -189,7 +189,7 @@ fn nodes(
     found.into_iter().collect()
 }
 
-/// `host:port`, an IPv6 address in brackets.
+/// Parses `host:port` with an IPv6 address in brackets. `usual` is the port without one. Reports errors.
 fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Diagnostics) -> Option<HostPort> {
     let text = node.value.trim();
     let found = text.rsplit_once(':').and_then(|(host, port)| {

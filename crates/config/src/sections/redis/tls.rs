@@ -91,7 +91,7 @@ fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Option<TlsS
     None
 }
 
-/// Plain `true` or `false`.
+/// Reads plain `true` or `false`.
 fn flag(node: &Node) -> Option<TlsSettings> {
     match node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         Some("true" | "yes" | "on") => Some(TlsSettings::On(Tls::default(), node.span)),
@@ -222,7 +222,7 @@ fn enabled(settings: TlsSettings) -> Option<Tls> {
     }
 }
 
-/// The same URL for TLS.
+/// Returns the same URL for TLS.
 fn secure(url: &Url) -> String {
     let rest = url.text.split_once("://").map_or(url.text.as_str(), |(_, rest)| rest);
     format!("rediss://{rest}")

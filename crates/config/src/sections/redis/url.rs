@@ -15,7 +15,7 @@ pub(super) struct Url {
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
     pub(super) says_protocol: bool,
-    /// True if the file has a URL, false if it has host and port.
+    /// True if the file has a URL; false if the URL was built from host and port.
     pub(super) is_written: bool,
     pub(super) span: Span,
 }
@@ -158,7 +158,8 @@ pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &
     })
 }
 
-/// Host and port of the key `of`; the port may be missing.
+/// Checks the host and port of the key `of`; the port may be missing. Reports an error and returns `None` if they are
+/// invalid.
 fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
     let uri = if host_port.contains(['/', '@', '?', '#']) {
         None

@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, suggest};
 /// Settings of one name, possibly based on those of another.
 pub(super) trait Based: Clone + Default {
     fn base(&self) -> Option<&Spanned<String>>;
-    /// These settings, completed by those of `base`.
+    /// Returns these settings, completed by those of `base`.
     fn over(self, base: Self) -> Self;
 }
 
@@ -39,7 +39,7 @@ pub(super) fn resolved<T: Based, C>(
     all
 }
 
-/// Entry of `configs` that a `baseConfig` names.
+/// Returns the entry of `configs` that a `baseConfig` names.
 fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
     if !configs.contains_key(&base.value) {
         let known: Vec<&str> = configs.keys().map(String::as_str).collect();
@@ -52,7 +52,7 @@ fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>
     inherited(&base.value, configs, diagnostics)
 }
 
-/// Entry `name` of `configs`, completed by all entries that it is based on.
+/// Returns the entry `name` of `configs`, completed by all entries that it is based on.
 pub(super) fn inherited<T: Based>(
     name: &str,
     configs: &BTreeMap<String, Spanned<T>>,

@@ -101,7 +101,7 @@ impl Resilience {
         self.breakers.get(name).unwrap_or(&self.default_breaker)
     }
 
-    /// Time limit of its calls, and true if it is configured.
+    /// Returns the time limit of its calls, and true if it is configured.
     pub(crate) fn time_limit(&self, name: &str) -> (Option<Duration>, bool) {
         if *self.unlimited.get(name).unwrap_or(&self.is_unlimited) {
             return (None, true);

@@ -41,7 +41,7 @@ pub enum Balance {
 }
 
 impl Balance {
-    /// Key resolver of consistent hashing.
+    /// Returns the key resolver of consistent hashing.
     #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {

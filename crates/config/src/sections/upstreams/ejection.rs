@@ -79,7 +79,7 @@ pub(super) fn check(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<
     (raw.enabled.unwrap_or(true) && max_percent > 0).then_some(ejection)
 }
 
-/// Ejection of a file without settings for it.
+/// Returns the ejection of a file without settings for it.
 pub(super) fn by_default() -> Option<Ejection> {
     check(&RawEjection::default(), &mut Diagnostics::default())
 }

@@ -194,7 +194,7 @@ impl Scheme {
         }
     }
 
-    /// Default port.
+    /// Returns the default port.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {

@@ -112,7 +112,7 @@ pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> 
     Some(raw.enabled.unwrap_or(true).then_some(check))
 }
 
-/// `200-299, 401`.
+/// Parses ranges of statuses: `200-299, 401`.
 fn statuses(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Statuses> {
     let range = |part: &str| {
         let (low, high) = part.split_once('-').unwrap_or((part, part));

@@ -95,7 +95,7 @@ pub(crate) struct UpstreamSections<'r> {
     pub(crate) has_registry: bool,
 }
 
-/// Every upstream of the file.
+/// Returns every upstream of the file.
 pub(crate) fn check(
     sections: UpstreamSections<'_>,
     nodes: &Nodes<'_>,

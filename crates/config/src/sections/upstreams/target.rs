@@ -31,7 +31,7 @@ pub(crate) fn check(
     Some((upstream(name, at, named, diagnostics)?, scheme))
 }
 
-/// Scheme of the requests, if the URI names one, and the text behind it.
+/// Returns the scheme of the requests, if the URI names one, and the text behind it.
 fn scheme<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(Option<Scheme>, &'t str)> {
     let Some((scheme, rest)) = text.get(3..).unwrap_or_default().split_once("//") else {
         diagnostics.error(at, format!("`{text}` is not a valid URI")).help("write it like `lb://orders`");

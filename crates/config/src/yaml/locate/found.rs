@@ -1,4 +1,4 @@
-//! Wanted spans, and the positions found for them.
+//! Spans whose positions a walk must find, and the positions found so far.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,11 +15,15 @@ pub(super) struct Wanted {
     pub(super) here: Vec<usize>,
     /// Spans of the key that leads to it.
     pub(super) key: Vec<usize>,
+    /// Spans of the node's children, by the position of their entries.
     pub(super) below: BTreeMap<u32, Wanted>,
 }
 
+/// Positions that walks over one file have found.
 pub(super) struct Found<'t> {
+    /// Lines of the file.
     pub(super) lines: Vec<&'t str>,
+    /// Position of each span, by its index; `None` until it is found.
     pub(super) at: RefCell<Vec<Option<Location>>>,
     /// True while the current error holds the position of the nodes that it passes through.
     pub(super) carries: Cell<bool>,

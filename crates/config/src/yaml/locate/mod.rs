@@ -1,6 +1,6 @@
 //! From spans to lines and columns.
 //!
-//! Values come from `serde_yaml`, which tells a position only in an error. So this module runs after the reading, and
+//! Values come from `serde_yaml`, which reports positions only in errors. So this module runs after the reading, and
 //! only if there are diagnostics: a [`Walk`] reads the text again, visits the wanted nodes and returns an error at each.
 //! The parser adds its current position to that error; the caller reads the position from the message and continues.
 //!

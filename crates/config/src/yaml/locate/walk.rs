@@ -11,7 +11,7 @@ use crate::yaml::locate::found::{Found, Location, Wanted};
 
 /// Marks an error that only reports a position.
 const HERE: char = '\u{1}';
-/// Marks the same of an empty map or list, behind which the parser cannot continue.
+/// Marks an error that only reports the position of an empty map or list. The parser cannot continue after it.
 const EMPTY: char = '\u{2}';
 
 /// Returns the position that the parser added to an error with this `mark`.

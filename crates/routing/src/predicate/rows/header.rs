@@ -15,7 +15,7 @@ use crate::request::RequestView;
 
 pub(super) const HEADER: PredicateRow = PredicateRow {
     name: "Header",
-    doc: "A value of the header matches; comma-separated lists are split. Without `regexp`, a value is not empty.",
+    doc: "A value of the header matches; comma-separated lists are split. Without `regexp`, any value that is not empty matches.",
     form: PredicateForm::OneOrTwo(
         [PredicateArgument::text("header", "Header name."), OPTIONAL_REGEXP],
         Predicate::header,
@@ -32,7 +32,8 @@ struct Header {
 }
 
 impl Predicate {
-    /// `Header`: a value of the field matches the whole of `regexp`. Without `regexp` some value is not empty.
+    /// `Header`: a value of the field matches the whole of `regexp`. Without `regexp`, any value that is
+    /// not empty matches.
     ///
     /// Values are the elements of a comma-separated list (RFC 9110, section 5.6.1).
     ///

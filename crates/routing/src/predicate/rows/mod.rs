@@ -1,4 +1,4 @@
-//! Predicates with their rows. A new one is a file, and its module and row below.
+//! Predicates with their rows. A new predicate is a file here, its module, and an entry in [`PREDICATES`].
 
 mod cloud_foundry;
 mod cookie;
@@ -11,7 +11,7 @@ mod x_forwarded_remote_addr;
 
 use crate::predicate::row::PredicateRow;
 
-/// Predicates with what a configuration needs to know of them: all but `Path`, `Method`, `Host` and `Weight`.
+/// Rows of all predicates except `Path`, `Method`, `Host` and `Weight`, whose arguments the configuration reads itself.
 pub const PREDICATES: &[PredicateRow] = &[
     remote_addr::REMOTE_ADDR,
     x_forwarded_remote_addr::X_FORWARDED_REMOTE_ADDR,

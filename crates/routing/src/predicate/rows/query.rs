@@ -29,7 +29,7 @@ struct Query {
 }
 
 impl Predicate {
-    /// `Query`: a value of the parameter matches the whole of `regexp`. Without `regexp` the parameter is present.
+    /// `Query`: a value of the parameter matches the whole of `regexp`. Without `regexp`, the parameter must be present.
     ///
     /// Names and values are decoded, `+` to a space. A parameter without `=` has no value, so no expression matches it.
     ///

@@ -51,7 +51,7 @@ impl Predicate {
     /// and the proxies sent; `max_trusted_index` is the number of trusted entries.
     ///
     /// # Errors
-    /// Returns an error without a network, or with an invalid one.
+    /// Returns an error if `sources` is empty, or one of them is invalid.
     pub fn x_forwarded_remote_addr(
         sources: &[String],
         max_trusted_index: NonZeroUsize,

@@ -159,7 +159,7 @@ pub(crate) fn trusting(ca: &str, at: Span, diagnostics: &mut Diagnostics) -> Opt
     Some(Tls { trust: trust(Some(&file), None, diagnostics)?, ..Tls::default() })
 }
 
-/// Trusted certificates by `ca` and `insecure`.
+/// Returns the trusted certificates by `ca` and `insecure`.
 fn trust(
     ca: Option<&Spanned<String>>,
     insecure: Option<Spanned<bool>>,
@@ -184,7 +184,7 @@ fn trust(
     }
 }
 
-/// Client certificate of `cert` and `key`, if they are given. The outer `None` is an error.
+/// Returns the client certificate of `cert` and `key`, if they are given. The outer `None` is an error.
 #[expect(clippy::option_option, reason = "the outer one tells an error from an absent certificate")]
 fn identity(
     cert: Option<&Spanned<String>>,

@@ -14,7 +14,7 @@ use crate::sections::server::tls::identity::certificates;
 use crate::sections::server::tls::{RawClientAuth, Trusted};
 use crate::yaml::Span;
 
-/// Verifier of client certificates.
+/// Returns the verifier of client certificates.
 pub(super) fn verifier(
     auth: Option<&Spanned<RawClientAuth>>,
     trusted: Option<&Trusted>,

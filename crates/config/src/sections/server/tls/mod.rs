@@ -249,7 +249,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Enabled versions of TLS.
+/// Returns the enabled versions of TLS.
 fn versions(
     listed: Option<Vec<Spanned<String>>>,
     diagnostics: &mut Diagnostics,

@@ -107,7 +107,7 @@ pub(super) fn instance(
     Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority })
 }
 
-/// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
+/// Returns Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
 pub(crate) fn health_check(
     name: &str,
     raw: Option<&Spanned<RawSpringHealth>>,

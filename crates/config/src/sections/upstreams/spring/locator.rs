@@ -7,7 +7,7 @@ use crate::sections::upstreams::spring::RawDiscovery;
 use crate::spring::likely_registry;
 use crate::yaml::{Node, NodeKind};
 
-/// The file besides the locator.
+/// Facts about the file that the check of the locator needs.
 pub(crate) struct Located<'l> {
     /// True if a registry is in use.
     pub(crate) has_registry: bool,

@@ -31,7 +31,7 @@ const NO_EFFECT: [(&str, &str); 21] = [
     ("discovery.client", "define endpoints under `discovery.client.simple.instances` or `upstreams`"),
 ];
 
-/// Alternative to Spring's setting at `path`, if the setting has no effect.
+/// Returns the alternative to Spring's setting at `path`, if the setting has no effect.
 pub(crate) fn no_effect(path: &[String]) -> Option<&'static str> {
     let begins = |known: &str| {
         let steps: Vec<&str> = known.split('.').collect();

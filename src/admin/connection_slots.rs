@@ -1,4 +1,5 @@
-//! Places for the connections of a listener. When all are taken, a new connection gets that of the longest idle one.
+//! Limits the connections of a listener. If all slots are taken, a new connection takes over the slot of the connection
+//! that has been idle for the longest time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,18 +12,19 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// Time for which a connection is idle before another one may get its place: a request that is on its way arrives.
+/// Time for which a connection must be idle before another one may get its slot. Meanwhile, a request that the client has
+/// just sent can arrive.
 const MIN_IDLE: Duration = Duration::from_millis(100);
 
-/// Places of one listener.
+/// Slots for the connections of one listener.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     max: usize,
     taken: Cell<usize>,
     /// Idle connections, the one that has been idle for the longest time first.
     idle: RefCell<BTreeMap<u64, Idle>>,
     next: Cell<u64>,
-    /// A connection has left or become idle.
+    /// Notified when a connection has ended or become idle.
     changed: Notify,
 }
 
@@ -38,10 +40,10 @@ struct Eviction {
     notify: Notify,
 }
 
-/// Place of one connection, given back when dropped. A connection is idle unless a request is in progress.
+/// Slot of one connection, freed when dropped. A connection is idle unless a request is in progress.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Rc<Places>,
+pub(super) struct ConnectionSlot {
+    slots: Rc<ConnectionSlots>,
     /// Position among the idle connections.
     idle: Cell<Option<u64>>,
     eviction: Rc<Eviction>,
@@ -56,16 +58,16 @@ pub(super) struct BusyBody<B> {
 
 /// One request in progress, from its head to the end of the response body.
 #[derive(Debug)]
-pub(super) struct Busy(Rc<Place>);
+pub(super) struct Busy(Rc<ConnectionSlot>);
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new(max: usize) -> Rc<Self> {
         Rc::new(Self { max, taken: Cell::new(0), idle: RefCell::default(), next: Cell::new(0), changed: Notify::new() })
     }
 
-    /// Returns a place for a new connection. If all are taken, waits until a connection has been idle for [`MIN_IDLE`],
+    /// Returns a slot for a new connection. If all are taken, waits until a connection has been idle for [`MIN_IDLE`],
     /// and evicts the one that has been so for the longest time.
-    pub(super) async fn take(self: &Rc<Self>) -> Rc<Place> {
+    pub(super) async fn take(self: &Rc<Self>) -> Rc<ConnectionSlot> {
         while self.taken.get() >= self.max {
             let due = self.idle.borrow().first_key_value().map(|(_, idle)| idle.since + MIN_IDLE);
             match due {
@@ -82,9 +84,9 @@ impl Places {
             }
         }
         self.taken.set(self.taken.get() + 1);
-        let place = Place { places: Rc::clone(self), idle: Cell::new(None), eviction: Rc::default() };
-        place.set_idle();
-        Rc::new(place)
+        let slot = ConnectionSlot { slots: Rc::clone(self), idle: Cell::new(None), eviction: Rc::default() };
+        slot.set_idle();
+        Rc::new(slot)
     }
 
     fn evict(&self) {
@@ -96,13 +98,13 @@ impl Places {
     }
 }
 
-impl Place {
-    /// Returns when another connection gets the place.
+impl ConnectionSlot {
+    /// Completes when another connection gets the slot.
     pub(super) async fn evicted(&self) {
         self.eviction.notify.notified().await;
     }
 
-    /// Begins a request. The connection keeps its place until the result is dropped.
+    /// Begins a request. The connection keeps its slot until the result is dropped.
     pub(super) fn begin(self: &Rc<Self>) -> Busy {
         self.set_busy();
         Busy(Rc::clone(self))
@@ -110,26 +112,26 @@ impl Place {
 
     fn set_busy(&self) {
         if let Some(at) = self.idle.take() {
-            self.places.idle.borrow_mut().remove(&at);
+            self.slots.idle.borrow_mut().remove(&at);
         }
     }
 
     fn set_idle(&self) {
         self.set_busy();
-        let at = self.places.next.replace(self.places.next.get() + 1);
+        let at = self.slots.next.replace(self.slots.next.get() + 1);
         let idle = Idle { since: Instant::now(), eviction: Rc::clone(&self.eviction) };
-        self.places.idle.borrow_mut().insert(at, idle);
+        self.slots.idle.borrow_mut().insert(at, idle);
         self.idle.set(Some(at));
-        self.places.changed.notify_one();
+        self.slots.changed.notify_one();
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.set_busy();
         if !self.eviction.is_evicted.get() {
-            self.places.taken.set(self.places.taken.get() - 1);
-            self.places.changed.notify_one();
+            self.slots.taken.set(self.slots.taken.get() - 1);
+            self.slots.changed.notify_one();
         }
     }
 }
@@ -176,28 +178,28 @@ mod tests {
 
     use super::*;
 
-    /// Returns true if the place has been given to another connection.
-    async fn is_evicted(place: &Place) -> bool {
-        let mut evicted = pin!(place.evicted());
+    /// Returns true if the slot has been given to another connection.
+    async fn is_evicted(slot: &ConnectionSlot) -> bool {
+        let mut evicted = pin!(slot.evicted());
         poll_fn(|cx| Poll::Ready(evicted.as_mut().poll(cx).is_ready())).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_connection_gets_the_place_of_the_longest_idle_one() {
-        let places = Places::new(3);
-        let (first, second, third) = (places.take().await, places.take().await, places.take().await);
+        let slots = ConnectionSlots::new(3);
+        let (first, second, third) = (slots.take().await, slots.take().await, slots.take().await);
         let request = first.begin();
         let started = Instant::now();
-        let fourth = places.take().await;
+        let fourth = slots.take().await;
         assert!(started.elapsed() >= MIN_IDLE, "a request that is on its way arrives");
         assert_eq!(
             [is_evicted(&first).await, is_evicted(&second).await, is_evicted(&third).await],
             [false, true, false]
         );
         drop(second);
-        assert_eq!(places.taken.get(), 3, "the place is not given back twice");
+        assert_eq!(slots.taken.get(), 3, "the slot is not given back twice");
         drop(request);
-        let (_fifth, _sixth) = (places.take().await, places.take().await);
+        let (_fifth, _sixth) = (slots.take().await, slots.take().await);
         assert_eq!(
             [is_evicted(&first).await, is_evicted(&third).await, is_evicted(&fourth).await],
             [false, true, true]
@@ -206,15 +208,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn with_requests_on_all_connections_a_new_one_waits() {
-        let places = Places::new(1);
-        let first = places.take().await;
+        let slots = ConnectionSlots::new(1);
+        let first = slots.take().await;
         let request = first.begin();
-        let mut next = pin!(places.take());
+        let mut next = pin!(slots.take());
         assert!(tokio::time::timeout(Duration::from_secs(9), next.as_mut()).await.is_err());
         drop(request);
         let _next = next.await;
         assert!(is_evicted(&first).await);
         drop(first);
-        assert_eq!(places.taken.get(), 1);
+        assert_eq!(slots.taken.get(), 1);
     }
 }

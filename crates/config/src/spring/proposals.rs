@@ -1,10 +1,10 @@
-//! Proposed stand-ins for parts of an application that are Java, by their names.
+//! Proposed replacements for Java parts of an application, guessed from their names. `check` writes them to its overlay.
 
 use crate::yaml::key::words;
 
-/// An offer for a missing part: the value of its key, and a comment.
+/// Proposal for a missing part: the value of its key, and a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct Proposal {
     pub(crate) value: String,
     pub(crate) comment: &'static str,
 }
@@ -23,8 +23,8 @@ const RESOLVERS: [(&[&str], &str, &str); 6] = [
     (&["tenant"], "header:X-Tenant", "name the header that tells the tenant"),
 ];
 
-/// Returns an offer for the key resolver bean `name`.
-pub(crate) fn resolver(name: &str) -> Offer {
+/// Returns a proposal for the key resolver bean `name`.
+pub(crate) fn resolver(name: &str) -> Proposal {
     let words = words(name);
     let found = RESOLVERS.iter().find(|(signs, ..)| signs.iter().any(|sign| words.iter().any(|word| word == sign)));
     let (value, comment) = found
@@ -32,7 +32,7 @@ pub(crate) fn resolver(name: &str) -> Offer {
             (value, comment)
         });
     let value = if value.contains(':') { format!("\"{value}\"") } else { value.to_owned() };
-    Offer { value, comment }
+    Proposal { value, comment }
 }
 
 /// Beginnings of words in names of filters that check who sends a request.
@@ -44,11 +44,11 @@ const REFUSAL: [&str; 24] = [
     "verif", "require", "sign", "apikey", "key", "captcha", "code", "csrf", "xss", "inject", "ip", "limit",
 ];
 
-/// Returns an offer for the filter `name`.
-pub(crate) fn filter(name: &str) -> Offer {
+/// Returns a proposal for the filter `name`.
+pub(crate) fn filter(name: &str) -> Proposal {
     let words = words(name);
     let begins = |signs: &[&str]| {
-        // A short sign begins too many words.
+        // Too many words begin with a short prefix.
         words.iter().any(|word| {
             let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
             signs.iter().any(|sign| letters == *sign || sign.len() > 3 && letters.starts_with(sign))
@@ -61,16 +61,16 @@ pub(crate) fn filter(name: &str) -> Offer {
     } else {
         "or `{use: NAME, args: {…}}` with a filter of the gateway"
     };
-    Offer { value: "skip".to_owned(), comment }
+    Proposal { value: "skip".to_owned(), comment }
 }
 
-/// Returns an offer for a filter of Spring's that is refused. `None` if requests could not be served without it.
-pub(crate) fn refused(name: &str) -> Option<Offer> {
+/// Returns a proposal for a filter of Spring's that is refused. `None` if requests could not be served without it.
+pub(crate) fn refused(name: &str) -> Option<Proposal> {
     let comment = match name {
         "ModifyRequestBody" | "ModifyResponseBody" => "`skip` forwards bodies unchanged: change them in the upstream",
         _ => return None,
     };
-    Some(Offer { value: "skip".to_owned(), comment })
+    Some(Proposal { value: "skip".to_owned(), comment })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Requests that the gateway answers before their limiters.
+//! Requests to which the gateway responds itself before its limiters decide: CORS, limits of size, missing keys and the
+//! gateway's own endpoints.
 
 use std::sync::Arc;
 
@@ -16,14 +17,14 @@ use tollgate_routing::{Predicate, RequestView};
 
 /// Reasons in the log of requests that `RequestSize` and `RequestHeaderSize` refused.
 const SIZE_REASONS: [&str; 2] = ["request-too-large", "request-header-too-large"];
-/// Reasons in the log of requests that a CORS policy answered.
+/// Reasons in the log of requests that ended at a CORS policy.
 const CORS_REASONS: [&str; 2] = ["cors-preflight", "cors-refused"];
 
 /// Reasons in the log of requests that limiters refused, since they had no usable key.
 const KEY_REASONS: [&str; 2] = ["empty-key", "ambiguous-key"];
 
-/// Requests that the gateway answers before their limiters.
-pub(super) struct Answered {
+/// Finds requests to which the gateway responds before its limiters decide.
+pub(super) struct LocalResponses {
     policies: Vec<(Predicate, Arc<Policy>)>,
     has_origin: bool,
     has_requested_method: bool,
@@ -32,18 +33,18 @@ pub(super) struct Answered {
     own_endpoints: Option<TrafficEndpoints>,
 }
 
-/// Way of a request to its limiters.
+/// Answer to the question if a request reaches the limiters of its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// It reaches them.
-    Free,
-    /// The gateway answers it before.
-    Answered,
-    /// The log does not tell.
+pub(super) enum LimiterReach {
+    /// The limiters decide the request.
+    Reached,
+    /// The gateway responds before the limiters decide.
+    NotReached,
+    /// The log lacks the fields that decide it.
     Unknown,
 }
 
-impl Answered {
+impl LocalResponses {
     pub(super) fn new(config: &Config, known: &Known) -> Self {
         Self {
             policies: config.cors.by_path.clone(),
@@ -84,12 +85,12 @@ impl Answered {
         })
     }
 
-    /// Returns the way of the request of `entry` to the limiters of `route`.
-    pub(super) fn way(&self, head: &Parts, view: &RequestView<'_>, entry: &Entry, route: &LogRoute) -> Way {
+    /// Decides if the request of `entry` reaches the limiters of `route`.
+    pub(super) fn reach(&self, head: &Parts, view: &RequestView<'_>, entry: &Entry, route: &LogRoute) -> LimiterReach {
         let reason = entry.reason();
         let is_one_of = |reasons: &[&str]| reasons.iter().any(|known| known.as_bytes() == reason);
         if route.checks_size && is_one_of(&SIZE_REASONS) {
-            return Way::Answered;
+            return LimiterReach::NotReached;
         }
         // The limiter of a later rule refused a request that has decisions: the earlier rules counted it.
         if self.has_reasons
@@ -97,20 +98,22 @@ impl Answered {
             && entry.first_decided.is_none()
             && route.keys.iter().any(NeededKey::is_logged)
         {
-            return Way::Answered;
+            return LimiterReach::NotReached;
         }
-        let Some((_, policy)) = self.policies.iter().find(|(path, _)| path.matches(view)) else { return Way::Free };
+        let Some((_, policy)) = self.policies.iter().find(|(path, _)| path.matches(view)) else {
+            return LimiterReach::Reached;
+        };
         let may_be_preflight = head.method == Method::OPTIONS && !self.has_requested_method;
         match (self.has_reasons, self.has_origin) {
-            (true, _) if is_one_of(&CORS_REASONS) => Way::Answered,
-            (true, false) => Way::Free,
-            (_, true) if may_be_preflight && head.headers.contains_key(ORIGIN) => Way::Unknown,
+            (true, _) if is_one_of(&CORS_REASONS) => LimiterReach::NotReached,
+            (true, false) => LimiterReach::Reached,
+            (_, true) if may_be_preflight && head.headers.contains_key(ORIGIN) => LimiterReach::Unknown,
             (_, true) => match policy.evaluate(&Request::from_parts(head.clone(), ()), "http") {
-                Verdict::Allowed(_) => Way::Free,
-                Verdict::Preflight(_) | Verdict::Denied(_) => Way::Answered,
+                Verdict::Allowed(_) => LimiterReach::Reached,
+                Verdict::Preflight(_) | Verdict::Denied(_) => LimiterReach::NotReached,
             },
-            (false, false) if may_be_preflight => Way::Unknown,
-            (false, false) => Way::Free,
+            (false, false) if may_be_preflight => LimiterReach::Unknown,
+            (false, false) => LimiterReach::Reached,
         }
     }
 }
