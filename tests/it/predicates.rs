@@ -256,6 +256,19 @@ fn spring_predicate_settings_apply_in_an_application_yml() {
 }
 
 #[test]
+fn version_never_matches_without_a_source_of_versions_as_in_spring() {
+    let upstream = Upstream::ok("reached");
+    for default in ["", "apiversion: {default: 1}"] {
+        let gateway = Gateway::start(&format!(
+            "spring.webflux: {{{default}}}\nspring.cloud.gateway.routes:\n\
+             - {{id: version, uri: '{}', predicates: ['Version=1']}}\n",
+            upstream.uri()
+        ));
+        assert_eq!(gateway.get("/x").status, 404, "{default}");
+    }
+}
+
+#[test]
 fn the_port_of_host_is_included_as_in_spring_if_configured() {
     let upstream = Upstream::ok("reached");
     for (setting, expected) in [("", Some("a")), ("true", None), ("false", Some("a"))] {

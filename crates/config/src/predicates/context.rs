@@ -107,9 +107,11 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     if sources.is_empty() {
         diagnostics.mistake(raw.span, "`api-version` has no source of versions").help("add `use: {header: X-Version}`");
     }
+    // Spring has no strategy then, not even the default version: `Version` never matches.
+    let has_strategy = !sources.is_empty();
     ApiVersions {
-        default: default_version,
-        required: required.unwrap_or(false) || sources.is_empty(),
+        default: default_version.filter(|_| has_strategy),
+        required: required.unwrap_or(false) || !has_strategy,
         sources,
         supported,
         detect_supported: detect_supported.unwrap_or(true),
