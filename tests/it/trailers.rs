@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::http2::raw::{DATA, END_STREAM, HEADERS, ORDINARY, RST_STREAM, Raw, block};
+use crate::http2::raw::{DATA, END_STREAM, HEADERS, ORDINARY, RST_STREAM, Raw};
 use crate::support::gateway::Gateway;
 use crate::support::raw_http2::{RawHttp2, fields};
 use crate::support::upstream::{Upstream, response};

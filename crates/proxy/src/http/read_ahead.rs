@@ -2,8 +2,8 @@
 //!
 //! A large read saves system calls, but a client that stops reading holds what was read. So the next part of a response
 //! is read when the client has taken the one before. Reads are small at first. They grow while they are filled, up to an
-//! equal share of a budget for the connections of a worker that are reading. The connections of a worker live on one
-//! thread, and so do their sums.
+//! equal share of a budget for the connections of a worker that read large responses: no tunnels or event streams. The
+//! connections of a worker live on one thread, and so do their sums.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,7 +21,7 @@ pub const MAX: usize = 256 * 1024;
 thread_local! {
     /// Sum of the buffers, beyond the smallest ones.
     static SPENT: Cell<usize> = const { Cell::new(0) };
-    /// Number of connections that are reading a response.
+    /// Number of connections that are reading a large response.
     static READING: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -36,6 +36,8 @@ struct Reads {
     /// Size of the buffer, counted until the connection is closed.
     size: AtomicUsize,
     is_reading: AtomicBool,
+    /// True from the first full read of a response to its end.
+    is_large: AtomicBool,
     /// True while hyper replaces its buffer with a smaller one.
     is_shrinking: AtomicBool,
     /// True while a part of the response waits for the client.
@@ -53,6 +55,7 @@ impl Default for Reads {
         Self {
             size: AtomicUsize::new(MIN),
             is_reading: AtomicBool::default(),
+            is_large: AtomicBool::default(),
             is_shrinking: AtomicBool::default(),
             is_held: AtomicBool::default(),
             only_reads: AtomicBool::default(),
@@ -66,9 +69,7 @@ impl ReadAhead {
     /// Begins the response to a request. The connection `only_reads` then if the request has no body.
     pub fn start(&self, only_reads: bool) {
         let reads = &*self.0;
-        if !reads.is_reading.swap(true, Relaxed) {
-            READING.set(READING.get() + 1);
-        }
+        reads.is_reading.store(true, Relaxed);
         reads.only_reads.store(only_reads, Relaxed);
         reads.is_held.store(false, Relaxed);
         let size = reads.size.load(Relaxed);
@@ -142,10 +143,16 @@ impl ReadAhead {
         part(self.0.size.load(Relaxed))
     }
 
-    /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit.
+    /// Notes a read of `length` bytes. The next one may be larger if this one and an earlier one of the response reached
+    /// the limit: of responses that begin together, all count when the first grows.
     pub fn read(&self, length: usize) {
         let size = self.0.size.load(Relaxed);
-        if length >= part(size) && size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
+        if length < part(size) {
+            return;
+        }
+        if !self.0.is_large.swap(true, Relaxed) {
+            READING.set(READING.get() + 1);
+        } else if size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
             self.0.resize(2 * size);
         }
     }
@@ -158,7 +165,8 @@ impl Reads {
     }
 
     fn finish(&self) {
-        if self.is_reading.swap(false, Relaxed) {
+        self.is_reading.store(false, Relaxed);
+        if self.is_large.swap(false, Relaxed) {
             READING.set(READING.get().saturating_sub(1));
         }
     }
@@ -171,17 +179,16 @@ impl Drop for Reads {
     }
 }
 
-/// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/512 less.
+/// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/128 less, room for what a head gains.
 ///
-/// What is read is forwarded at once. On the loopback interface, a TCP segment holds up to 65,483 bytes (IPv4)
-/// or 65,463 (IPv6). A write of 64 KB or a multiple would end with a segment of a few hundred bytes, which costs both ends
-/// as much as a full one. Besides, hyper doubles a buffer that was filled.
+/// What is read is forwarded at once. On the loopback interface, a TCP segment holds up to 65,483 bytes (IPv4) or 65,463
+/// (IPv6). A write of a multiple of 64 KB would end with a segment of a few hundred bytes, as costly as a full one.
 #[must_use]
 pub const fn part(size: usize) -> usize {
-    size - size / 512
+    size - size / 128
 }
 
-/// Returns the share of a connection that is reading.
+/// Returns the share of a connection that is reading a large response.
 fn share() -> usize {
     MIN + BUDGET / READING.get().max(1)
 }
@@ -211,11 +218,18 @@ mod tests {
             assert_eq!(connections[0].limit(), part(MIN));
             connections[0].read(MIN / 2);
             assert_eq!(connections[0].limit(), part(MIN), "a small response");
+            connections.iter().for_each(|connection| connection.read(part(MIN)));
             assert!(connections.iter().all(|connection| fill(connection) == size), "{connections:?}");
             assert!(SPENT.get() <= BUDGET, "{}", SPENT.get());
             drop(connections);
             assert_eq!((SPENT.get(), READING.get()), (0, 0));
         }
+    }
+
+    #[test]
+    fn connections_without_a_large_response_take_no_share() {
+        let connections = start(1000);
+        assert_eq!(fill(&connections[0]), MAX);
     }
 
     #[test]
@@ -238,15 +252,15 @@ mod tests {
         assert_eq!((SPENT.get(), READING.get()), (0, 0));
     }
 
-    /// Head of a response that is written with the first part.
-    const HEAD: usize = 100;
+    /// Bytes that the first part may gain: header fields that the gateway adds, and the framing of a chunk.
+    const GAIN: usize = 400;
 
     #[test]
     fn a_full_part_leaves_no_small_segment_on_the_loopback_interface() {
         for segment in [65_483, 65_463] {
             for size in [MAX / 4, MAX / 2, MAX] {
-                let rest = (part(size) + HEAD) % segment;
-                assert!(rest == 0 || rest > segment * 9 / 10, "{rest} of {segment} for {size}");
+                let rests = [part(size) % segment, (part(size) + GAIN) % segment];
+                assert!(rests.iter().all(|rest| *rest > segment * 9 / 10), "{rests:?} of {segment} for {size}");
             }
         }
     }
