@@ -249,11 +249,12 @@ fn a_silent_stream_becomes_504_and_its_connection_stays_open() {
     assert_eq!(server.connections(), 1);
 }
 
-#[test]
-fn unread_responses_do_not_block_other_streams() {
+/// Leaves `count` responses of an upstream unread, which allows any number of streams. Returns the number of its connections,
+/// after requests of other clients.
+fn leave_unread(count: usize) -> usize {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let server = Server::start(ServerProtocol::plain(), move |request| {
+    let server = Server::start(ServerProtocol { max_streams: 10_000, ..ServerProtocol::plain() }, move |request| {
         let counted = Arc::clone(&counted);
         Box::pin(async move {
             if request.uri().path() == "/x" {
@@ -264,13 +265,24 @@ fn unread_responses_do_not_block_other_streams() {
         })
     });
     let gateway = prior_knowledge(&server.uri("http"), "");
-    let mut lazy: Vec<_> = (0..10).map(|_| gateway.connect()).collect();
+    assert_eq!(gateway.get("/x").text(), "short");
+    let mut lazy: Vec<_> = (0..count).map(|_| gateway.connect()).collect();
     for client in &mut lazy {
         client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    crate::support::eventually("all are requested", || asked.load(SeqCst) == 10);
+    crate::support::eventually("all are requested", || asked.load(SeqCst) == count);
     for _ in 0..5 {
         assert_eq!(gateway.get("/x").text(), "short");
     }
-    assert_eq!(server.connections(), 1);
+    server.connections()
+}
+
+#[test]
+fn unread_responses_do_not_block_other_streams() {
+    assert_eq!(leave_unread(10), 1);
+}
+
+#[test]
+fn no_number_of_unread_responses_blocks_other_streams() {
+    assert_eq!(leave_unread(300), 2, "the window of a connection has room for 256 streams");
 }

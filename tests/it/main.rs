@@ -84,6 +84,7 @@ mod timeouts;
 mod tls;
 mod top_keys;
 mod traces;
+mod trailers;
 mod tunnels;
 mod unread;
 mod unwritable_logs;

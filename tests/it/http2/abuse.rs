@@ -1,6 +1,6 @@
 //! Malicious frames and clients that stop reading.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::raw::{END_STREAM, HEADERS, OK, ORDINARY, PING, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE, block};
 use crate::support::eventually;
@@ -45,12 +45,22 @@ fn a_rapid_reset_attack_gets_goaway_or_is_survived() {
 fn floods_of_control_frames_do_not_block_other_connections() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
-    for (kind, flags, payload) in [(6, 0, vec![0; 8]), (4, 0, vec![]), (0, 0, vec![])] {
+    assert_eq!(gateway.get("/first").status, 200);
+    let before = gateway.allocated();
+    let frames = [
+        (6, 0, vec![0; 8]),
+        (4, 0, vec![]),
+        (0, 1, vec![]),
+        (8, 0, vec![0, 0, 0, 1]),
+        (8, 1, vec![0, 0, 0, 1]),
+        (2, 3, vec![0; 5]),
+        (0xbe, 0, vec![]),
+    ];
+    for (kind, stream, payload) in frames {
         let mut client = Raw::open(&gateway);
         client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..]].concat());
-        let stream = u32::from(kind == 0);
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let frame = [&length[1..], &[kind, flags], &stream.to_be_bytes(), &payload].concat();
+        let frame = [&length[1..], &[kind, 0], &u32::to_be_bytes(stream), &payload].concat();
         client.0.stream().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         // The gateway stops reading or closes: it answers each request, and the client does not read the responses.
         for _ in 0..100 {
@@ -58,8 +68,12 @@ fn floods_of_control_frames_do_not_block_other_connections() {
                 break;
             }
         }
+        let start = Instant::now();
         assert_eq!(gateway.get("/next").status, 200, "frames of kind {kind}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?} for frames of kind {kind}", start.elapsed());
     }
+    let grown = gateway.allocated().saturating_sub(before);
+    assert!(grown < 8 * 1024 * 1024, "{grown} bytes of memory");
 }
 
 #[test]

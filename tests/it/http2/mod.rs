@@ -6,6 +6,7 @@ mod conformance;
 mod malformed;
 pub(crate) mod raw;
 mod resets;
+mod uploads;
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -107,7 +107,8 @@ impl Gateway {
         }
         let drains = connection.http1 && !summary.expects_continue;
         let body = |record: &mut Record| {
-            let body = Body::from_client(incoming, generation.body_timeout, drains, &connection.busy);
+            let underscores = generation.sanitize.underscores;
+            let body = Body::from_client(incoming, generation.body_timeout, drains, underscores, &connection.busy);
             if let Some(details) = record.details() {
                 details.upload = body.upload();
             }

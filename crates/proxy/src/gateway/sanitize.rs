@@ -31,6 +31,7 @@ pub struct HeaderSummary {
     /// True if there is an `Upgrade` field.
     pub has_upgrade: bool,
     hosts: u8,
+    lengths: u8,
     has_normal_host: bool,
     cookies: u8,
 }
@@ -74,6 +75,12 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary,
     if !has_normal_host && !normalize_host_field(&mut head.headers) {
         return Err(Failure::Ambiguous("the Host field is not host[:port]"));
     }
+    // Over both versions, repeats with another value are refused before; an upstream may refuse equal ones.
+    if summary.lengths > 1
+        && let Some(length) = head.headers.get(CONTENT_LENGTH).cloned()
+    {
+        head.headers.insert(CONTENT_LENGTH, length);
+    }
     if head.version == Version::HTTP_2 && summary.cookies > 1 {
         join_cookies(&mut head.headers);
     }
@@ -93,6 +100,8 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
                 None => return Err(Failure::Ambiguous("the Host field is not host[:port]")),
                 Some(form) => form == HostForm::Normal,
             };
+        } else if name == CONTENT_LENGTH {
+            summary.lengths = summary.lengths.saturating_add(1);
         } else if name == ACCEPT {
             summary.accepts_problem = true; // parsed once, below
         } else if name == COOKIE {

@@ -1,7 +1,7 @@
 //! Small checks of header fields.
 
 use http::Version;
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, FORWARDED, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 
 /// Bytes by which the limit that `h2` gets exceeds the gateway's. `h2` drops fields of trailers beyond its limit and
 /// completes the message. With this difference the gateway sees that trailers are too large.
@@ -20,6 +20,12 @@ pub fn list_size(headers: &HeaderMap) -> usize {
 #[must_use]
 pub fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().as_bytes().contains(&b'_')
+}
+
+/// Returns true for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
+#[must_use]
+pub fn is_forwarded(name: &HeaderName) -> bool {
+    name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }
 
 /// Returns true if a comma-separated list contains `token`, ignoring case and parameters.

@@ -2,13 +2,15 @@
 //!
 //! A large read saves system calls, but a client that stops reading holds what was read. So the next part of a response
 //! is read when the client has taken the one before. Reads are small at first. They grow while they are filled, up to an
-//! equal share of a budget for the connections of a worker that are reading. The connections of a worker live on one
-//! thread, and so do their sums.
+//! equal share of a budget for the connections of a worker that read large responses: no tunnels or event streams. The
+//! connections of a worker live on one thread, and so do their sums.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
+
+use crate::http::part_size::part;
 
 /// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: the largest buffer for each of 16
 /// connections.
@@ -21,7 +23,7 @@ pub const MAX: usize = 256 * 1024;
 thread_local! {
     /// Sum of the buffers, beyond the smallest ones.
     static SPENT: Cell<usize> = const { Cell::new(0) };
-    /// Number of connections that are reading a response.
+    /// Number of connections that are reading a large response.
     static READING: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -36,6 +38,8 @@ struct Reads {
     /// Size of the buffer, counted until the connection is closed.
     size: AtomicUsize,
     is_reading: AtomicBool,
+    /// True from the first full read of a response to its end.
+    is_large: AtomicBool,
     /// True while hyper replaces its buffer with a smaller one.
     is_shrinking: AtomicBool,
     /// True while a part of the response waits for the client.
@@ -53,6 +57,7 @@ impl Default for Reads {
         Self {
             size: AtomicUsize::new(MIN),
             is_reading: AtomicBool::default(),
+            is_large: AtomicBool::default(),
             is_shrinking: AtomicBool::default(),
             is_held: AtomicBool::default(),
             only_reads: AtomicBool::default(),
@@ -66,9 +71,7 @@ impl ReadAhead {
     /// Begins the response to a request. The connection `only_reads` then if the request has no body.
     pub fn start(&self, only_reads: bool) {
         let reads = &*self.0;
-        if !reads.is_reading.swap(true, Relaxed) {
-            READING.set(READING.get() + 1);
-        }
+        reads.is_reading.store(true, Relaxed);
         reads.only_reads.store(only_reads, Relaxed);
         reads.is_held.store(false, Relaxed);
         let size = reads.size.load(Relaxed);
@@ -136,16 +139,22 @@ impl ReadAhead {
         self.0.is_shrinking.load(Relaxed)
     }
 
-    /// Returns the largest number of bytes to read now: a little less than the buffer, see [`part`].
+    /// Returns the largest number of bytes to read now: a [`part`] of the buffer. hyper doubles a buffer that was filled.
     #[must_use]
     pub fn limit(&self) -> usize {
         part(self.0.size.load(Relaxed))
     }
 
-    /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit.
+    /// Notes a read of `length` bytes. The next one may be larger if this one and an earlier one of the response reached
+    /// the limit: of responses that begin together, all count when the first grows.
     pub fn read(&self, length: usize) {
         let size = self.0.size.load(Relaxed);
-        if length >= part(size) && size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
+        if length < part(size) {
+            return;
+        }
+        if !self.0.is_large.swap(true, Relaxed) {
+            READING.set(READING.get() + 1);
+        } else if size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
             self.0.resize(2 * size);
         }
     }
@@ -158,7 +167,8 @@ impl Reads {
     }
 
     fn finish(&self) {
-        if self.is_reading.swap(false, Relaxed) {
+        self.is_reading.store(false, Relaxed);
+        if self.is_large.swap(false, Relaxed) {
             READING.set(READING.get().saturating_sub(1));
         }
     }
@@ -171,18 +181,7 @@ impl Drop for Reads {
     }
 }
 
-/// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/32 less.
-///
-/// What is read is forwarded at once. Linux sends up to 64 KB of a write in one step, as whole segments: 65,483 bytes on
-/// the loopback interface, 65,160 or 63,712 with packets of 1,500 bytes. A write of 64 KB or a multiple would end with a
-/// step of a few hundred bytes, which costs both ends as much as a full one. Besides, hyper doubles a buffer that was
-/// filled.
-#[must_use]
-pub const fn part(size: usize) -> usize {
-    size - size / 32
-}
-
-/// Returns the share of a connection that is reading.
+/// Returns the share of a connection that is reading a large response.
 fn share() -> usize {
     MIN + BUDGET / READING.get().max(1)
 }
@@ -212,11 +211,18 @@ mod tests {
             assert_eq!(connections[0].limit(), part(MIN));
             connections[0].read(MIN / 2);
             assert_eq!(connections[0].limit(), part(MIN), "a small response");
+            connections.iter().for_each(|connection| connection.read(part(MIN)));
             assert!(connections.iter().all(|connection| fill(connection) == size), "{connections:?}");
             assert!(SPENT.get() <= BUDGET, "{}", SPENT.get());
             drop(connections);
             assert_eq!((SPENT.get(), READING.get()), (0, 0));
         }
+    }
+
+    #[test]
+    fn connections_without_a_large_response_take_no_share() {
+        let connections = start(1000);
+        assert_eq!(fill(&connections[0]), MAX);
     }
 
     #[test]
@@ -237,20 +243,6 @@ mod tests {
         }
         drop(connections);
         assert_eq!((SPENT.get(), READING.get()), (0, 0));
-    }
-
-    /// Head of a response that is written with the first part.
-    const HEAD: usize = 100;
-
-    #[test]
-    fn a_full_part_is_sent_in_few_steps_of_similar_size() {
-        // The loopback interface over IPv4 and IPv6, packets of 1,500 bytes with and without timestamps.
-        for step in [65_483, 65_463, 65_160, 64_240, 63_712] {
-            for size in [MAX / 4, MAX / 2, MAX] {
-                let last = (part(size) + HEAD) % step;
-                assert!(last > step / 4 * 3, "{last} of {step} for {size}");
-            }
-        }
     }
 
     #[test]

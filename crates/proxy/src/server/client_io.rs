@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::http::deadline::Deadline;
-use crate::http::read_ahead;
+use crate::http::part_size::part;
 use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::interim_heads::InterimHeads;
 use crate::server::stream::ClientStream;
 
 /// Bytes that are read at once, at most.
-const MAX_READ: u64 = read_ahead::part(64 * 1024) as u64;
+const MAX_READ: u64 = part(64 * 1024) as u64;
 
 /// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
 ///

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::read_ahead;
+use crate::http::part_size::part;
 use crate::server::sniff::{Protocol, sniff};
 
 /// ALPN identifier of HTTP/2 (RFC 9113 §3.2).
@@ -25,7 +25,7 @@ const CLEARTEXT_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: te
 const CLEARTEXT_READ_BYTES: u64 = 64 * 1024;
 
 /// Bytes of the largest write of encrypted records, without their 22 bytes each.
-const WRITE_BYTES: usize = read_ahead::part(64 * 1024);
+const WRITE_BYTES: usize = part(64 * 1024);
 
 /// Byte stream of a client connection.
 #[derive(Debug)]

@@ -123,6 +123,10 @@ impl Forward {
         self.header_policy.clean_response(head.status, &mut head.headers);
         // With version HTTP/1.0, hyper would close the client's connection.
         head.version = Version::HTTP_11;
+        if connection.is_http2() && [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&head.status) {
+            // hyper reads no body of them, and h2 one that a client would refuse.
+            return Response::from_parts(head, Body::default());
+        }
         match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read) {
             Ok(body) => Response::from_parts(head, body),
             Err(failed) => {

@@ -3,11 +3,11 @@
 
 use http::StatusCode;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName,
-    HeaderValue, TE, TRANSFER_ENCODING, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRANSFER_ENCODING, VIA,
 };
 
-use crate::http::fields::{has_token, has_underscore};
+use crate::http::fields::{has_token, has_underscore, is_forwarded};
 use tollgate_config::Underscores;
 
 /// Rules for the header fields of every request and response.
@@ -57,13 +57,17 @@ impl HeaderPolicy {
     /// Removes fields that an upstream may not send to a client.
     pub fn clean_response(&self, status: StatusCode, headers: &mut HeaderMap) {
         let mut removed: Vec<HeaderName> = Vec::new();
+        let mut lengths = 0;
         for (name, value) in &*headers {
             if self.is_hop_by_hop(name) {
                 removed.push(name.clone());
             }
-            if name == CONTENT_LENGTH && value.as_bytes().contains(&b',') {
-                // hyper reads `2, 2` as 2, and the body has the length.
-                removed.push(CONTENT_LENGTH);
+            if name == CONTENT_LENGTH {
+                lengths += 1;
+                // hyper and h2 read `2, 2`, and two fields with 2, as 2, and the body has the length.
+                if lengths > 1 || value.as_bytes().contains(&b',') {
+                    removed.push(CONTENT_LENGTH);
+                }
             }
             if name == TRANSFER_ENCODING {
                 // If both are present, the chunks define the length (RFC 9112 §6.3), and this field may differ.
@@ -98,11 +102,6 @@ pub(super) fn has_known_coding(headers: &HeaderMap) -> bool {
         None => true,
         Some(coding) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") && codings.next().is_none(),
     }
-}
-
-/// Returns true for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
-fn is_forwarded(name: &HeaderName) -> bool {
-    name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }
 
 /// Adds the fields that `Connection` names, except those that routing, framing or authentication depend on: a client

@@ -13,6 +13,8 @@ use tokio::time::Instant;
 use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
+use crate::http::trailers::clean_client_trailers;
+use tollgate_config::Underscores;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
@@ -50,18 +52,26 @@ pub(super) struct ClientBody {
     stall: Deadline,
     timeout: Duration,
     drains: bool,
+    underscores: Underscores,
     has_ended: bool,
     upload: Rc<UploadProgress>,
     busy: Option<BusyGuard>,
 }
 
 impl ClientBody {
-    pub(super) fn new(incoming: Incoming, timeout: Duration, drains: bool, busy: BusyGuard) -> Self {
+    pub(super) fn new(
+        incoming: Incoming,
+        timeout: Duration,
+        drains: bool,
+        underscores: Underscores,
+        busy: BusyGuard,
+    ) -> Self {
         Self {
             incoming: Some(incoming),
             stall: Deadline::default(),
             timeout,
             drains,
+            underscores,
             has_ended: false,
             upload: Rc::default(),
             busy: Some(busy),
@@ -83,7 +93,10 @@ impl ClientBody {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
         match Pin::new(incoming).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    clean_client_trailers(trailers, self.underscores);
+                }
                 self.stall.clear();
                 self.upload.last.set(Some(Instant::now()));
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use thiserror::Error;
+use tollgate_config::Underscores;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::local_response_cache::StoringBody;
 use tollgate_filters::replay::{ReplayBody, ReplayError};
@@ -94,14 +95,21 @@ impl Body {
     ///
     /// The body fails if the client sends nothing for `timeout`. If `drains` is true, an unread rest is read and
     /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
-    /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
+    /// for a client that still waits for `100 Continue`. `underscores` also applies to trailers. `connection` counts as
+    /// busy until the body has been read.
     #[must_use]
-    pub fn from_client(incoming: Incoming, timeout: Duration, drains: bool, connection: &Arc<dyn BusyCount>) -> Self {
+    pub fn from_client(
+        incoming: Incoming,
+        timeout: Duration,
+        drains: bool,
+        underscores: Underscores,
+        connection: &Arc<dyn BusyCount>,
+    ) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
         }
         let busy = BusyGuard::new(Arc::clone(connection));
-        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, busy))))
+        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, underscores, busy))))
     }
 
     /// Wraps a body of another type, such as the response body of an upstream.

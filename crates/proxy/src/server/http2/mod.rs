@@ -35,8 +35,8 @@ use crate::server::protocol::{HeadLimits, ServedConnection, drive};
 const STREAMS: u32 = 128;
 /// Flow-control window of a stream: bytes that a client may send before the upstream reads them.
 const STREAM_WINDOW: u32 = 64 * 1024;
-/// Flow-control window of all streams of a connection together.
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Flow-control window of all streams of a connection together: a body that its upstream does not read stops no other one.
+const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 /// Streams that `h2` may reset on one connection for errors of the client before it closes the connection.
 const LOCAL_RESETS: usize = 1024;
 /// Size up to which a head above the limit gets a response with status 431. `h2` closes the connection for heads of more

@@ -12,10 +12,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::read_ahead;
+use crate::http::part_size::part;
 
 /// Bytes that are written at once, at most.
-const CAPACITY: usize = read_ahead::part(64 * 1024);
+const CAPACITY: usize = part(64 * 1024);
 /// Size of a write that is probably a DATA frame: more will follow.
 const LARGE: usize = 4 * 1024;
 

@@ -28,9 +28,11 @@ use tollgate_transport::executor::spawn_boxed;
 
 /// Flow-control window of a stream: bytes that are buffered for a client that does not read.
 const STREAM_WINDOW: u32 = 64 * 1024;
-/// Flow-control window of all streams of a connection together, large enough that a few slow clients do not stop the
-/// others.
+/// Flow-control window of all streams of a connection together.
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+/// Maximum number of open streams of a connection: as many as its window has room for, so that clients that do not read
+/// stop no other stream, however many they are.
+pub(super) const MAX_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
 /// Maximum number of streams before the server's SETTINGS arrive.
 const INITIAL_MAX_STREAMS: usize = 100;
 /// Streams that may be reset for errors of the upstream before the connection ends.

@@ -12,6 +12,7 @@ use http_body::Body as _;
 
 use crate::http::body::Body;
 use crate::upstream::interim::InterimRelay;
+use crate::upstream::pool::http2::connect::MAX_STREAMS;
 use crate::upstream::pool::http2::exchange::{ResponseHead, SendError, prepare_fields};
 use crate::upstream::pool::http2::upload::UploadTask;
 use crate::upstream::pool::waiting::WaitingRequests;
@@ -64,9 +65,10 @@ impl Streams {
         !self.watched.is_going_away()
     }
 
-    /// Returns true if a further stream stays within the server's current `SETTINGS_MAX_CONCURRENT_STREAMS`.
+    /// Returns true if a further stream stays within [`MAX_STREAMS`] and the server's current
+    /// `SETTINGS_MAX_CONCURRENT_STREAMS`.
     pub(super) fn has_room(&self) -> bool {
-        self.open.get() < self.sender.current_max_send_streams()
+        self.open.get() < self.sender.current_max_send_streams().min(MAX_STREAMS)
     }
 
     /// Opens a stream.
