@@ -213,6 +213,24 @@ fn a_429_of_the_upstream_keeps_its_headers_after_ours() {
 }
 
 #[test]
+fn headers_of_the_upstream_and_of_several_limiters_are_kept_in_order() {
+    let theirs = [("X-RateLimit-Remaining", "7"), ("X-RateLimit-Remaining", "8"), ("X-RateLimit-Remaining", "9")];
+    let upstream = Upstream::start(move |_| response(200, &theirs, b"ok"));
+    let limiter = |burst: u32| {
+        format!(
+            "{{name: RequestRateLimiter, args: {{key-resolver: route, replenish-rate: 1, burst-capacity: {burst}}}}}"
+        )
+    };
+    let filters = [10, 20, 30, 40].map(limiter).join(", ");
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/a], filters: [{filters}]}}]",
+        upstream.uri()
+    ));
+    let answer = gateway.get("/a");
+    assert_eq!((answer.status, answer.all("x-ratelimit-remaining")), (200, vec!["9", "19", "29", "39", "7", "8", "9"]));
+}
+
+#[test]
 fn rotating_keys_use_bounded_memory_and_refill_no_empty_bucket() {
     const KEYS: usize = 30_000;
     const BATCH: usize = 500;

@@ -48,7 +48,8 @@ pub(crate) fn check(
     report_disabled(raw, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
+    let underscores = raw.headers.underscores.unwrap_or_default();
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, underscores, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
     let (registries, registrations) = registries(raw, nodes, env, diagnostics);
     let upstreams = upstreams(raw, !registries.is_empty(), input, &key_resolvers, diagnostics);

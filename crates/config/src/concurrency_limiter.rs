@@ -14,6 +14,7 @@ use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::settings::status;
 use crate::rate_limiter::store::store_kind;
+use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 use crate::spec::FilterSpec;
 #[cfg(test)]
@@ -141,10 +142,14 @@ fn settings(
             *header = name.0;
         }
     }
+    let (key_resolver, deny_empty_key) = (key_resolver?, args.deny_empty_key.or(context.deny_empty_key)?);
+    if key_resolver.needs_principal() {
+        warn_of_key(deny_empty_key, args.key_resolver.span().unwrap_or(at), diagnostics);
+    }
     Some(Settings {
-        key_resolver: key_resolver?,
+        key_resolver,
         status: refusal?,
-        deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
+        deny_empty_key,
         empty_key_status: empty_key_status?,
         headers,
         error_body,

@@ -10,6 +10,7 @@ use crate::de::given::Texts;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons, yaml_key};
+use crate::sections::forwarding::model::Underscores;
 use crate::sections::jwt::check::Tokens;
 use crate::spring::proposals::{self, Proposal};
 use crate::yaml::{Node, NodeKind, Span};
@@ -33,6 +34,7 @@ const DEFAULT: &str = "default";
 pub(crate) struct KeyResolvers<'t> {
     named: BTreeMap<String, KeyResolver>,
     tokens: &'t Tokens,
+    underscores: Underscores,
 }
 
 impl<'t> KeyResolvers<'t> {
@@ -41,12 +43,14 @@ impl<'t> KeyResolvers<'t> {
         raw: &BTreeMap<String, NodeRef>,
         nodes: &Nodes<'_>,
         tokens: &'t Tokens,
+        underscores: Underscores,
         diagnostics: &mut Diagnostics,
     ) -> Self {
         let mut named = BTreeMap::new();
         for (name, node) in raw {
             let Some(node) = nodes.get(*node) else { continue };
-            let parts: Vec<_> = parts(node).iter().filter_map(|part| definition(part, tokens, diagnostics)).collect();
+            let parts: Vec<_> =
+                parts(node).iter().filter_map(|part| definition(part, tokens, underscores, diagnostics)).collect();
             let resolver = match parts.is_empty() {
                 false => Some(KeyResolver::composite(parts)),
                 // The error is reported; references to the name are not unknown.
@@ -54,7 +58,7 @@ impl<'t> KeyResolvers<'t> {
             };
             named.extend(resolver.map(|resolver| (name.clone(), resolver)));
         }
-        Self { named, tokens }
+        Self { named, tokens, underscores }
     }
 
     /// Returns the resolver of limiters that name none: `default`.
@@ -73,7 +77,10 @@ impl<'t> KeyResolvers<'t> {
             return Some(named.clone());
         }
         match KeyResolver::parse(text) {
-            Ok(resolver) => Some(self.tokens.bind(resolver, at, diagnostics)),
+            Ok(resolver) => {
+                report_dropped_header(&resolver, self.underscores, at, diagnostics);
+                Some(self.tokens.bind(resolver, at, diagnostics))
+            }
             Err(error) => {
                 diagnostics.error(at, reasons(&error));
                 None
@@ -142,14 +149,37 @@ fn parts(node: &Node) -> &[Node] {
 }
 
 /// Reads one part of an entry of `key-resolvers:`.
-fn definition(part: &Node, tokens: &Tokens, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+fn definition(
+    part: &Node,
+    tokens: &Tokens,
+    underscores: Underscores,
+    diagnostics: &mut Diagnostics,
+) -> Option<KeyResolver> {
     match part.scalar().map(KeyResolver::parse) {
-        Some(Ok(resolver)) => Some(tokens.bind(resolver, part.span, diagnostics)),
+        Some(Ok(resolver)) => {
+            report_dropped_header(&resolver, underscores, part.span, diagnostics);
+            Some(tokens.bind(resolver, part.span, diagnostics))
+        }
         Some(Err(error)) => {
             diagnostics.error(part.span, reasons(&error));
             None
         }
         None => report_not_a_resolver(part, diagnostics),
+    }
+}
+
+/// Warns of a header that no client can send, because its name has a `_`.
+fn report_dropped_header(resolver: &KeyResolver, underscores: Underscores, at: Span, diagnostics: &mut Diagnostics) {
+    let outcome = match underscores {
+        Underscores::Allow => return,
+        Underscores::Drop => "dropped",
+        Underscores::Reject => "refused",
+    };
+    if let Some(name) = resolver.headers().into_iter().find(|name| name.as_str().contains('_')) {
+        let hyphens = name.as_str().replace('_', "-");
+        diagnostics
+            .warn(at, format!("no request has the header `{name}`: headers with `_` in their name are {outcome}"))
+            .help(format!("`header:{hyphens}`, or `headers: {{underscores: allow}}` at the top level"));
     }
 }
 

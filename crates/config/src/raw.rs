@@ -67,7 +67,7 @@ pub(crate) struct RawConfig {
     /// Name in the `Via` field of forwarded requests and responses (RFC 9110 §7.6.3), or `false` for no field. Default `tollgate`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     pub(crate) via: Option<Spanned<String>>,
-    /// Proxies trusted to report the client in `X-Forwarded-*` and `Forwarded`: a list of addresses and networks, or one regular expression as in Spring. Default: none.
+    /// Proxies trusted to report the client in `X-Forwarded-For`; their `X-Forwarded-*` and `Forwarded` are kept: a list of addresses and networks, or one regular expression as in Spring. Default: none.
     #[cfg_attr(test, schemars(with = "StringOrList", example = &["10.0.0.0/8"]))]
     pub(crate) trusted_proxies: Option<NodeRef>,
     /// `X-Forwarded-*` fields in requests to upstreams.

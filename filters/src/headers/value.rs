@@ -55,7 +55,9 @@ pub(crate) fn prepend(headers: &mut HeaderMap, name: &HeaderName, value: HeaderV
             let _ = vacant.try_insert(value);
         }
         Ok(Entry::Occupied(mut occupied)) => {
-            let present: Vec<_> = occupied.insert_mult(value).collect();
+            // Not `insert_mult`: of http 1.5, it panics for three or more present values.
+            let present: Vec<_> = occupied.iter().cloned().collect();
+            occupied.insert(value);
             for value in present {
                 occupied.append(value);
             }
@@ -81,6 +83,21 @@ mod tests {
         ] {
             assert_eq!(retry_after_secs(wait), secs, "{wait:?}");
         }
+    }
+
+    #[test]
+    fn a_value_is_put_before_any_number_of_present_ones() {
+        let name = HeaderName::from_static("x-ratelimit-remaining");
+        let mut headers = HeaderMap::new();
+        headers.append("set-cookie", HeaderValue::from_static("a"));
+        for count in 1..=8_u64 {
+            prepend(&mut headers, &name, number_value(count));
+            headers.append("set-cookie", HeaderValue::from_static("b"));
+            let values: Vec<_> = headers.get_all(&name).iter().map(|value| value.to_str().unwrap()).collect();
+            let expected: Vec<_> = (1..=count).rev().map(|count| count.to_string()).collect();
+            assert_eq!(values, expected);
+        }
+        assert_eq!(headers.get_all("set-cookie").iter().count(), 9);
     }
 
     #[test]

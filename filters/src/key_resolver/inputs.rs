@@ -20,6 +20,8 @@ static COOKIE_FIELD: HeaderName = COOKIE;
 enum Input<'r> {
     /// The request's [`RequestContext`](crate::context::RequestContext).
     Context,
+    /// The user in that context.
+    Principal,
     /// A header field.
     Header(&'r HeaderName),
     /// A URI template variable of the context.
@@ -43,7 +45,13 @@ impl KeyResolver {
     /// Returns true if it may read the request's [`RequestContext`](crate::context::RequestContext).
     #[must_use]
     pub fn needs_context(&self) -> bool {
-        self.reads(&|input| matches!(input, Input::Context | Input::Variable(_)))
+        self.reads(&|input| matches!(input, Input::Context | Input::Principal | Input::Variable(_)))
+    }
+
+    /// Returns true if it reads the user that an authenticating filter established.
+    #[must_use]
+    pub fn needs_principal(&self) -> bool {
+        self.reads(&|input| matches!(input, Input::Principal))
     }
 
     /// Returns true if it reads URI template variables of the request's context.
@@ -132,7 +140,8 @@ impl KeyResolver {
     fn visit_inputs<'r>(&'r self, visit: &mut dyn FnMut(Input<'r>)) {
         match &self.0 {
             // A function may read any extension.
-            Kind::Ip(_) | Kind::Route | Kind::Principal | Kind::Function(_) => visit(Input::Context),
+            Kind::Ip(_) | Kind::Route | Kind::Function(_) => visit(Input::Context),
+            Kind::Principal => visit(Input::Principal),
             Kind::Variable(name) => visit(Input::Variable(name)),
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, None) => visit(Input::UnverifiedClaim),

@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, Missing, Section, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
-use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store};
+use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spring::limiter_bean;
 use crate::yaml::{Node, NodeKind, Span};
@@ -69,6 +69,8 @@ pub(crate) fn check(
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
+    users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
+    warn_of_mixed_keys(&limiter, args.bucket.span().unwrap_or(spec.span), context, diagnostics);
     warn_of_shared_keys(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);
     if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
         warn_of_principal(&limiter, &args, spec.span, diagnostics);
@@ -165,6 +167,24 @@ fn check_lock(
 /// Returns true if the limiter names no key resolver.
 fn is_default(args: &LimiterArgs) -> bool {
     args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
+}
+
+/// Warns of shared buckets whose limiters read their keys from different parts of requests.
+fn warn_of_mixed_keys(limiter: &RateLimiter, at: Span, context: &LimiterContext<'_>, diagnostics: &mut Diagnostics) {
+    let shared = &limiter.settings.key_resolver;
+    let of_rule =
+        |limit: &'_ Limit| Some((limit.bucket.clone()?, limit.key_resolver.as_ref().unwrap_or(shared).clone()));
+    let buckets = limiter.limits().filter_map(of_rule).chain(limiter.bucket.clone().map(|name| (name, shared.clone())));
+    let mut known = context.bucket_resolvers.borrow_mut();
+    for (name, resolver) in buckets {
+        match known.get(&name) {
+            Some(other) if *other != resolver => diagnostics
+                .warn(at, format!("bucket `{name}` is shared by keys of `{resolver}` and of `{other}`: equal texts are one key"))
+                .help("use one `key-resolver` for all limiters of a bucket: a client that can choose one key could use up the other"),
+            Some(_) => {}
+            None => drop(known.insert(name, resolver)),
+        }
+    }
 }
 
 /// Warns of rules that plans count on one key, but not side by side: of different algorithms, or with too many periods.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use tollgate_filters::headers::HeaderNames;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::rule::Rule;
 
@@ -29,4 +30,6 @@ pub(crate) struct LimiterContext<'c> {
     pub(crate) counter_buckets: RefCell<BTreeMap<String, (Dimensions, Period)>>,
     /// Rules of shared buckets, by their name.
     pub(crate) limiter_buckets: RefCell<BTreeMap<String, Rule>>,
+    /// Key resolvers of shared buckets, by their name.
+    pub(crate) bucket_resolvers: RefCell<BTreeMap<String, KeyResolver>>,
 }

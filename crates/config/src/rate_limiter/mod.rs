@@ -16,6 +16,7 @@ pub(crate) mod settings;
 pub(crate) mod store;
 #[cfg(test)]
 mod tests;
+pub(crate) mod users;
 pub(crate) mod words;
 
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};

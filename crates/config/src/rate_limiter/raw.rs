@@ -70,6 +70,7 @@ pub(crate) fn context<'c>(
         has_cluster: redis.is_some_and(|redis| redis.value.cluster.is_some()),
         counter_buckets: RefCell::default(),
         limiter_buckets: RefCell::default(),
+        bucket_resolvers: RefCell::default(),
     }
 }
 

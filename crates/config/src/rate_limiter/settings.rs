@@ -40,6 +40,7 @@ pub(super) fn settings(
     let headers = header_names(args, context, diagnostics);
     let enforcement = enforcement(&args.mode, &args.enforce_percent, diagnostics);
     let on_limit = on_limit(args, throws, diagnostics);
+    report_all_exempt(&args.exempt, diagnostics);
     let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
     Some(Settings {
         key_resolver: key_resolver?,
@@ -186,6 +187,16 @@ pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics)
         }
     }
     Some(families)
+}
+
+/// Warns of an `exempt` network that contains all addresses.
+fn report_all_exempt(exempt: &Given<Texts>, diagnostics: &mut Diagnostics) {
+    let items = exempt.value().map_or(&[][..], Texts::items).iter();
+    for item in items.filter(|item| network(item.value.trim()).is_some_and(|network| network.prefix_len() == 0)) {
+        diagnostics
+            .warn(item.span, format!("`{}` exempts every address: the limits do not apply", item.value.trim()))
+            .help("list the networks of your own services, such as `10.0.0.0/8`");
+    }
 }
 
 /// Reads key ids and networks. A text that looks like an address is a network unless it starts with `key:`.

@@ -6,6 +6,7 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
+use crate::filters::model::Filter;
 use crate::predicates::context::{PredicateContext, PredicateSections};
 use crate::predicates::weights::Groups;
 use crate::routes::list::filter_list;
@@ -14,6 +15,7 @@ use crate::routes::route::{RouteContext, RouteReader};
 use crate::sections::upstreams::Named;
 use crate::spring::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
+use tollgate_routing::Predicate;
 
 /// Sections that define routes.
 pub(crate) struct RouteSections<'r> {
@@ -50,12 +52,33 @@ pub(crate) fn check(
         };
         diagnostics.warn(Span::ROOT, "no routes: every request gets 404").help(help);
     }
-    routes.sort_by_key(|route| route.order);
-    routes
+    routes.sort_by_key(|(route, _)| route.order);
+    if !diagnostics.has_errors() {
+        report_covered(&routes, diagnostics);
+    }
+    routes.into_iter().map(|(route, _)| route).collect()
 }
 
-/// Reads the routes in the order of the file.
-fn read_all(sections: &RouteSections<'_>, context: &RouteContext<'_>, diagnostics: &mut Diagnostics) -> Vec<Route> {
+/// Reports routes that get no request because a route before them matches all of theirs.
+fn report_covered(routes: &[(Route, Span)], diagnostics: &mut Diagnostics) {
+    for (position, (route, at)) in routes.iter().enumerate() {
+        let covers = |before: &&(Route, Span)| Predicate::all_imply(&route.predicates, &before.0.predicates);
+        let Some((before, _)) = routes.iter().take(position).find(covers) else { continue };
+        let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
+        let outcome = if route.filters.iter().any(limits) { ", and its limits do not apply" } else { "" };
+        let (id, before) = (&route.id, &before.id);
+        diagnostics
+            .warn(*at, format!("route `{id}` gets no request{outcome}: route `{before}` before it matches all of them"))
+            .help(format!("list `{id}` before `{before}`, or give it a lower `order`"));
+    }
+}
+
+/// Reads the routes in the order of the file, with the places of their ids.
+fn read_all(
+    sections: &RouteSections<'_>,
+    context: &RouteContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(Route, Span)> {
     let mut weights = Groups::default();
     let mut ids: HashSet<String> = HashSet::new();
     let mut routes = Vec::with_capacity(sections.routes.len());
@@ -76,7 +99,7 @@ fn read_all(sections: &RouteSections<'_>, context: &RouteContext<'_>, diagnostic
                 .help("give each route its own id: limits are counted by id");
         }
         weights.add(&route.id, &route.predicates, id_at);
-        routes.push(route);
+        routes.push((route, id_at));
     }
     // Routes with errors are missing from their groups.
     if !diagnostics.has_errors() {

@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw;
+mod removed_keys;
 pub(crate) mod response_cache;
 pub(crate) mod route;
 pub(crate) mod target;

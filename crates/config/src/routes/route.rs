@@ -18,6 +18,7 @@ use crate::routes::list::{FilterSlot, ListedFilter, PREDICATE, filter_list, inte
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
+use crate::routes::removed_keys;
 use crate::routes::response_cache::{keep_last, note_uncounted_hits};
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
@@ -68,6 +69,11 @@ impl RouteReader<'_> {
         unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
         let RouteContext { nodes, switches, filters, .. } = self.context;
         let predicates = self.conditions(&raw, diagnostics);
+        if let Some(empty) = self.node.get("filters").filter(|node| matches!(node.kind, NodeKind::Null)) {
+            diagnostics
+                .warn(empty.span.key(), "`filters` is empty: requests of this route pass no filter of its own")
+                .help("indent the list below it, or remove the key");
+        }
         let filters = filter_list(&raw.filters, nodes, filters, switches, diagnostics);
         let parts = Parts { id: raw.id.as_ref(), uri: raw.uri.as_ref(), predicates: &predicates, filters };
         let route = self.route(parts, diagnostics);
@@ -152,6 +158,7 @@ impl RouteReader<'_> {
         keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
         note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
+        removed_keys::check(&merged, diagnostics);
         let masked_filters = merged.iter().map(|listed| listed.spec.masked_text()).collect();
         let arguments = merged.iter().map(|listed| listed.spec.named_arguments()).collect();
         let masked_arguments = merged.iter().map(|listed| listed.spec.masked_arguments()).collect();

@@ -47,6 +47,29 @@ pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Removes lists of routes and filters that stand outside of [`ROOT`], and warns of each.
+pub(super) fn report_misplaced(whole: &mut Node, diagnostics: &mut Diagnostics) {
+    for above in [&[][..], &["gateway"], &["spring"], &["spring", "cloud"]] {
+        for (name, telling) in [("routes", "predicates"), ("default-filters", "name")] {
+            let path: Vec<&str> = above.iter().copied().chain([name]).collect();
+            if find(whole, &path).is_some_and(|list| has_items(list, telling))
+                && let Some(list) = take(whole, &path)
+            {
+                report(&list, &path.join("."), &format!("{ROOT}.{name}"), diagnostics);
+            }
+        }
+        if !above.is_empty() && find(whole, above).is_some_and(|section| is_empty(section)) {
+            take(whole, above);
+        }
+    }
+}
+
+/// Returns true for a list with an item that has the key `telling`, or is a text such as `AddRequestHeader=X-A, b`.
+fn has_items(list: &Node, telling: &str) -> bool {
+    let NodeKind::Seq(items) = &list.kind else { return false };
+    items.iter().any(|item| item.get(telling).is_some() || item.scalar().is_some_and(|text| text.contains('=')))
+}
+
 /// Removes other sections whose names resemble one that the gateway reads, and warns of each.
 pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     for (path, telling) in SECTIONS {

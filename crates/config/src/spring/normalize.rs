@@ -89,6 +89,7 @@ pub(crate) fn normalize(
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);
     misspelled::report_roots(&mut whole, diagnostics);
+    misspelled::report_misplaced(&mut whole, diagnostics);
     misspelled::report_sections(&mut whole, diagnostics);
     used::drop_used(&mut whole, &result);
     report_application_sections(&mut whole, sections, places, diagnostics);

@@ -92,6 +92,29 @@ impl PathPattern {
         self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
     }
 
+    /// Returns true if each path that `narrow` matches certainly matches this pattern, or leaves it undecided.
+    /// `same_slash` is true if this pattern ignores a final `/` wherever `narrow` does.
+    pub(crate) fn covers(&self, narrow: &Self, same_slash: bool) -> bool {
+        let (wide, is_open) = match self.parts.split_last() {
+            Some((PatternPart::AnySegments(_), segments)) => (segments, true),
+            _ => (&*self.parts, false),
+        };
+        let is_comparable = is_open || same_slash;
+        if is_comparable && self.text == narrow.text {
+            return true;
+        }
+        let has_room = if is_open { narrow.parts.len() >= wide.len() } else { narrow.parts.len() == wide.len() };
+        let mut pairs = wide.iter().zip(&narrow.parts).enumerate();
+        is_comparable
+            && has_room
+            && pairs.all(|(at, pair)| match pair {
+                (PatternPart::Segment(wide_segment), PatternPart::Segment(segment)) => {
+                    wide_segment.covers(segment, !is_open && at + 1 == wide.len(), at + 1 == narrow.parts.len())
+                }
+                _ => false,
+            })
+    }
+
     /// Returns the leading segments that all matching paths share, up to the first `**`; `None` is any segment.
     pub(super) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
         self.parts.iter().map_while(|part| match part {

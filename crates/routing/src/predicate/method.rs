@@ -28,6 +28,10 @@ impl Method {
     pub(super) fn new(methods: &[String]) -> Result<Self, PredicateError> {
         parse_each(methods, "method", parse).map(Self)
     }
+
+    pub(super) fn methods(&self) -> &[http::Method] {
+        &self.0
+    }
 }
 
 fn parse(text: &str) -> Result<http::Method, PredicateError> {

@@ -9,6 +9,7 @@ mod build;
 mod condition;
 pub(crate) mod error;
 pub(crate) mod host;
+mod implication;
 mod method;
 mod networks;
 mod path;

@@ -28,6 +28,10 @@ impl Path {
         &self.patterns
     }
 
+    pub(super) fn matches_trailing_slash(&self) -> bool {
+        self.match_trailing_slash
+    }
+
     /// Adds the variables of the first pattern that matches.
     pub(super) fn capture_variables(&self, request: &RequestView<'_>, out: &mut Variables) {
         let slash = self.match_trailing_slash;

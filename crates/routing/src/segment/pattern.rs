@@ -58,6 +58,29 @@ impl SegmentPattern {
         matches.into()
     }
 
+    /// Returns true if this pattern certainly matches each text that `narrow` matches. `is_last` and `is_narrow_last` are
+    /// true for the last segments of their patterns.
+    pub(crate) fn covers(&self, narrow: &Self, is_last: bool, is_narrow_last: bool) -> bool {
+        match (self, narrow) {
+            (Self::AnyText, _) if is_last => true,
+            (Self::AnyText | Self::Variable(_), _) => narrow.excludes_empty_text(is_narrow_last),
+            (Self::Literal(text), Self::Literal(other)) => text == other,
+            (Self::Glob(tokens), Self::Glob(other)) => tokens == other,
+            (Self::Empty, Self::Empty) => true,
+            _ => false,
+        }
+    }
+
+    fn excludes_empty_text(&self, is_last: bool) -> bool {
+        match self {
+            Self::Empty => false,
+            Self::Literal(text) => !text.is_empty(),
+            Self::AnyText => !is_last,
+            Self::Glob(tokens) => tokens.iter().any(|token| *token != GlobToken::AnyChars),
+            Self::Variable(_) | Self::Regex { .. } => true,
+        }
+    }
+
     /// Adds the variables of `text`, which must match.
     pub(crate) fn capture(&self, text: SegmentText<'_>, out: &mut Variables) {
         match self {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Forwarding headers: trusted, kept and added.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// Proxies trusted to report the client address in `X-Forwarded-*` and `Forwarded`.
+    /// Proxies trusted to report the client address in `X-Forwarded-For`; their `X-Forwarded-*` and `Forwarded` are kept.
     pub trusted_proxies: TrustedProxies,
     /// True if predicates use the client address that a trusted proxy reports.
     pub trusts_client_address: bool,

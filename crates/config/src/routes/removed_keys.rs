@@ -1,0 +1,29 @@
+//! Header fields that a filter removes before a limiter reads its key from them.
+
+use http::HeaderName;
+
+use crate::diagnostics::Diagnostics;
+use crate::routes::list::ListedFilter;
+
+/// Warns of limiters whose key a `RemoveRequestHeader` before them has removed.
+pub(super) fn check(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
+    let mut removed: Vec<(HeaderName, &ListedFilter)> = Vec::new();
+    for listed in filters {
+        let name = listed.spec.name.as_str();
+        let value = listed.spec.args.first().map(|arg| arg.value.trim());
+        if let ("RemoveRequestHeader", Some(Ok(header))) = (name, value.map(str::parse::<HeaderName>)) {
+            removed.push((header, listed));
+        } else if name.contains("RequestHeader") {
+            // It may set the field again.
+            removed.clear();
+        }
+        let read = listed.filter.key_resolvers().flat_map(|resolver| resolver.headers()).collect::<Vec<_>>();
+        let Some((header, edit)) = removed.iter().find(|(header, _)| read.contains(&header)) else { continue };
+        diagnostics
+            .warn(
+                listed.spec.span,
+                format!("`{name}` finds no `{header}` for its key: `{}` before it removes the field", edit.spec.text),
+            )
+            .help(format!("list `{}` after `{name}`", edit.spec.text));
+    }
+}
