@@ -12,9 +12,9 @@ use std::task::{Context, Waker};
 
 use crate::http::part_size::part;
 
-/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: the largest buffer for each of 16
-/// connections.
-const BUDGET: usize = 16 * (MAX - MIN);
+/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: half the largest buffer for each of
+/// 28 connections.
+const BUDGET: usize = 28 * (MAX / 2 - MIN);
 /// Smallest buffer, which hyper starts with.
 const MIN: usize = 8 * 1024;
 /// Largest buffer.
@@ -145,16 +145,18 @@ impl ReadAhead {
         part(self.0.size.load(Relaxed))
     }
 
-    /// Notes a read of `length` bytes. The next one may be larger if this one and an earlier one of the response reached
-    /// the limit: of responses that begin together, all count when the first grows.
+    /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit. The smallest buffer grows
+    /// at the second such read of a response only: of responses that begin together, all count when the first grows.
     pub fn read(&self, length: usize) {
         let size = self.0.size.load(Relaxed);
         if length < part(size) {
             return;
         }
-        if !self.0.is_large.swap(true, Relaxed) {
+        let is_first = !self.0.is_large.swap(true, Relaxed);
+        if is_first {
             READING.set(READING.get() + 1);
-        } else if size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
+        }
+        if size < MAX && !(is_first && size == MIN) && 2 * size <= share() && SPENT.get() + size <= BUDGET {
             self.0.resize(2 * size);
         }
     }
@@ -181,9 +183,10 @@ impl Drop for Reads {
     }
 }
 
-/// Returns the share of a connection that is reading a large response.
+/// Returns the share of a connection that is reading a large response: a quarter more than an equal one, since buffers
+/// double and so most of them have less.
 fn share() -> usize {
-    MIN + BUDGET / READING.get().max(1)
+    (MIN + BUDGET / READING.get().max(1)) / 4 * 5
 }
 
 #[cfg(test)]
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn reads_grow_to_equal_shares_while_they_are_filled() {
-        for (count, size) in [(1, MAX), (16, MAX), (32, MAX / 2), (100, MAX / 8), (500, MIN)] {
+        for (count, size) in [(1, MAX), (13, MAX), (28, MAX / 2), (100, MAX / 8), (1000, MIN)] {
             let connections = start(count);
             assert_eq!(connections[0].limit(), part(MIN));
             connections[0].read(MIN / 2);
@@ -228,15 +231,15 @@ mod tests {
     #[test]
     fn early_connections_never_make_the_sum_exceed_the_budget_and_give_back_at_their_next_response() {
         let mut connections = Vec::new();
-        for _ in 0..500 {
+        for _ in 0..1000 {
             let connection = start(1).remove(0);
             fill(&connection);
             connections.push(connection);
         }
-        assert_eq!((connections[0].limit(), connections[499].limit()), (part(MAX), part(MIN)));
+        assert_eq!((connections[0].limit(), connections[999].limit()), (part(MAX), part(MIN)));
         assert!((BUDGET / 2..=BUDGET).contains(&SPENT.get()), "{}", SPENT.get());
         for size in [MAX / 2, MAX / 4, MAX / 8, MAX / 16, MIN, MIN] {
-            fill(&connections[499]);
+            fill(&connections[999]);
             connections[0].finish();
             connections[0].start(true);
             assert_eq!(connections[0].limit(), part(size));

@@ -162,13 +162,22 @@ impl<S: Send + 'static> Shared<S> {
         self.wait_for("", timeout, ready);
     }
 
-    /// Waits until `ready` or for `timeout`, and looks only after changes of `topic`.
+    /// Waits until `ready` or for `timeout`, and looks only after changes of `topic`. A fault, also one that began after
+    /// the request arrived, ends the wait.
     pub(super) fn wait_for(&self, topic: &str, timeout: Duration, ready: impl Fn(&S) -> bool) {
         let end = Instant::now() + timeout;
         let mut inner = self.lock();
         let epoch = inner.epoch;
-        while inner.epoch == epoch && !ready(&inner.state) && Instant::now() < end {
+        while inner.epoch == epoch && inner.fault.is_none() && !ready(&inner.state) && Instant::now() < end {
             inner = self.changed[group(topic)].wait_timeout(inner, end - Instant::now()).unwrap().0;
+        }
+    }
+
+    /// Waits for the end of the fault that began with `epoch`.
+    fn wait_for_the_end_of_the_fault(&self, epoch: u64) {
+        let mut inner = self.lock();
+        while inner.epoch == epoch {
+            inner = self.changed[group("")].wait(inner).unwrap();
         }
     }
 
@@ -192,12 +201,11 @@ impl<S: Send + 'static> Shared<S> {
         let mut writer = stream;
         while !matches!(self.lock().fault, Some(Fault::Away)) {
             let Some(request) = read(&mut reader) else { return };
-            let epoch = {
+            let (epoch, fault) = {
                 let mut inner = self.lock();
                 inner.requests.push(request.clone());
-                inner.epoch
+                (inner.epoch, inner.fault.clone())
             };
-            let fault = self.lock().fault.clone();
             let bytes = match fault {
                 None => {
                     let response = answer(self, &request);
@@ -213,7 +221,7 @@ impl<S: Send + 'static> Shared<S> {
                 }
                 Some(Fault::Away) => return,
                 Some(Fault::Silent) => {
-                    self.wait(Duration::from_secs(600), |_| false);
+                    self.wait_for_the_end_of_the_fault(epoch);
                     return;
                 }
                 Some(Fault::Raw(bytes)) => {
