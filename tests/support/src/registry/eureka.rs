@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::http::{Fault, Request, Response, Shared};
+use super::http::{Fault, Response, Shared};
+use super::request::Request;
 
 /// Stand-in for a Eureka server.
 pub struct EurekaServer {

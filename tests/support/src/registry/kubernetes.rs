@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::http::{Fault, Request, Response, Shared};
+use super::http::{Fault, Response, Shared};
+use super::request::Request;
 
 /// Stand-in for the API server of Kubernetes.
 pub struct KubernetesServer {

@@ -5,9 +5,11 @@ mod eureka;
 mod http;
 mod kubernetes;
 mod nacos;
+mod request;
 
 pub use consul::ConsulServer;
 pub use eureka::EurekaServer;
-pub use http::{Fault, Request};
+pub use http::Fault;
 pub use kubernetes::{KubernetesServer, Pod};
 pub use nacos::NacosServer;
+pub use request::Request;

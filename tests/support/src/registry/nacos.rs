@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::http::{Fault, Request, Response, Shared};
+use super::http::{Fault, Response, Shared};
+use super::request::Request;
 
 /// Stand-in for a Nacos server.
 pub struct NacosServer {
