@@ -68,13 +68,13 @@ impl Future for ResponseHead {
         let upload = this.upload.take();
         Poll::Ready(match response {
             Ok(response) => {
-                // The rest of the request is still sent.
-                if let Some(upload) = upload {
-                    upload.detach();
-                }
                 let (head, stream) = response.into_parts();
                 if list_size(&head.headers) > this.max_bytes {
                     return Poll::Ready(Err(SendError::Stream(Reason::PROTOCOL_ERROR.into())));
+                }
+                // The rest of the request is still sent.
+                if let Some(upload) = upload {
+                    upload.detach();
                 }
                 let body = StreamBody::new(stream, &head.headers, this.max_bytes);
                 Ok(Response::from_parts(head, body))
