@@ -156,6 +156,20 @@ fn a_client_that_closed_its_sending_side_gets_its_response() {
 }
 
 #[test]
+fn a_response_without_a_body_reaches_an_http2_client_that_closed_its_sending_side() {
+    let (upstream, answer) = prompted();
+    let gateway = gateway("header-timeout: 30s", &upstream.uri());
+    for count in 1..=10 {
+        let mut stream = Raw::open(&gateway);
+        stream.headers(1, END_STREAM, &[&[(":method", "HEAD")], &ORDINARY[1..]].concat());
+        stream.0.finish();
+        eventually("the request arrived", || upstream.requests().len() == count);
+        answer.send(()).unwrap();
+        assert_eq!(stream.outcome(), (HEADERS, OK));
+    }
+}
+
+#[test]
 fn half_close_off_cancels_the_request() {
     let (upstream, _answer) = prompted();
     let gateway = gateway("half-close: false", &upstream.uri());

@@ -32,6 +32,8 @@ pub struct ClientIo {
     timeouts: ClientTimeouts,
     half_close: bool,
     has_ended: bool,
+    /// True if a response was due when the end was last hidden.
+    is_due: bool,
     /// Interim responses that are being written, before further bytes of hyper.
     interim: InterimHeads,
     read_deadline: Deadline,
@@ -58,6 +60,7 @@ impl ClientIo {
             timeouts,
             half_close,
             has_ended: false,
+            is_due: false,
             interim: InterimHeads::default(),
             read_deadline,
             write_deadline,
@@ -80,7 +83,14 @@ impl ClientIo {
             return true;
         }
         self.activity.watch(cx);
-        self.activity.client_ended()
+        let is_due = self.activity.client_ended();
+        // `h2` reads before it writes: the last frame of a response is written in the turn after the response has ended.
+        let was_due = std::mem::replace(&mut self.is_due, is_due);
+        if was_due && !is_due && !self.activity.is_http1() {
+            cx.waker().wake_by_ref();
+            return true;
+        }
+        is_due
     }
 
     /// Completes when a read timeout has passed. Parks an idle connection before that.
