@@ -2,7 +2,7 @@
 
 /// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/32 less.
 ///
-/// What is read is forwarded at once. Linux sends up to 64 KB of a write in one step, as whole segments: 65,483 bytes on
+/// Each part is forwarded as it was read. Linux sends up to 64 KB of a write in one step, as whole segments: 65,483 bytes on
 /// the loopback interface, 65,160 or 64,240 with packets of 1,500 bytes. A write of 64 KB or a multiple would end with a
 /// step of a few hundred bytes, as costly as a full one.
 #[must_use]

@@ -44,8 +44,8 @@ impl<S: AsyncWrite + Unpin> BufferedIo<S> {
         Self(Rc::new(RefCell::new(Buffer { io, bytes: Vec::new(), written: 0, failed: None })))
     }
 
-    /// Writes and flushes what `h2` has written. The current task is woken when there is more to do. The next read returns
-    /// an error.
+    /// Writes the collected frames and flushes the socket. If the socket blocks, the current task is woken when it accepts
+    /// more. If it fails, the task is woken at once, and its next read returns the error.
     pub(super) fn flush(&self, cx: &mut Context<'_>) {
         let buffer = &mut *self.0.borrow_mut();
         if let Poll::Ready(Err(error)) = buffer.poll_flush(cx) {
