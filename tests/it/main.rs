@@ -19,6 +19,7 @@ mod concurrency;
 mod concurrency_crash;
 mod corpus;
 mod cors;
+mod credentials;
 mod dashboard;
 mod discovery;
 mod edits;

@@ -104,7 +104,9 @@ impl KeyResolver {
     /// Limiters refuse such a request: an upstream may read another value than the one that was counted.
     pub fn is_ambiguous<B>(&self, request: &Request<B>) -> bool {
         match &self.0 {
-            Kind::Header(name) => extract::header(request.headers(), name) == Repeated::Differing,
+            Kind::Header(name) | Kind::Credentials(name) => {
+                extract::header(request.headers(), name) == Repeated::Differing
+            }
             Kind::Query(name) => extract::query(request.uri(), name) == Repeated::Differing,
             Kind::Cookie(name) => cookie::value(request.headers(), name) == Repeated::Differing,
             #[cfg(feature = "jwt")]
@@ -147,7 +149,7 @@ impl KeyResolver {
             Kind::Jwt(_, None) => visit(Input::UnverifiedClaim),
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, Some(verifier)) => visit(Input::Token(verifier)),
-            Kind::Header(name) => visit(Input::Header(name)),
+            Kind::Header(name) | Kind::Credentials(name) => visit(Input::Header(name)),
             Kind::Cookie(_) => visit(Input::Header(&COOKIE_FIELD)),
             Kind::IpFrom(..) | Kind::Query(_) | Kind::Path | Kind::Host | Kind::Method => {}
             Kind::Composite(parts) => parts.iter().for_each(|part| part.visit_inputs(visit)),

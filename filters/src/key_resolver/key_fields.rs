@@ -36,7 +36,7 @@ impl KeyFields {
 
     fn add(&mut self, resolver: &KeyResolver) {
         match &resolver.0 {
-            Kind::Header(name) => self.headers.push(name.clone()),
+            Kind::Header(name) | Kind::Credentials(name) => self.headers.push(name.clone()),
             Kind::Query(name) => self.parameters.push(name.clone()),
             Kind::Cookie(name) => self.cookies.push(name.clone()),
             #[cfg(feature = "jwt")]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `ip` | the client's address from [`RequestContext::client_ip`]; IPv4 in full, IPv6 by /64, IPv4-mapped as IPv4 |
 //! | `ip/V4/V6` | the same, by its first V4 or V6 bits: `ip/24/56` |
-//! | `header:NAME` | the value of the header |
+//! | `header:NAME` | the value of the header; of `Authorization`, with the scheme as in `Bearer` and one space behind it |
 //! | `query:NAME` | the value of the query parameter, decoded |
 //! | `cookie:NAME` | the value of the cookie |
 //! | `path` | the request's path without parameters (`;x`), after the edits of earlier filters |
@@ -17,7 +17,8 @@
 //!
 //! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
 //!
-//! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. If
+//! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. The scheme of
+//! credentials ignores case, so `bearer x` and `BEARER  x` have the id of `Bearer x`: see [`KeyResolver::normal_id`]. If
 //! the value is missing or empty, the request has no key id, and the limiter's `deny-empty-key` decides.
 //!
 //! A header, parameter or cookie that occurs twice with different values gives no key id. Limiters always refuse such a
@@ -40,6 +41,7 @@
 //! [`RequestContext::client_ip`]: crate::context::RequestContext::client_ip
 
 mod buffer;
+mod credentials;
 mod display;
 mod extract;
 mod function;

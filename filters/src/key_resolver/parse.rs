@@ -3,6 +3,7 @@
 use http::HeaderName;
 use thiserror::Error;
 
+use super::credentials;
 use super::extract::IpPrefixes;
 use super::resolver::{KeyResolver, Kind};
 
@@ -70,9 +71,11 @@ fn named(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
         ("header" | "query" | "cookie" | "path" | "jwt", "") => {
             return Err(KeyResolverError::MissingName(text.to_owned()));
         }
-        ("header", name) => Kind::Header(
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| KeyResolverError::BadHeaderName(text.to_owned()))?,
-        ),
+        ("header", name) => match HeaderName::from_bytes(name.as_bytes()) {
+            Ok(name) if credentials::are_in(&name) => Kind::Credentials(name),
+            Ok(name) => Kind::Header(name),
+            Err(_) => return Err(KeyResolverError::BadHeaderName(text.to_owned())),
+        },
         ("query", name) => Kind::Query(name.into()),
         ("cookie", name) => Kind::Cookie(name.into()),
         #[cfg(feature = "jwt")]

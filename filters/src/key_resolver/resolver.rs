@@ -1,5 +1,6 @@
 //! The key resolver and its kinds.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 #[cfg(feature = "jwt")]
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use http::{HeaderName, Request};
 
 use super::buffer::KeyBuf;
+use super::credentials;
 use super::extract::{self, IpPrefixes};
 use super::function::{AddressFn, KeyFn, RequestHead};
 use crate::context::RequestContext;
@@ -23,6 +25,8 @@ pub(super) enum Kind {
     Ip(IpPrefixes),
     IpFrom(AddressFn, IpPrefixes),
     Header(HeaderName),
+    /// Header that holds a scheme and credentials.
+    Credentials(HeaderName),
     Query(Box<str>),
     Cookie(Box<str>),
     Path,
@@ -157,6 +161,7 @@ impl KeyResolver {
                 buf.as_bytes()
             }
             Kind::Header(name) => extract::header(request.headers(), name).one()?,
+            Kind::Credentials(name) => credentials::normal(extract::header(request.headers(), name).one()?, buf),
             Kind::Query(name) => extract::decoded(extract::query(request.uri(), name).one()?, true, buf),
             Kind::Cookie(name) => cookie::value(request.headers(), name).one()?,
             Kind::Path => extract::path(request.uri().path(), buf),
@@ -189,6 +194,17 @@ impl KeyResolver {
             }
         };
         (!id.is_empty()).then_some(id)
+    }
+
+    /// Returns the form in which this resolver returns the key id `id`: `Bearer x` for `bearer  x` in `Authorization`. Ids of
+    /// lists and tables must have this form.
+    #[must_use]
+    pub fn normal_id<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
+        match &self.0 {
+            Kind::Credentials(_) => credentials::normal_id(id),
+            Kind::OrShared(resolver) => resolver.normal_id(id),
+            _ => Cow::Borrowed(id),
+        }
     }
 
     /// Applies `map` to the kind of each resolver that has no parts.

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::key_resolver::KeyResolver;
+
 /// List of clients, by key id or network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessList {
@@ -13,10 +15,19 @@ pub struct AccessList {
 }
 
 impl AccessList {
-    /// Creates a list of key ids and networks.
+    /// Creates a list of key ids, as key resolvers return them, and networks.
     #[must_use]
     pub fn new(keys: impl IntoIterator<Item = String>, networks: Vec<IpNet>) -> Self {
         Self { keys: keys.into_iter().map(|key| key.into_bytes().into()).collect(), networks }
+    }
+
+    /// Adds the forms in which `resolvers` return the key ids of the list.
+    pub fn add_normal_ids<'r>(&mut self, resolvers: impl Iterator<Item = &'r KeyResolver>) {
+        for resolver in resolvers {
+            let normal: Vec<Box<[u8]>> =
+                self.keys.iter().map(|id| resolver.normal_id(id).into_owned().into()).collect();
+            self.keys.extend(normal);
+        }
     }
 
     /// Returns true if the list has no entry.

@@ -87,15 +87,15 @@ pub(super) async fn apply(
         (LimitsError::Unreachable, Some(change)) => Lost::unsent().during(change, &rules, 0).into(),
         (error, _) => error,
     })?;
-    let bucket = |entry| BucketKey { scope: &selected.named.scope, id: Entry::id(entry) };
-    let overrides: Vec<_> =
-        batch.keys.iter().map(|entry| state.stores.overrides().effective_rule(bucket(entry), rule)).collect();
-    let wanted: Vec<_> = batch.keys.iter().map(|entry| (bucket(entry), entry.grant)).collect();
+    let ids: Vec<_> = batch.keys.iter().map(|entry| selected.key_id(entry.key.as_bytes())).collect();
+    let buckets = || ids.iter().map(|id| BucketKey { scope: &selected.named.scope, id });
+    let overrides: Vec<_> = buckets().map(|key| state.stores.overrides().effective_rule(key, rule)).collect();
+    let wanted: Vec<_> = buckets().zip(batch.keys.iter().map(|entry| entry.grant)).collect();
     let readings = read_all(&store, rule, &wanted, &overrides).await;
     let failed = readings.iter().filter(|reading| reading.is_err()).count();
     let readings = readings.into_iter().zip(&overrides);
-    let described = batch.keys.iter().zip(readings).map(|(entry, (reading, effective))| {
-        let key = key_display::shown(entry.id()).to_string();
+    let described = batch.keys.iter().zip(&ids).zip(readings).map(|((entry, id), (reading, effective))| {
+        let key = key_display::shown(id).to_string();
         let reading = reading.map_err(|lost| match entry.change() {
             Some(change) => lost.during(change, &rules, 0).into(),
             None => LimitsError::Unreachable,
@@ -148,10 +148,6 @@ async fn read_all(
 }
 
 impl Entry {
-    fn id(&self) -> &[u8] {
-        self.key.as_bytes()
-    }
-
     fn change(&self) -> Option<Change> {
         self.grant.map(|grant| Change::Grant(i64::try_from(grant).unwrap_or(i64::MAX)))
     }

@@ -85,6 +85,7 @@ async fn dispatch(
     let route = find()?;
     let (action, selector) = action(request, selector).await?;
     let rules = select(route, &selector, matches!(action, Action::Change(Change::Grant(_) | Change::Set(_))))?;
+    let key = rules.first().map_or_else(|| (&*key).into(), |rule| rule.key_id(&key));
     let shown = key_display::shown(&key).to_string();
     let result = match action {
         Action::Read => read(route, &rules, &key, &config, state).await,

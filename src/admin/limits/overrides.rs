@@ -149,7 +149,7 @@ fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> T
     Target {
         scope: selected.named.scope.to_string(),
         plan: selected.named.plan.map(str::to_owned),
-        key: key.map(|key| state.stores.overrides().named_id(key)),
+        key: key.map(|key| state.stores.overrides().named_id(&selected.key_id(key))),
     }
 }
 

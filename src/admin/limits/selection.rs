@@ -1,5 +1,7 @@
 //! Selection of the rules that a call of the limits API reads or changes.
 
+use std::borrow::Cow;
+
 use tollgate_config::{NamedLimit, Naming, RateLimiter, Route};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::Enforcement;
@@ -46,6 +48,11 @@ impl RouteRule<'_> {
     /// Returns the resolver of the keys that this rule counts.
     pub(super) fn key_resolver(&self) -> &KeyResolver {
         self.named.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
+    }
+
+    /// Returns the id under which the rule counts `key`.
+    pub(super) fn key_id<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
+        self.key_resolver().normal_id(key)
     }
 
     /// Returns the enforcement of the rule, with that of its limiter.

@@ -69,6 +69,7 @@ pub(crate) fn check(
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
+    limiter.normalize_ids();
     users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
     warn_of_mixed_keys(&limiter, args.bucket.span().unwrap_or(spec.span), context, diagnostics);
     warn_of_shared_keys(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);

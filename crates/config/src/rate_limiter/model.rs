@@ -1,5 +1,6 @@
 //! Checked limiters.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -144,6 +145,25 @@ impl RateLimiter {
         });
         let own = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
         std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
+    }
+
+    /// Puts key ids of access lists and of the table of plans into the form in which the key resolvers return them.
+    pub(super) fn normalize_ids(&mut self) {
+        let resolvers: Vec<_> = self.key_resolvers().cloned().collect();
+        self.settings.exempt.add_normal_ids(resolvers.iter());
+        self.settings.block.add_normal_ids(resolvers.iter());
+        if let Some(Plans { resolver: PlanResolver::Table(table), .. }) = &mut self.plans {
+            let normal = |id: &String| match self.settings.key_resolver.normal_id(id.as_bytes()) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(normal) => Some((id.clone(), String::from_utf8_lossy(&normal).into_owned())),
+            };
+            let renamed: Vec<_> = table.keys().filter_map(normal).collect();
+            for (id, normal) in renamed {
+                if let Some(plan) = table.remove(&id) {
+                    table.insert(normal, plan);
+                }
+            }
+        }
     }
 
     /// Returns the names of the URI template variables in keys of buckets.
