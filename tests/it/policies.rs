@@ -1,6 +1,7 @@
 //! Rules beyond one bucket: lists, modes, access lists, costs, plans, shared buckets, overflow.
 
 mod costs;
+mod enforcement;
 mod plans;
 
 use crate::support::client::{Connection, Response};
@@ -123,20 +124,6 @@ fn an_observing_rule_denies_nothing_and_charges_nothing_for_denied_requests() {
         assert_eq!(answers[2].header("x-ratelimit-remaining"), Some("0"), "of the rule that is held to");
         assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["rule=\"tried\"", "\"observed\""]), 1.0);
     }
-}
-
-#[test]
-fn a_percentage_of_keys_is_enforced_the_same_on_every_gateway() {
-    let arguments = "key-resolver: 'header:x-key', replenish-rate: 1, burst-capacity: 0, enforce-percent: 30";
-    let gateways = [Gateway::start(&yaml(arguments)), Gateway::start(&yaml(arguments))];
-    let mut clients = gateways.each_ref().map(Gateway::connect);
-    let mut denied = 0;
-    for n in 0..400 {
-        let [one, other] = clients.each_mut().map(|client| ask(client, &format!("user-{n}")).status);
-        assert_eq!(one, other, "user-{n}");
-        denied += u32::from(one == 429);
-    }
-    assert!((85..155).contains(&denied), "{denied} of 400");
 }
 
 #[test]

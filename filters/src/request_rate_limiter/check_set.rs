@@ -188,7 +188,7 @@ impl Limiter {
 
     /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
     fn missing_key_refusal<B, R: From<Bytes>>(&self, limit: &BoundLimit, request: &Request<B>) -> Option<Response<R>> {
-        if !limit.enforcement.is_full() {
+        if !limit.enforcement.denies_any() {
             return None;
         }
         let is_ambiguous = limit.key_resolver.is_ambiguous(request);

@@ -43,14 +43,22 @@ impl Enforcement {
         self == Self::FULL
     }
 
-    /// Returns the stage for the key `id`, the same in every gateway; `None` if the rule is off.
+    /// Returns true if the rule denies a key. Then it also refuses requests that have no key, or that are blocked: an
+    /// enforced key that omits itself must not pass.
+    #[must_use]
+    pub fn denies_any(self) -> bool {
+        !matches!(self, Self::Off | Self::OBSERVE)
+    }
+
+    /// Returns the stage for the key `id`, the same in every gateway; `None` if the rule is off. The empty id, which requests
+    /// without a key share, is always enforced.
     #[inline]
     pub(super) fn stage_for(self, id: &[u8]) -> Option<Stage> {
         match self {
             Self::FULL => Some(Stage::Enforced),
             Self::Off => None,
             Self::Keys(0) => Some(Stage::Observed),
-            Self::Keys(share) if bucket_of(id) < share => Some(Stage::Enforced),
+            Self::Keys(share) if id.is_empty() || bucket_of(id) < share => Some(Stage::Enforced),
             Self::Keys(_) => Some(Stage::Observed),
         }
     }
@@ -84,6 +92,7 @@ mod tests {
         assert!((9_700..10_300).contains(&half.len()), "{}", half.len());
         assert!(tenth.iter().all(|key| half.contains(key)));
         assert_eq!((enforced(0).len(), enforced(10_000).len()), (0, keys.len()));
+        assert_eq!(Enforcement::Keys(1).stage_for(b""), Some(Stage::Enforced), "requests without a key");
     }
 
     #[test]

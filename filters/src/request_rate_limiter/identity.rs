@@ -30,8 +30,7 @@ impl IdentityCheck {
     ) -> Self {
         let access = AccessControl::new(rules.clone().filter_map(|(resolver, _)| resolver), settings);
         let mut resolvers = Vec::new();
-        // Only a fully enforced rule refuses requests without a key id.
-        let enforced = rules.filter(|(_, enforcement)| enforcement.and(settings.enforcement).is_full());
+        let enforced = rules.filter(|(_, enforcement)| enforcement.and(settings.enforcement).denies_any());
         for resolver in enforced.map(|(resolver, _)| resolver.unwrap_or(&settings.key_resolver)) {
             if !resolvers.contains(resolver) {
                 resolvers.push(resolver.clone());
@@ -97,6 +96,8 @@ mod tests {
         // A rule with a key of its own; an exempt client needs none.
         assert_eq!(passes(&settings(), &[(Some("header:x-tenant"), full)]), [false, false, false, true]);
         assert_eq!(passes(&settings(), &[(Some("method"), full)]), [true, true, false, true]);
+        let share = Settings { enforcement: Enforcement::Keys(1), ..settings() };
+        assert_eq!(passes(&share, &[(None, full)]), [false, true, false, true]);
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl AccessControl {
             exempt: settings.exempt.clone(),
             block: settings.block.clone(),
             blocked: settings.error_body.refusal(settings.block_status, "blocked"),
-            enforced: settings.enforcement.is_full(),
+            enforced: settings.enforcement.denies_any(),
             resolvers,
         })
     }
