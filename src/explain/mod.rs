@@ -70,14 +70,14 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
     let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation::default();
     let is_https = head.uri.scheme_str() == Some("https");
-    let reported = reported_tls(&head.headers).filter(|_| config.forwarding.trusted_proxies.trusts(peer));
-    let scheme = if reported.unwrap_or(is_https) { "https" } else { "http" };
-    if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config)) {
+    let is_trusted = config.forwarding.trusted_proxies.trusts(peer);
+    if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config), is_trusted) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
         return explanation;
     }
+    let scheme = if reported_tls(&head.headers).unwrap_or(is_https) { "https" } else { "http" };
     if config.management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.owns(head.uri.path())) {
         explanation.own_endpoint = true;
         return explanation;
@@ -137,7 +137,7 @@ async fn run_layers(
         remove: config.forwarding.remove_hop_by_hop.clone(),
         via: config.forwarding.via.clone(),
     };
-    header_policy.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
+    header_policy.clean_request(&mut head.headers);
 
     let recorder = Recorder::new(config, route, settings.plans);
     let is_run = answered.is_none();

@@ -77,3 +77,41 @@ fn forwarded_has_the_gateways_address_and_keeps_trusted_elements() {
     };
     crate::support::eventually("a believed address is matched", || matched(CAME) >= 1.0);
 }
+
+#[test]
+fn predicates_and_filters_read_no_forwarded_field_of_a_peer_that_is_not_trusted() {
+    let routes = "routes:\n\
+        - {id: by-address, uri: 'no://op', predicates: [Path=/address, 'XForwardedRemoteAddr=10.0.0.0/8'], filters: [SetStatus=202]}\n\
+        - {id: not-by-address, uri: 'no://op', predicates: [Path=/elsewhere, {not: 'XForwardedRemoteAddr=127.0.0.0/8'}], filters: [SetStatus=202]}\n\
+        - {id: by-client, uri: 'no://op', predicates: [Path=/client, 'RemoteAddr=10.0.0.0/8'], filters: [SetStatus=202]}\n\
+        - {id: by-field, uri: 'no://op', predicates: [Path=/field, {any: ['Header=X-Forwarded-Proto', 'Header=Forwarded', 'Header=X-Forwarded-Host, .*']}], filters: [SetStatus=202]}\n\
+        - {id: by-key, uri: 'no://op', predicates: [Path=/key], filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, key-resolver: 'header:X-Forwarded-For'}}, SetStatus=202]}\n\
+        - {id: rest, uri: 'no://op', predicates: [Path=/**], filters: [SetStatus=203]}\n";
+    let strategy = "server: {address: 127.0.0.1, workers: 1, forward-headers-strategy: native}\n";
+    let spring = |trusted: &str| {
+        let plain = routes.replace("{not: 'XForwardedRemoteAddr=127.0.0.0/8'}", "'XForwardedRemoteAddr=10.0.0.0/8'");
+        let plain = plain.replace(
+            "{any: ['Header=X-Forwarded-Proto', 'Header=Forwarded', 'Header=X-Forwarded-Host, .*']}",
+            "'Header=Forwarded'",
+        );
+        format!("{strategy}spring.cloud.gateway:\n  {trusted}\n  {}", plain.replace('\n', "\n  "))
+    };
+    let fields = [
+        ("x-forwarded-for", "10.0.0.1"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "a"),
+        ("forwarded", "for=10.0.0.1"),
+    ];
+    let statuses = |yaml: &str| {
+        let gateway = Gateway::start(yaml);
+        ["/address", "/elsewhere", "/client", "/field", "/key"]
+            .map(|path| gateway.connect().request("GET", path, &fields, b"").status)
+    };
+    let [unread, read] = [[203, 203, 203, 203, 403], [202; 5]];
+    assert_eq!(statuses(&format!("{strategy}trusted-proxies: ['192.0.2.1']\n{routes}")), unread);
+    assert_eq!(statuses(routes), unread);
+    assert_eq!(statuses(&spring("trusted-proxies: '192[.]0[.]2[.]1'")), unread);
+    assert_eq!(statuses(&spring("x-forwarded: {enabled: true}")), unread);
+    assert_eq!(statuses(&format!("{strategy}trusted-proxies: ['127.0.0.1']\n{routes}")), read);
+    assert_eq!(statuses(&spring("trusted-proxies: '127.0.0.1'")), read);
+}

@@ -205,7 +205,7 @@ fn each_predicate_matches_exactly_its_requests() {
     let routes: String = plain.chain(ordered).collect();
     let gateway = Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 1, path: {{encoded-slash: keep}}}}\n\
-         api-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"
+         trusted-proxies: [127.0.0.1]\napi-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"
     ));
     let mut client = gateway.connect();
     for (method, target, headers, expected) in CASES {

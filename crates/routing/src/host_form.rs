@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-/// Returns the normal form of `host[:port]`: lower case, without a final dot, an IPv6 address as RFC 5952 writes it. The
-/// port is unchanged. Borrowed if the text is in normal form already.
+/// Returns the normal form of `host[:port]`: lower case, without a final dot, an IPv6 address as RFC 5952 writes it, without an
+/// empty port (RFC 3986 §6.2.3). Another port is unchanged. Borrowed if the text is in normal form already.
 ///
 /// Two texts that name the same host and port have the same normal form, except that a port may be absent or the default
 /// one.
 #[must_use]
 pub fn normalize_host(host: &str) -> Cow<'_, str> {
     let name = without_port(host);
-    let port = host.get(name.len()..).unwrap_or_default();
+    let rest = host.get(name.len()..).unwrap_or_default();
+    let port = if rest == ":" { "" } else { rest };
     if let Some(literal) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let canonical = literal.parse::<Ipv6Addr>().map(|address| format!("[{address}]{port}"));
         return match canonical {
@@ -19,7 +20,7 @@ pub fn normalize_host(host: &str) -> Cow<'_, str> {
             Ok(_) | Err(_) => Cow::Borrowed(host),
         };
     }
-    if !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+    if port == rest && !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Cow::Borrowed(host);
     }
     let mut normal = name.trim_end_matches('.').to_ascii_lowercase();
@@ -57,6 +58,8 @@ mod tests {
             ("[0:0::1]", "[::1]"),
             ("[2001:DB8::A]:8443", "[2001:db8::a]:8443"),
             ("[v1.x]", "[v1.x]"),
+            ("a.org:", "a.org"),
+            ("[::1]:", "[::1]"),
             (".", ""),
             ("", ""),
         ] {

@@ -101,7 +101,7 @@ impl Replay {
         self.advance(times.now, finished);
         self.totals.requests += 1;
         let Some(mut head) =
-            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
+            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize, true).is_ok().then_some(head))
         else {
             self.totals.refused += 1;
             return finished.push((number, None));

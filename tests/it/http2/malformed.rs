@@ -40,6 +40,8 @@ fn malformed_requests_are_refused_and_not_forwarded() {
         vec![(":method", "GE T"), (":scheme", "http"), (":authority", "a"), (":path", "/x")],
         vec![(":method", "GET /y HTTP/1.1\r\n"), (":scheme", "http"), (":authority", "a"), (":path", "/x")],
         vec![(":method", "GET"), (":scheme", "http"), (":authority", "a@b"), (":path", "/x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "[api.example.org]"), (":path", "/x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":path", "/x"), ("host", "[api.example.org]")],
         vec![(":method", "GET"), (":scheme", "http"), (":path", "/x")],
     ];
     for fields in cases {

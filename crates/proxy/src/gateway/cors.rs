@@ -47,10 +47,10 @@ impl PolicySource for PolicyTable {
     }
 }
 
-/// Returns true if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the
-/// protocol at the outermost proxy.
-pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
-    reported_tls(headers).filter(|_| trusted).unwrap_or(connection.tls)
+/// Returns true if the client used TLS. A trusted peer reports it in `X-Forwarded-Proto`: the first element is the
+/// protocol at the outermost proxy. Sanitized requests of other peers lack the field.
+pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap) -> bool {
+    reported_tls(headers).unwrap_or(connection.tls)
 }
 
 /// Returns true if `X-Forwarded-Proto` reports TLS between the client and the outermost proxy; `None` without the field.

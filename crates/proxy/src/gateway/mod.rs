@@ -94,14 +94,14 @@ impl Gateway {
     ) -> Result<ResponseFuture, Failure> {
         let generation = &*self.generation.borrow();
         let (mut head, incoming) = request.into_parts();
+        let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
         if let Some(name) = &generation.request_id {
-            let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
             record.identified(RequestId::of(name, &head.headers, is_trusted));
         }
         if let Some(log) = &self.access_log {
             log_line::start(log, &head, connection, record);
         }
-        let summary = sanitize(&mut head, generation.sanitize)?;
+        let summary = sanitize(&mut head, generation.sanitize, is_trusted)?;
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
         }
@@ -125,12 +125,11 @@ impl Gateway {
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view)?;
         let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
-        // `prepare_head` removes the `X-Forwarded` fields, so they are read before.
-        if may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)) {
-            let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
-            if client_used_tls(connection, &head.headers, is_trusted) {
-                head.extensions.insert(ClientTls);
-            }
+        // `prepare_head` extends the `X-Forwarded` fields, so they are read before.
+        if (may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)))
+            && client_used_tls(connection, &head.headers)
+        {
+            head.extensions.insert(ClientTls);
         }
         let Some(found) = found else {
             generation.begin_trace(&mut head, connection, None, record);
@@ -145,7 +144,7 @@ impl Gateway {
         generation.begin_trace(&mut head, connection, Some(route), record);
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
-        prepare_head(&mut head, summary, connection, generation, route);
+        prepare_head(&mut head, summary, connection, generation, route, is_trusted);
         if let Some(id) = record.request_id() {
             id.set(&mut head.headers);
         }
@@ -194,9 +193,8 @@ fn prepare_head(
     connection: &ConnectionInfo,
     generation: &Generation,
     route: &Route,
+    is_trusted: bool,
 ) {
-    let peer = connection.peer;
-    let trusted_proxies = &generation.trusted_proxies;
     if summary.has_upgrade
         && generation.tunnels
         && let Some(protocol) = requested_upgrade(head.version, &head.headers)
@@ -204,14 +202,13 @@ fn prepare_head(
         head.extensions.insert(UpgradeRequested);
         head.extensions.insert(Upgrade { protocol, host: Arc::clone(&connection.tunnel_host) });
     }
-    let trusted = trusted_proxies.trusts(peer.ip());
-    generation.header_policy.clean_request(&mut head.headers, trusted);
-    if trusted {
+    generation.header_policy.clean_request(&mut head.headers);
+    if is_trusted {
         if route.sets_forwarded_prefix {
             head.extensions.insert(OriginalPath(head.uri.path().into()));
         }
-        let hop = Hop { peer, local: connection.local, tls: connection.tls };
-        forwarded::set_forwarded_headers(&mut head.headers, hop, &generation.forwarded, trusted_proxies);
+        let hop = Hop { peer: connection.peer, local: connection.local, tls: connection.tls };
+        forwarded::set_forwarded_headers(&mut head.headers, hop, &generation.forwarded, &generation.trusted_proxies);
     }
 }
 

@@ -8,7 +8,7 @@ mod host;
 use std::borrow::Cow;
 
 use http::header::{
-    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -18,6 +18,7 @@ use tollgate_filters::reply::prefers_problem;
 
 use self::host::{HostForm, host_form};
 use crate::http::failure::Failure;
+use crate::http::fields::{has_underscore, is_forwarded, remove_fields};
 use tollgate_config::{Config, Underscores};
 use tollgate_routing::{PathRules, normalize_by, normalize_host};
 
@@ -30,6 +31,7 @@ pub struct HeaderSummary {
     pub expects_continue: bool,
     /// True if there is an `Upgrade` field.
     pub has_upgrade: bool,
+    has_forwarded: bool,
     hosts: u8,
     lengths: u8,
     has_normal_host: bool,
@@ -54,12 +56,12 @@ impl SanitizeRules {
 }
 
 /// Refuses malformed and ambiguous requests, and normalizes the others: target in origin form with a normalized path,
-/// one `Host` field in lower case without a final dot, one
-/// `Cookie` field.
+/// one `Host` field in lower case without a final dot, one `Cookie` field. Unless the peer `is_trusted` to report the client,
+/// removes `Forwarded` and `X-Forwarded-*`, so that neither predicates nor filters read them.
 ///
 /// # Errors
 /// Returns the failure to respond with. Failures that leave the end of the message in doubt close the connection.
-pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary, Failure> {
+pub fn sanitize(head: &mut Parts, rules: SanitizeRules, is_trusted: bool) -> Result<HeaderSummary, Failure> {
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(Failure::MethodRefused);
     }
@@ -69,6 +71,9 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary,
     let summary = summarize(&head.headers, rules.underscores)?;
     if head.version == Version::HTTP_2 && head.headers.values().any(has_outer_whitespace) {
         return Err(Failure::BadRequest("a field value begins or ends with whitespace"));
+    }
+    if summary.has_forwarded && !is_trusted {
+        remove_fields(&mut head.headers, is_forwarded);
     }
     check_host(head, summary)?;
     let has_normal_host = summary.has_normal_host && head.uri.authority().is_none();
@@ -117,6 +122,8 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
             summary.has_upgrade = true;
         } else if underscores == Underscores::Reject && has_underscore(name) {
             return Err(Failure::BadRequest("a field name contains an underscore"));
+        } else if is_forwarded(name) {
+            summary.has_forwarded = true;
         }
     }
     summary.accepts_problem = summary.accepts_problem && prefers_problem(headers);
@@ -133,15 +140,6 @@ fn has_other_case(method: &Method) -> bool {
     let text = method.as_str();
     text.bytes().any(|byte| byte.is_ascii_lowercase())
         && STANDARD.iter().any(|standard| standard.eq_ignore_ascii_case(text))
-}
-
-/// Returns true if the field name contains an underscore.
-///
-/// Many backends read `x_user` as `x-user`. With such a field a client could get around a proxy that removes or sets
-/// the hyphenated name.
-#[must_use]
-pub fn has_underscore(name: &HeaderName) -> bool {
-    name.as_str().as_bytes().contains(&b'_')
 }
 
 /// Returns true if the value begins or ends with whitespace. Over HTTP/2 that is malformed (RFC 9113 §8.2.1); an HTTP/1.1

@@ -28,6 +28,14 @@ pub fn is_forwarded(name: &HeaderName) -> bool {
     name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }
 
+/// Removes the fields for whose names `is_removed` is true.
+pub fn remove_fields(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+    let removed: Vec<HeaderName> = headers.keys().filter(|name| is_removed(name)).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
+
 /// Returns true if a comma-separated list contains `token`, ignoring case and parameters.
 #[must_use]
 pub fn has_token(list: &HeaderValue, token: &[u8]) -> bool {

@@ -25,7 +25,7 @@ pub struct HeaderPolicy {
 impl HeaderPolicy {
     /// Removes fields that a client may not send to an upstream. It runs before the route's filters, so that a
     /// `Connection` field cannot remove the fields they add. Only `trailers` remains of `TE`.
-    pub fn clean_request(&self, headers: &mut HeaderMap, keep_forwarded: bool) {
+    pub fn clean_request(&self, headers: &mut HeaderMap) {
         let mut trailers = false;
         let mut removed: Vec<HeaderName> = Vec::new();
         for (name, value) in &*headers {
@@ -33,7 +33,6 @@ impl HeaderPolicy {
                 trailers |= has_token(value, b"trailers");
             }
             let is_removed = self.is_hop_by_hop(name)
-                || (!keep_forwarded && is_forwarded(name))
                 || (self.underscores == Underscores::Drop && has_underscore(name))
                 || name == http::header::EXPECT; // answered here: reading the body sends 100 Continue
             if is_removed && removed.last() != Some(name) {
@@ -161,24 +160,12 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ]);
-        policy().clean_request(&mut headers, false);
+        policy().clean_request(&mut headers);
         assert_eq!(names(&headers).len(), 5, "{headers:?}");
         assert_eq!(headers["te"], "trailers");
         for kept in ["host", "content-length", "accept", "via"] {
             assert!(headers.contains_key(kept), "{kept}");
         }
-    }
-
-    #[test]
-    fn forwarded_fields_pass_only_from_a_trusted_peer() {
-        let given =
-            fields(&[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4"), ("x-forwarded-prefix", "/a")]);
-        let mut untrusted = given.clone();
-        policy().clean_request(&mut untrusted, false);
-        assert_eq!(names(&untrusted), ["via"]);
-        let mut trusted = given;
-        policy().clean_request(&mut trusted, true);
-        assert_eq!(trusted.len(), 4);
     }
 
     #[test]
@@ -214,7 +201,7 @@ mod tests {
         let remove = Some(vec![HeaderName::from_static("x-inner")]);
         let rules = HeaderPolicy { remove, ..policy() };
         let mut headers = fields(&[("x-inner", "1"), ("proxy-authorization", "x"), ("connection", "close")]);
-        rules.clean_request(&mut headers, false);
+        rules.clean_request(&mut headers);
         assert_eq!(names(&headers), ["proxy-authorization", "via"]);
     }
 }

@@ -1,5 +1,7 @@
 //! Form of the host and port that a request names.
 
+use std::net::Ipv6Addr;
+
 /// Form of a valid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostForm {
@@ -11,30 +13,37 @@ pub(super) enum HostForm {
 
 /// Returns the form of a non-empty `uri-host [":" port]` without user information (RFC 9110 §7.2); `None` for other text.
 pub(super) fn host_form(text: &[u8]) -> Option<HostForm> {
-    let (host, rest) = if text.first() == Some(&b'[') {
-        match text.iter().position(|byte| *byte == b']') {
-            Some(end) => text.split_at(end + 1),
-            None => return None,
-        }
-    } else {
-        text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()))
-    };
-    let port = match rest.split_first() {
-        None => true,
-        Some((b':', digits)) => is_port(digits),
-        Some(_) => false,
-    };
-    let literal = host.first() == Some(&b'[');
-    let mut form = if literal || host.last() == Some(&b'.') { HostForm::Other } else { HostForm::Normal };
+    if let Some(literal) = text.strip_prefix(b"[") {
+        return is_ip_literal(literal).then_some(HostForm::Other);
+    }
+    let (host, rest) = text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()));
+    let mut form = if host.last() == Some(&b'.') || rest == b":" { HostForm::Other } else { HostForm::Normal };
     for byte in host {
         match HOST_BYTES[usize::from(*byte)] {
             ALLOWED => {}
             UPPERCASE => form = HostForm::Other,
-            _ if literal && matches!(byte, b'[' | b']' | b':') => {}
             _ => return None,
         }
     }
-    (port && !host.is_empty()).then_some(form)
+    (is_port_part(rest) && !host.is_empty()).then_some(form)
+}
+
+/// Returns true if `rest`, the text after a `[`, is an IPv6 address, `]` and perhaps a port. No other name belongs in
+/// brackets: readers that remove them would take `[a.example]` for `a.example`. Zones and later versions of IP have no use here.
+fn is_ip_literal(rest: &[u8]) -> bool {
+    let Some(end) = rest.iter().position(|byte| *byte == b']') else { return false };
+    let (address, rest) = rest.split_at(end);
+    let is_address = std::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    is_address && is_port_part(&rest[1..])
+}
+
+/// Returns true for `[":" port]`.
+fn is_port_part(rest: &[u8]) -> bool {
+    match rest.split_first() {
+        None => true,
+        Some((b':', digits)) => is_port(digits),
+        Some(_) => false,
+    }
 }
 
 /// Returns true for a port, which may be empty (RFC 3986 §3.2.3). A zero before other digits would be another spelling of the

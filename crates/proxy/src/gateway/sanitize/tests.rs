@@ -15,7 +15,7 @@ fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
 
 fn sanitized(target: &str, fields: &[(&'static str, &str)]) -> Result<Parts, Failure> {
     let mut head = head(target, fields);
-    sanitize(&mut head, RULES)?;
+    sanitize(&mut head, RULES, false)?;
     Ok(head)
 }
 
@@ -43,6 +43,13 @@ fn an_invalid_missing_or_second_host_is_refused() {
         &[("host", "a%2Eb")],
         &[("host", "a%00")],
         &[("host", "[fe80::1%25lo]")],
+        &[("host", "[api.example.org]")],
+        &[("host", "[api.example.org]:80")],
+        &[("host", "[10.0.0.1]")],
+        &[("host", "[v1.api.example.org]")],
+        &[("host", "[]")],
+        &[("host", "[::1]a")],
+        &[("host", "[::1]]")],
         &[("host", "")],
     ] {
         assert!(matches!(sanitized("/", fields), Err(Failure::Ambiguous(_))), "{fields:?}");
@@ -64,7 +71,7 @@ fn a_standard_method_in_another_case_is_refused() {
     {
         let mut head = head("/", &[("host", "a")]);
         head.method = method.parse().unwrap();
-        assert_eq!(matches!(sanitize(&mut head, RULES), Err(Failure::BadRequest(_))), is_refused, "{method}");
+        assert_eq!(matches!(sanitize(&mut head, RULES, false), Err(Failure::BadRequest(_))), is_refused, "{method}");
     }
 }
 
@@ -93,6 +100,7 @@ fn the_host_is_in_normal_form() {
         ("a.EXAMPLE.:8080", "a.example:8080"),
         ("a.example.:8080", "a.example:8080"),
         ("[0::1]", "[::1]"),
+        ("a.example:", "a.example"),
     ] {
         assert_eq!(sanitized("/", &[("host", host)]).unwrap().headers[HOST], expected);
         assert_eq!(sanitized(&format!("http://{host}/"), &[("host", "b")]).unwrap().headers[HOST], expected);
@@ -107,7 +115,7 @@ fn chunked_is_the_only_transfer_encoding() {
         let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else { continue };
         let mut head = head("/", &[("host", "a")]);
         head.headers.insert(TRANSFER_ENCODING, value.clone());
-        assert!(matches!(sanitize(&mut head, RULES), Err(Failure::TransferEncoding)), "{value:?}");
+        assert!(matches!(sanitize(&mut head, RULES, false), Err(Failure::TransferEncoding)), "{value:?}");
     }
     let both = sanitized("/", &[("host", "a"), ("transfer-encoding", "chunked"), ("content-length", "3")]);
     assert!(matches!(both, Err(Failure::Ambiguous(_))));
@@ -124,10 +132,10 @@ fn the_path_is_normalized_and_the_query_kept() {
 fn max_forwards_is_decremented_and_answered_at_zero() {
     let mut last = head("/", &[("host", "a"), ("max-forwards", "0")]);
     last.method = Method::OPTIONS;
-    assert!(matches!(sanitize(&mut last, RULES), Err(Failure::OptionsOfGateway)));
+    assert!(matches!(sanitize(&mut last, RULES, false), Err(Failure::OptionsOfGateway)));
     let mut more = head("/", &[("host", "a"), ("max-forwards", "2")]);
     more.method = Method::OPTIONS;
-    sanitize(&mut more, RULES).unwrap();
+    sanitize(&mut more, RULES, false).unwrap();
     assert_eq!(more.headers[MAX_FORWARDS], "1");
 }
 
@@ -135,6 +143,23 @@ fn max_forwards_is_decremented_and_answered_at_zero() {
 fn cookie_fields_of_http2_become_one() {
     let mut request = head("http://a/", &[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
     request.version = Version::HTTP_2;
-    sanitize(&mut request, RULES).unwrap();
+    sanitize(&mut request, RULES, false).unwrap();
     assert_eq!(request.headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
+}
+
+#[test]
+fn only_a_trusted_peer_reports_the_client() {
+    let fields = [
+        ("host", "a"),
+        ("x-forwarded-for", "1.2.3.4"),
+        ("x-forwarded-for", "5.6.7.8"),
+        ("forwarded", "for=1.2.3.4"),
+        ("x-forwarded-prefix", "/a"),
+        ("x-forwarded", "1"),
+    ];
+    let untrusted = sanitized("/", &fields).unwrap();
+    assert_eq!(untrusted.headers.keys().collect::<Vec<_>>(), ["host", "x-forwarded"]);
+    let mut trusted = head("/", &fields);
+    sanitize(&mut trusted, RULES, true).unwrap();
+    assert_eq!(trusted.headers.len(), fields.len());
 }

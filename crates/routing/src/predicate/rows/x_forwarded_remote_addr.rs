@@ -18,7 +18,7 @@ use crate::request::RequestView;
 pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
     name: "XForwardedRemoteAddr",
     doc: "The client address of `X-Forwarded-For` is in one of these networks; without the field, or with \
-          several lines of it, the address of the TCP peer.",
+          several lines of it, the address of the TCP peer. Only `trusted-proxies` may send the field.",
     form: PredicateForm::ListWithOption(
         [
             SOURCES,
@@ -47,8 +47,9 @@ impl Predicate {
     /// [`remote_addr`](Self::remote_addr)).
     ///
     /// The address is the entry `max_trusted_index` from the right, 1 being the last, or the first entry if there are
-    /// fewer. If the field is missing, empty or repeated, the remote address is used. The field contains what the client
-    /// and the proxies sent; `max_trusted_index` is the number of trusted entries.
+    /// fewer. If the field is missing, empty or repeated, the remote address is used. The request must have the field only if
+    /// a trusted proxy sent it: its entries are those of the client and the proxies, and `max_trusted_index` is the number of
+    /// trusted ones.
     ///
     /// # Errors
     /// Returns an error if `sources` is empty, or one of them is invalid.
@@ -78,7 +79,7 @@ fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
     if !values.settings.trusts_proxies {
         remarks.push(Remark::warning(
             RemarkAbout::Predicate,
-            "`XForwardedRemoteAddr` without `trusted-proxies`: any client can send `X-Forwarded-For`",
+            "`XForwardedRemoteAddr` without `trusted-proxies`: `X-Forwarded-For` is ignored, and the TCP peer compared",
             "`trusted-proxies` names the proxies before this gateway; `RemoteAddr` compares the TCP peer",
         ));
     }
