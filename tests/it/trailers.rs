@@ -1,8 +1,9 @@
 //! Trailers: which pass, and which no recipient may see.
 
 use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
 
-use crate::http2::raw::{DATA, END_STREAM, HEADERS, ORDINARY, RST_STREAM, Raw};
+use crate::http2::raw::{DATA, END_STREAM, HEADERS, OK, ORDINARY, RST_STREAM, Raw};
 use crate::support::gateway::Gateway;
 use crate::support::raw_http2::{RawHttp2, fields};
 use crate::support::upstream::{Upstream, response};
@@ -25,9 +26,9 @@ fn send(gateway: &Gateway) -> Raw {
     client
 }
 
-#[test]
-fn trailers_of_a_client_carry_no_field_that_its_head_may_not_have() {
-    let (report, reported) = std::sync::mpsc::channel();
+/// Starts an upstream that reports the bytes of each request with trailers.
+fn reporting_upstream() -> (Upstream, Receiver<String>) {
+    let (report, reported) = channel();
     let upstream = Upstream::scripted(move |stream, _| {
         let (mut bytes, mut byte) = (Vec::new(), [0]);
         while stream.read_exact(&mut byte).is_ok() {
@@ -39,6 +40,77 @@ fn trailers_of_a_client_carry_no_field_that_its_head_may_not_have() {
             }
         }
     });
+    (upstream, reported)
+}
+
+/// A key, a plan, a cost, a token, fields of predicates and filters, and one that passes.
+const CHECKED: [&str; 12] = [
+    "x-key",
+    "x-plan",
+    "x-cost",
+    "x-slots",
+    "x-used",
+    "x-token",
+    "x-tenant",
+    "x-version",
+    "x-role",
+    "x-copied",
+    "x-internal",
+    "x-sum",
+];
+
+const CHECKING: &str = "
+api-version: {use: {header: X-Version}}
+request-id: {enabled: true}
+jwt: {jwks: JWKS, header: X-Token, algorithms: [HS256], audience: a}
+routes:
+  - id: a
+    uri: UPSTREAM
+    predicates: [Path=/**, {any: [{not: {all: ['Header=X-Tenant, none']}}]}, Version=1.0]
+    filters:
+      - SetRequestHeader=X-Role, user
+      - MapRequestHeader=X-Role, X-Copied
+      - RemoveRequestHeader=X-Internal
+      - {name: RequestRateLimiter, args: {key-resolver: 'header:X-Key', deny-empty-key: false, plan-resolver: 'header:X-Plan',
+         default-plan: free, plans: {free: {replenish-rate: 100, burst-capacity: 100, cost: 'header:X-Cost'}}}}
+      - {name: RequestRateLimiter, args: {key-resolver: 'jwt:sub', deny-empty-key: false, replenish-rate: 100, burst-capacity: 100}}
+      - {name: ConcurrencyLimiter, args: {key-resolver: 'header:X-Slots', deny-empty-key: false, limit: 5}}
+      - {name: RequestCounter, args: {key-resolver: 'header:X-Used'}}
+";
+
+#[test]
+fn trailers_of_a_client_carry_no_field_that_a_route_reads_or_sets() {
+    let (upstream, reported) = reporting_upstream();
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(keys.path(), r#"{"keys":[{"kty":"oct","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U"}]}"#)
+        .unwrap();
+    let gateway =
+        Gateway::start(&CHECKING.replace("UPSTREAM", &upstream.uri()).replace("JWKS", keys.path().to_str().unwrap()));
+    let names = [&CHECKED[..], &["x-request-id"]].concat();
+    let trailers: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
+    let announced = names.join(", ");
+    let mut client = Raw::open(&gateway);
+    let more = [("x-version", "1.0"), ("trailer", announced.as_str())];
+    client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..], &more].concat());
+    client.frame(DATA, 0, 1, b"abc");
+    client.headers(1, END_STREAM, &trailers);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    let mut client = gateway.connect();
+    client.send(format!(
+        "POST /x HTTP/1.1\r\nHost: a\r\nX-Version: 1.0\r\nTrailer: {announced}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+    ));
+    client.send(trailers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<String>() + "\r\n");
+    assert_eq!(client.response().unwrap().status, 200);
+    let requests: Vec<_> = reported.try_iter().collect();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert!(request.ends_with("\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n"), "{request}");
+    }
+}
+
+#[test]
+fn trailers_of_a_client_carry_no_field_that_its_head_may_not_have() {
+    let (upstream, reported) = reporting_upstream();
     let gateway = Gateway::to(&upstream.uri());
     send(&gateway);
     let mut client = gateway.connect();

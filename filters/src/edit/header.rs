@@ -127,6 +127,16 @@ impl RequestHeader {
         Ok(Self::Host(value))
     }
 
+    /// Returns the names of the headers that it reads or changes, except `Host`.
+    pub(super) fn names(&self) -> Vec<&HeaderName> {
+        match self {
+            Self::One(name, _) => vec![name],
+            Self::AddIfNotPresent(headers) => headers.iter().map(|(name, _)| name).collect(),
+            Self::Map { from, to } => vec![from, to],
+            Self::Host(_) => Vec::new(),
+        }
+    }
+
     pub(super) fn variables(&self) -> Vec<&str> {
         match self {
             Self::One(_, action) => action.variables(),

@@ -143,6 +143,18 @@ impl Edit {
         }
     }
 
+    /// Returns the names of the request's header fields that it reads, sets or removes, except `Host`.
+    #[must_use]
+    pub fn request_headers(&self) -> Vec<&HeaderName> {
+        match &self.0 {
+            Kind::RequestHeader(edit) => edit.names(),
+            Kind::Target(TargetEdit::Header(name)) => vec![name],
+            Kind::Path(_) | Kind::Query(_) | Kind::PreserveHostHeader | Kind::Target(_) | Kind::Response(_) => {
+                Vec::new()
+            }
+        }
+    }
+
     /// Returns true if its regular expression may match differently from Java
     /// ([`JavaRegex::repeats_empty_match`](tollgate_java_regex::JavaRegex::repeats_empty_match)).
     #[must_use]

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use http::HeaderName;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::CostSource;
 use tollgate_filters::{circuit_breaker, local_response_cache, retry};
 
 use crate::concurrency_limiter::ConcurrencyLimiter;
@@ -122,6 +124,29 @@ impl Filter {
             _ => None,
         };
         one.into_iter().chain(several.into_iter().flatten())
+    }
+
+    /// Returns the names of the request's header fields that the filter reads, sets or removes.
+    #[must_use]
+    pub fn request_headers(&self) -> Vec<&HeaderName> {
+        let mut names: Vec<_> = self.key_resolvers().flat_map(KeyResolver::headers).collect();
+        match self {
+            Self::Edit(edit) => names.extend(edit.request_headers()),
+            Self::RequestRateLimiter(limiter) => {
+                names.extend(limiter.limits().filter_map(|limit| match &limit.cost.source {
+                    CostSource::RequestHeader(name) => Some(name),
+                    _ => None,
+                }));
+            }
+            Self::Plain(PlainFilter::FallbackHeaders(fallback)) => names.extend([
+                &fallback.execution_type,
+                &fallback.execution_message,
+                &fallback.root_type,
+                &fallback.root_message,
+            ]),
+            _ => {}
+        }
+        names
     }
 
     /// Properties of the filter.

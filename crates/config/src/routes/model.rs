@@ -1,13 +1,15 @@
 //! Checked routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::filters::model::Filter;
+use crate::model::Config;
 use crate::rate_limiter::naming::Naming;
 use crate::sections::cors::RouteCors;
 use crate::sections::http_client::Http2;
@@ -51,6 +53,21 @@ impl Route {
             _ => None,
         });
         limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
+    }
+
+    /// Returns the names of the request's header fields that the route reads, sets or removes.
+    fn request_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let of_target = self.uri.key_resolver().into_iter().flat_map(KeyResolver::headers);
+        let of_predicates = self.predicates.iter().flat_map(Predicate::headers);
+        of_target.chain(of_predicates).chain(self.filters.iter().flat_map(Filter::request_headers))
+    }
+}
+
+impl Config {
+    /// Returns the names of the request's header fields that the gateway reads, sets or removes for a route.
+    #[must_use]
+    pub fn request_headers(&self) -> HashSet<HeaderName> {
+        self.routes.iter().flat_map(Route::request_headers).chain(&self.request_id.header).cloned().collect()
     }
 }
 

@@ -9,6 +9,7 @@ use http::HeaderName;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::sanitize::SanitizeRules;
 use crate::http::service::SharedService;
+use crate::http::trailers::TrailerRules;
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::traces::Tracing;
 use crate::upstream::headers::HeaderPolicy;
@@ -26,6 +27,8 @@ pub struct Generation {
     pub request_id: Option<HeaderName>,
     /// Checks of requests before routing.
     pub sanitize: SanitizeRules,
+    /// Fields that trailers of clients may not have.
+    pub trailer_rules: Rc<TrailerRules>,
     /// Header fields that are not forwarded.
     pub header_policy: Arc<HeaderPolicy>,
     /// Timeout for the next part of a request body.

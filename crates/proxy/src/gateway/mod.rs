@@ -107,8 +107,8 @@ impl Gateway {
         }
         let drains = connection.http1 && !summary.expects_continue;
         let body = |record: &mut Record| {
-            let underscores = generation.sanitize.underscores;
-            let body = Body::from_client(incoming, generation.body_timeout, drains, underscores, &connection.busy);
+            let rules = &generation.trailer_rules;
+            let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
             if let Some(details) = record.details() {
                 details.upload = body.upload();
             }

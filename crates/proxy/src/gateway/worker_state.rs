@@ -24,6 +24,7 @@ use crate::gateway::stack::{
     echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
 };
 use crate::http::service::SharedService;
+use crate::http::trailers::TrailerRules;
 use crate::state::stores::Stores;
 use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
 use crate::telemetry::traces::Tracing;
@@ -109,6 +110,7 @@ impl WorkerState {
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
             request_id: config.request_id.header.clone(),
             sanitize: SanitizeRules::of(config),
+            trailer_rules: Rc::new(TrailerRules::of(config)),
             header_policy,
             body_timeout: config.server.body_timeout,
             uses_reported_address: config.forwarding.trusts_client_address,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
 use super::error::PredicateError;
 use crate::decision::Decision;
@@ -16,6 +16,11 @@ pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
 
     /// Describes the values of `request` that the condition reads, as a clause: ``the path is `/a` ``.
     fn observe(&self, request: &RequestView<'_>) -> String;
+
+    /// Returns the names of the header fields that the condition reads.
+    fn headers(&self) -> Vec<&HeaderName> {
+        Vec::new()
+    }
 }
 
 /// Parses each text. `kind` names the values in the error for an empty list.

@@ -24,6 +24,8 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+use http::HeaderName;
+
 use self::condition::Condition;
 use self::host::Host;
 use self::method::Method;
@@ -155,6 +157,17 @@ impl Predicate {
                 predicates.iter().flat_map(Self::nested_path_patterns).collect()
             }
             _ => self.path_patterns().unwrap_or_default().iter().collect(),
+        }
+    }
+
+    /// Returns the names of the header fields that this predicate and those in it read, except `Host`.
+    #[must_use]
+    pub fn headers(&self) -> Vec<&HeaderName> {
+        match &self.0 {
+            Kind::Any(predicates) | Kind::All(predicates) => predicates.iter().flat_map(Self::headers).collect(),
+            Kind::Not(predicate) => predicate.headers(),
+            Kind::Other(condition) => condition.headers(),
+            Kind::Path(_) | Kind::Host(_) | Kind::Method(_) | Kind::Weight(_) => Vec::new(),
         }
     }
 

@@ -13,8 +13,7 @@ use tokio::time::Instant;
 use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
-use crate::http::trailers::clean_client_trailers;
-use tollgate_config::Underscores;
+use crate::http::trailers::TrailerRules;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
@@ -52,7 +51,7 @@ pub(super) struct ClientBody {
     stall: Deadline,
     timeout: Duration,
     drains: bool,
-    underscores: Underscores,
+    trailer_rules: Rc<TrailerRules>,
     has_ended: bool,
     upload: Rc<UploadProgress>,
     busy: Option<BusyGuard>,
@@ -63,7 +62,7 @@ impl ClientBody {
         incoming: Incoming,
         timeout: Duration,
         drains: bool,
-        underscores: Underscores,
+        trailer_rules: Rc<TrailerRules>,
         busy: BusyGuard,
     ) -> Self {
         Self {
@@ -71,7 +70,7 @@ impl ClientBody {
             stall: Deadline::default(),
             timeout,
             drains,
-            underscores,
+            trailer_rules,
             has_ended: false,
             upload: Rc::default(),
             busy: Some(busy),
@@ -95,7 +94,7 @@ impl ClientBody {
         match Pin::new(incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
-                    clean_client_trailers(trailers, self.underscores);
+                    self.trailer_rules.clean(trailers);
                 }
                 self.stall.clear();
                 self.upload.last.set(Some(Instant::now()));

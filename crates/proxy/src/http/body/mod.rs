@@ -14,7 +14,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use thiserror::Error;
-use tollgate_config::Underscores;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::local_response_cache::StoringBody;
 use tollgate_filters::replay::{ReplayBody, ReplayError};
@@ -28,6 +27,7 @@ pub use self::client::UploadProgress;
 pub use self::incoming::{ClientStream, Incoming};
 pub use self::stream::StreamBody;
 use crate::http::busy::{BusyCount, BusyGuard};
+use crate::http::trailers::TrailerRules;
 
 /// Body of a request or response.
 #[derive(Debug, Default)]
@@ -95,21 +95,20 @@ impl Body {
     ///
     /// The body fails if the client sends nothing for `timeout`. If `drains` is true, an unread rest is read and
     /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
-    /// for a client that still waits for `100 Continue`. `underscores` also applies to trailers. `connection` counts as
-    /// busy until the body has been read.
+    /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
     #[must_use]
     pub fn from_client(
         incoming: Incoming,
         timeout: Duration,
         drains: bool,
-        underscores: Underscores,
+        trailer_rules: &Rc<TrailerRules>,
         connection: &Arc<dyn BusyCount>,
     ) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
         }
         let busy = BusyGuard::new(Arc::clone(connection));
-        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, underscores, busy))))
+        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, Rc::clone(trailer_rules), busy))))
     }
 
     /// Wraps a body of another type, such as the response body of an upstream.

@@ -62,6 +62,10 @@ impl Condition for Header {
         let values: Vec<_> = request.headers.get_all(&self.name).iter().map(header_text).collect();
         observe_values("header", &self.configured_name, &values)
     }
+
+    fn headers(&self) -> Vec<&HeaderName> {
+        vec![&self.name]
+    }
 }
 
 impl fmt::Display for Header {

@@ -136,6 +136,16 @@ impl Condition for VersionRequirement {
             RequestedVersion::Invalid(text) => format!("`{text}` is not a version"),
         }
     }
+
+    fn headers(&self) -> Vec<&HeaderName> {
+        let mut names = Vec::new();
+        for source in &self.versions.sources {
+            if let VersionSource::Header(name) = source {
+                names.push(name);
+            }
+        }
+        names
+    }
 }
 
 impl fmt::Display for VersionRequirement {
