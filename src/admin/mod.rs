@@ -47,6 +47,7 @@ pub use self::config_state::ConfigState;
 use self::deadline::Deadline;
 use self::events::AdminBody;
 use self::peer::Peer;
+pub use self::peer::port_needs_identity;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 

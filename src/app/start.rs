@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
 use crate::admin::socket::SocketError;
-use crate::admin::{AdminState, ConfigState, on_traffic};
+use crate::admin::{AdminState, ConfigState, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::descriptors;
 use crate::app::process::Process;
@@ -141,6 +141,7 @@ impl Process {
                 tracing: tracing.clone(),
                 log: log.clone(),
                 top_queries,
+                refused: admin_address.filter(|address| !port_needs_identity(address.ip(), &config.management)),
                 own_endpoints: own_endpoints(&admin),
             },
             &config,

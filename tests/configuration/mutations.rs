@@ -120,7 +120,7 @@ fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let stores = Stores::new(SharedStores::new(config));
-        let worker = WorkerState::new(0, Arc::default(), stores, Arc::default(), true);
+        let worker = WorkerState::new(0, Arc::default(), stores, Arc::default(), true, None);
         let generation = worker.build_generation(config);
         assert_eq!(generation.table.len(), config.routes.len());
     });

@@ -55,6 +55,7 @@ mod openapi;
 mod outage;
 mod overlays;
 mod overrides;
+mod own_admin_port;
 mod pacing;
 mod paths;
 mod policies;

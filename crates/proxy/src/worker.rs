@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Worker {
     pub log: Option<LogWriter>,
     /// Queries for the most frequent keys.
     pub top_queries: top_keys::Queries,
+    /// Address of the admin port, if it trusts every process of this host: no request is forwarded to it.
+    pub refused: Option<SocketAddr>,
     /// Makes the service of the endpoints that the gateway itself serves on the port for traffic.
     pub own_endpoints: Box<dyn FnOnce() -> SharedService + Send>,
 }
@@ -79,7 +81,7 @@ impl Worker {
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
         let state = Rc::new(
-            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons)
+            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons, self.refused)
                 .tracing(self.tracing)
                 .own_endpoints((self.own_endpoints)()),
         );

@@ -1,6 +1,7 @@
 //! State of one worker that outlives a configuration, and builds each generation.
 
 use std::cell::OnceCell;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub struct WorkerState {
 
 impl WorkerState {
     /// Creates the state of the worker with index `worker`. `logs_reasons` is true if the access log contains reason
-    /// codes.
+    /// codes. Requests for upstreams never reach the address `refused`.
     #[must_use]
     pub fn new(
         worker: usize,
@@ -68,8 +69,9 @@ impl WorkerState {
         stores: Stores,
         upstreams: Arc<Upstreams>,
         logs_reasons: bool,
+        refused: Option<SocketAddr>,
     ) -> Self {
-        let pools = Rc::new(Pools::new(PoolSettings::default()));
+        let pools = Rc::new(Pools::new(refused));
         let (workers, current) = (OnceCell::new(), Rc::default());
         let (tracing, own_service) = (None, None);
         Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing, own_service }

@@ -70,11 +70,8 @@ mod tests {
 
     #[test]
     fn a_target_is_parsed_or_refused() {
-        let dynamic_target = DynamicTarget {
-            pools: Rc::new(Pools::new(crate::upstream::pool::PoolSettings::default())),
-            tls: Arc::default(),
-            http2: Http2::Auto,
-        };
+        let dynamic_target =
+            DynamicTarget { pools: Rc::new(Pools::new(None)), tls: Arc::default(), http2: Http2::Auto };
         for (target, host, port, authority, path) in [
             ("http://shop", "shop", 80, "shop", "/"),
             ("ws://shop:80/a?b=c", "shop", 80, "shop", "/a?b=c"),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use crate::upstream::error::ForwardError;
@@ -16,18 +17,20 @@ const MAX_ORIGINS: usize = 1024;
 pub struct Pools {
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
     settings: Rc<RefCell<PoolSettings>>,
+    /// Address of the admin port, if it trusts every process of this host.
+    refused: Option<SocketAddr>,
 }
 
 impl Pools {
-    /// Creates an empty set. All pools share `settings`.
+    /// Creates an empty set with default settings, which all pools share. No pool connects to the address `refused`.
     #[must_use]
-    pub fn new(settings: PoolSettings) -> Self {
-        Self { pools: RefCell::default(), settings: Rc::new(RefCell::new(settings)) }
+    pub fn new(refused: Option<SocketAddr>) -> Self {
+        Self { pools: RefCell::default(), settings: Rc::default(), refused }
     }
 
     /// Applies changed settings.
     pub fn configure(&self, settings: PoolSettings) {
-        *self.settings.borrow_mut() = settings;
+        *self.settings.borrow_mut() = PoolSettings { refused: self.refused, ..settings };
         self.pools.borrow().values().for_each(|pool| pool.resize());
     }
 

@@ -17,6 +17,9 @@ pub enum ConnectError {
     /// The connection was refused, or the host is unreachable.
     #[error("cannot connect to the upstream")]
     Connect(#[source] io::Error),
+    /// The address is the gateway's own admin port, which would take the request for one of an operator.
+    #[error("the target is the admin port of the gateway itself")]
+    OwnAdminPort,
     /// The connect timeout passed.
     #[error("the upstream did not accept the connection in time")]
     Timeout,

@@ -200,7 +200,7 @@ impl Pool {
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Box<Connection>, ConnectError> {
         let settings = self.settings.borrow().clone();
-        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
+        let dialing = dial::dial(&self.origin, self.address, &settings, &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
         let established = handshake(stream, &self.origin, tls, version, &settings, self.http2.slot(permit)).await?;

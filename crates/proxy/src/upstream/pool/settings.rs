@@ -1,5 +1,6 @@
 //! Settings of a worker's connection pools.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub struct PoolSettings {
     pub handshake_timeout: Duration,
     /// Proxy for connections to upstreams.
     pub proxy: Option<Arc<Proxy>>,
+    /// Address of this host to which no connection is made.
+    pub refused: Option<SocketAddr>,
 }
 
 impl PoolSettings {
@@ -48,6 +51,7 @@ impl PoolSettings {
             max_head_fields: client.max_headers,
             handshake_timeout: client.handshake_timeout,
             proxy: client.proxy.clone(),
+            refused: None,
         }
     }
 }
@@ -65,6 +69,7 @@ impl Default for PoolSettings {
             max_head_fields: 200,
             handshake_timeout: Duration::from_secs(10),
             proxy: None,
+            refused: None,
         }
     }
 }
