@@ -60,6 +60,7 @@ mod pacing;
 mod paths;
 mod policies;
 mod predicates;
+mod preflights;
 mod prometheus;
 mod readme;
 mod redis_monitor;

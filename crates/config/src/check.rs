@@ -194,6 +194,9 @@ fn routes(
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
+    if diagnostics.is_spring {
+        crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
+    }
     let cache = &raw.filter.local_response_cache;
     crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);

@@ -10,6 +10,7 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::given::{Given, Texts};
 use crate::diagnostics::Diagnostics;
+use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::settings::status;
@@ -142,7 +143,8 @@ fn settings(
             *header = name.0;
         }
     }
-    let (key_resolver, deny_empty_key) = (key_resolver?, args.deny_empty_key.or(context.deny_empty_key)?);
+    let key_resolver = with_preflights(key_resolver?, diagnostics);
+    let deny_empty_key = args.deny_empty_key.or(context.deny_empty_key)?;
     if key_resolver.needs_principal() {
         warn_of_key(deny_empty_key, args.key_resolver.span().unwrap_or(at), diagnostics);
     }

@@ -141,6 +141,12 @@ impl<'t> KeyResolvers<'t> {
     }
 }
 
+/// Counts preflights of browsers without a key by client address, except in a Spring file, in which they are refused as by
+/// Spring.
+pub(crate) fn with_preflights(resolver: KeyResolver, diagnostics: &Diagnostics) -> KeyResolver {
+    if diagnostics.is_spring { resolver } else { resolver.or_preflight() }
+}
+
 fn parts(node: &Node) -> &[Node] {
     match &node.kind {
         NodeKind::Seq(items) => items,

@@ -30,7 +30,7 @@ impl fmt::Display for KeyResolver {
                 f.write_str(if at == 0 { "" } else { "," })?;
                 part.fmt(f)
             }),
-            Kind::OrShared(resolver) => resolver.fmt(f),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.fmt(f),
         }
     }
 }

@@ -42,7 +42,8 @@ impl KeyResolver {
         self.reads(&|input| matches!(input, Input::UnverifiedClaim))
     }
 
-    /// Returns true if it may read the request's [`RequestContext`](crate::context::RequestContext).
+    /// Returns true if it may read the request's [`RequestContext`](crate::context::RequestContext). Requests with the method
+    /// OPTIONS need it also for [`or_preflight`](Self::or_preflight).
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.reads(&|input| matches!(input, Input::Context | Input::Principal | Input::Variable(_)))
@@ -114,7 +115,7 @@ impl KeyResolver {
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, None) => false,
             Kind::Composite(parts) => parts.iter().any(|part| part.is_ambiguous(request)),
-            Kind::OrShared(resolver) => resolver.is_ambiguous(request),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.is_ambiguous(request),
             Kind::Ip(_) | Kind::IpFrom(..) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method => false,
             Kind::Route | Kind::Principal | Kind::Function(_) => false,
         }
@@ -153,7 +154,7 @@ impl KeyResolver {
             Kind::Cookie(_) => visit(Input::Header(&COOKIE_FIELD)),
             Kind::IpFrom(..) | Kind::Query(_) | Kind::Path | Kind::Host | Kind::Method => {}
             Kind::Composite(parts) => parts.iter().for_each(|part| part.visit_inputs(visit)),
-            Kind::OrShared(resolver) => resolver.visit_inputs(visit),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.visit_inputs(visit),
         }
     }
 }

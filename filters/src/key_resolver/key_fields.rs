@@ -45,7 +45,7 @@ impl KeyFields {
                 source => self.headers.push(source.header().clone()),
             },
             Kind::Composite(parts) => parts.iter().for_each(|part| self.add(part)),
-            Kind::OrShared(inner) => self.add(inner),
+            Kind::OrShared(inner) | Kind::OrPreflight(inner) => self.add(inner),
             _ => {}
         }
     }

@@ -48,6 +48,7 @@ mod function;
 mod inputs;
 mod key_fields;
 mod parse;
+mod preflight;
 mod resolver;
 
 pub use self::buffer::KeyBuf;

@@ -11,6 +11,7 @@ use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
 use super::function::{AddressFn, KeyFn, RequestHead};
+use super::preflight;
 use crate::context::RequestContext;
 use crate::cookie;
 #[cfg(feature = "jwt")]
@@ -41,6 +42,7 @@ pub(super) enum Kind {
     Function(KeyFn),
     Composite(Vec<KeyResolver>),
     OrShared(Box<KeyResolver>),
+    OrPreflight(Box<KeyResolver>),
 }
 
 // === impl KeyResolver ===
@@ -123,6 +125,13 @@ impl KeyResolver {
         Self(Kind::OrShared(Box::new(self)))
     }
 
+    /// Resolves preflights without a key id to an id of their client's address ([`RequestContext::client_ip`]). Browsers send
+    /// them without header fields of the application, cookies and tokens. Resolvers that read no header field stay as they are.
+    #[must_use]
+    pub fn or_preflight(self) -> Self {
+        if self.headers().is_empty() { self } else { Self(Kind::OrPreflight(Box::new(self))) }
+    }
+
     /// Sets the prefix lengths of addresses: `v4` from 0 to 32 bits and `v6` from 0 to 128; larger numbers mean the full address.
     /// Resolvers without an address stay as they are.
     #[must_use]
@@ -149,9 +158,13 @@ impl KeyResolver {
     /// which is cleared first. Returns `None` if the value that this resolver reads is missing, empty or
     /// [ambiguous](Self::is_ambiguous).
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
+        let kind = match &self.0 {
+            Kind::OrPreflight(resolver) if !preflight::is_preflight(request) => &resolver.0,
+            kind => kind,
+        };
         buf.clear();
         let context = || request.extensions().get::<RequestContext>();
-        let id = match &self.0 {
+        let id = match kind {
             Kind::Ip(prefixes) => {
                 extract::network(context()?.client_ip?, *prefixes, buf);
                 buf.as_bytes()
@@ -192,6 +205,11 @@ impl KeyResolver {
                 let id = resolver.resolve(request, buf);
                 return id.or_else(|| (!resolver.is_ambiguous(request)).then_some(&b""[..]));
             }
+            Kind::OrPreflight(resolver) if resolver.has_value(request) => return resolver.resolve(request, buf),
+            Kind::OrPreflight(_) => {
+                preflight::id(context()?.client_ip?, buf);
+                buf.as_bytes()
+            }
         };
         (!id.is_empty()).then_some(id)
     }
@@ -202,9 +220,14 @@ impl KeyResolver {
     pub fn normal_id<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
         match &self.0 {
             Kind::Credentials(_) => credentials::normal_id(id),
-            Kind::OrShared(resolver) => resolver.normal_id(id),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.normal_id(id),
             _ => Cow::Borrowed(id),
         }
+    }
+
+    /// Returns true if `request` has a key id, or several.
+    fn has_value<B>(&self, request: &Request<B>) -> bool {
+        self.resolve(request, &mut KeyBuf::new()).is_some() || self.is_ambiguous(request)
     }
 
     /// Applies `map` to the kind of each resolver that has no parts.
@@ -212,6 +235,7 @@ impl KeyResolver {
         Self(match self.0 {
             Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.map_leaves(map)).collect()),
             Kind::OrShared(resolver) => Kind::OrShared(Box::new(resolver.map_leaves(map))),
+            Kind::OrPreflight(resolver) => Kind::OrPreflight(Box::new(resolver.map_leaves(map))),
             leaf => map(leaf),
         })
     }

@@ -233,6 +233,37 @@ fn requests_without_a_key_share_one_that_no_other_request_has() {
     assert_eq!(variable.variables(), ["id"]);
 }
 
+#[test]
+fn preflights_without_a_key_are_counted_by_address() {
+    let by_user = KeyResolver::parse("header:x-user").unwrap().or_preflight();
+    let preflight = |ip: Option<&str>, users: &[&str]| {
+        let mut request = ip.map_or_else(|| Request::new(()), from_ip);
+        *request.method_mut() = Method::OPTIONS;
+        request.headers_mut().insert("origin", "https://a.example".parse().unwrap());
+        request.headers_mut().insert("access-control-request-method", "POST".parse().unwrap());
+        for user in users {
+            request.headers_mut().append("x-user", user.parse().unwrap());
+        }
+        request
+    };
+    assert_eq!(resolve(&by_user, &preflight(Some("192.0.2.7"), &[])).as_deref(), Some(" preflight 192.0.2.7"));
+    assert_eq!(resolve(&by_user, &preflight(Some("2001:db8::1"), &[])).as_deref(), Some(" preflight 2001:db8::/64"));
+    assert_eq!(resolve(&by_user, &preflight(Some("192.0.2.7"), &["ada"])).as_deref(), Some("ada"));
+    assert_eq!(resolve(&by_user, &preflight(Some("192.0.2.7"), &["ada", "eve"])), None);
+    assert_eq!(resolve(&by_user, &preflight(None, &[])), None, "without an address");
+    for missing in ["origin", "access-control-request-method"] {
+        let mut request = preflight(Some("192.0.2.7"), &[]);
+        request.headers_mut().remove(missing);
+        assert_eq!(resolve(&by_user, &request), None, "without {missing}");
+    }
+    let mut get = preflight(Some("192.0.2.7"), &[]);
+    *get.method_mut() = Method::GET;
+    assert_eq!(resolve(&by_user, &get), None);
+    assert_eq!(by_user.to_string(), "header:x-user");
+    let by_address = KeyResolver::ip();
+    assert_eq!(by_address.clone().or_preflight(), by_address, "every request has an address");
+}
+
 proptest! {
     #[test]
     fn composites_are_injective(a in "[ -~]{1,60}", b in "[ -~]{1,60}", c in "[ -~]{1,60}", d in "[ -~]{1,60}") {

@@ -126,6 +126,26 @@ impl Filter {
         one.into_iter().chain(several.into_iter().flatten())
     }
 
+    /// Returns true if it refuses requests without a header field of their sender, and so preflights.
+    pub(crate) fn refuses_preflights(&self) -> bool {
+        let is_sent = |resolver: &KeyResolver| !resolver.headers().is_empty();
+        match self {
+            Self::RequestRateLimiter(limiter) => {
+                let settings = &limiter.settings;
+                settings.deny_empty_key
+                    && limiter.limits().any(|limit| {
+                        limit.enforcement.and(settings.enforcement).denies_any()
+                            && is_sent(limit.key_resolver.as_ref().unwrap_or(&settings.key_resolver))
+                    })
+            }
+            Self::ConcurrencyLimiter(limiter) => {
+                limiter.settings.deny_empty_key && is_sent(&limiter.settings.key_resolver)
+            }
+            Self::Plain(PlainFilter::RequireKey(settings)) => is_sent(&settings.key_resolver),
+            _ => false,
+        }
+    }
+
     /// Returns the names of the request's header fields that the filter reads, sets or removes.
     #[must_use]
     pub fn request_headers(&self) -> Vec<&HeaderName> {

@@ -12,6 +12,7 @@ use tollgate_filters::{
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::key_resolvers::with_preflights;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::values::{flag, header_name, status_of};
 
@@ -193,6 +194,7 @@ fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opti
         Some(claim) => resolvers.resolve(&format!("jwt:{}", claim.value), claim.span, diagnostics)?,
         None => resolvers.any_token(input.spec.span, diagnostics)?,
     };
+    let key_resolver = with_preflights(key_resolver, diagnostics);
     Some(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
 }
 

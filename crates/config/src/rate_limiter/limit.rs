@@ -7,6 +7,7 @@ use tollgate_limiter::store::MAX_CHECKS;
 use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
@@ -103,7 +104,8 @@ fn listed(
     };
     let key_resolver = match item.key_resolver.checked() {
         Ok(Some(texts)) if !texts.value.items().is_empty() => {
-            context.key_resolvers.resolve_all(&texts.value, diagnostics).map(Some)
+            let resolver = context.key_resolvers.resolve_all(&texts.value, diagnostics);
+            resolver.map(|resolver| Some(with_preflights(resolver, diagnostics)))
         }
         Ok(_) => Some(None),
         Err(_) => None,

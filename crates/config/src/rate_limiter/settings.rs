@@ -11,6 +11,7 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::enforcement;
@@ -43,7 +44,7 @@ pub(super) fn settings(
     report_all_exempt(&args.exempt, diagnostics);
     let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
     Some(Settings {
-        key_resolver: key_resolver?,
+        key_resolver: with_preflights(key_resolver?, diagnostics),
         status: status?,
         deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
         empty_key_status: empty_key_status?,

@@ -8,6 +8,7 @@ use crate::de;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
+use crate::filters::model::Filter;
 use crate::routes::model::{Cors, Route};
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
 use crate::sections::cors::{RouteCors, policy};
@@ -132,12 +133,39 @@ fn refuses_options(route: &Route) -> bool {
 fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagnostics) {
     let ids: Vec<_> = routes.iter().filter(|route| refuses_options(route)).map(|route| &*route.id).collect();
     if !ids.is_empty() {
-        let more = if ids.len() > 5 { ", …" } else { "" };
-        let ids = ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+        let ids = first_ids(&ids);
         diagnostics
-            .warn(at, format!("preflights do not match routes with a `Method`: {ids}{more}; they get 404"))
+            .warn(at, format!("preflights do not match routes with a `Method`: {ids}; they get 404"))
             .help("set `add-to-simple-url-handler-mapping: true` in `globalcors` to answer them");
     }
+}
+
+/// Notes routes of a Spring file whose filters refuse preflights, which carry no key. In Tollgate's own form they are counted
+/// by address. A policy answers preflights before any filter.
+pub(crate) fn note_refused_preflights(routes: &[Route], cors: &Cors, diagnostics: &mut Diagnostics) {
+    let is_answered = |route: &Route| {
+        cors.by_path.iter().any(|(path, _)| Predicate::all_imply(&route.predicates, std::slice::from_ref(path)))
+    };
+    let refuses = |route: &Route| route.filters.iter().any(Filter::refuses_preflights) && !refuses_options(route);
+    let ids: Vec<_> =
+        routes.iter().filter(|route| refuses(route) && !is_answered(route)).map(|route| &*route.id).collect();
+    if !ids.is_empty() {
+        let ids = first_ids(&ids);
+        diagnostics
+            .note(
+                Span::ROOT,
+                format!(
+                    "preflights of browsers carry neither key nor token, and are refused on routes that need one: {ids}"
+                ),
+            )
+            .help("if browsers call these routes, add a CORS policy, which answers preflights: `globalcors`");
+    }
+}
+
+/// Lists at most five route ids.
+fn first_ids(ids: &[&str]) -> String {
+    let more = if ids.len() > 5 { ", …" } else { "" };
+    ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ") + more
 }
 
 /// Returns the policies of `globalcors.cors-configurations`.

@@ -168,8 +168,9 @@ fn insert_context(
     variables: Vec<(Arc<str>, String)>,
     record: &mut Record,
 ) {
-    // A later route may read the context, and cannot build it: the header fields have changed by then.
-    let needs_context = route.needs_context || route.may_reroute;
+    // A later route may read the context, and cannot build it: the header fields have changed by then. Preflights are counted
+    // by address where other requests have a key.
+    let needs_context = route.needs_context || route.may_reroute || head.method == Method::OPTIONS;
     if !needs_context && !record.is_logged() {
         return;
     }
