@@ -82,9 +82,11 @@ fn every_spring_file_keeps_its_meaning_when_migrated() {
             assert_eq!(format!("{:#?}", old.forwarding), format!("{:#?}", new.forwarding), "{name}");
         }
         let timeouts = |config: &Config| -> Vec<_> {
-            let global = config.http_client.response_timeout;
-            let of_route =
-                |route: &tollgate_config::Route| (route.connect_timeout, route.response_timeout.unwrap_or(global));
+            let client = &config.http_client;
+            let of_route = |route: &tollgate_config::Route| {
+                let response = route.response_timeout.unwrap_or(client.response_timeout);
+                (route.connect_timeout, response, route.read_timeout.unwrap_or(client.read_timeout))
+            };
             config.routes.iter().map(of_route).collect()
         };
         assert_eq!(timeouts(&old), timeouts(&new), "{name}");

@@ -123,17 +123,49 @@ fn a_response_that_the_client_cuts_has_a_reason() {
 }
 
 #[test]
+fn a_request_that_times_out_has_the_timeout_as_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::scripted(|stream, _| {
+        let _ = std::io::Read::read(stream, &mut [0]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\npart");
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 100ms}}\nhttpclient: {{read-timeout: 100ms}}\n\
+         access-log: {{output: '{}', format: json}}\nroutes:\n\
+         - {{id: a, uri: 'http://{}', predicates: [Path=/a]}}\n- {{id: b, uri: 'http://{}', predicates: [Path=/b]}}",
+        path.display(),
+        upstream.address,
+        Upstream::ok("").address,
+    ));
+    for request in ["GET /a", "POST /a", "POST /b"] {
+        let mut client = gateway.connect();
+        client.send(format!("{request} HTTP/1.1\r\nHost: a\r\n"));
+        let body: &[u8] = if request.starts_with("POST") { b"Content-Length: 9\r\n\r\nhalf" } else { b"\r\n" };
+        client.send(body);
+        assert!(!client.rest().is_empty());
+    }
+    let lines = lines(&path, 3).into_iter().map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap());
+    let logged: Vec<_> =
+        lines.map(|line| (line["status"].as_u64(), line["reason"].as_str().map(str::to_owned))).collect();
+    let reason = |status, reason: &str| (Some(status), Some(reason.to_owned()));
+    assert_eq!(logged, [reason(200, "read-timeout"), reason(200, "read-timeout"), reason(408, "body-timeout")]);
+}
+
+#[test]
 fn the_line_of_a_tunnel_is_written_when_it_closes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let upstream = Upstream::scripted(|stream, _| {
         let Some(_) = read_request(stream) else { return };
-        let _ = stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+        let _ =
+            stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
         let _ = std::io::copy(stream, &mut std::io::sink());
     });
     let gateway = logging(&path, &upstream.uri());
     let mut client = gateway.connect();
-    client.send("GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    client.send("GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     assert_eq!(client.response().unwrap().status, 101);
     let open = Instant::now();
     eventually("the request is counted", || {

@@ -22,6 +22,7 @@ mod cors;
 mod credentials;
 mod dashboard;
 mod discovery;
+mod duplex;
 mod edits;
 mod explain;
 mod faults;

@@ -144,8 +144,8 @@ fn tls_connections_survive_pauses_pipelining_and_tunnels() {
     let certificates = Certificates::new();
     let upstream = Upstream::scripted(|stream, _| {
         let Some(_) = read_request(stream) else { return };
-        let _ =
-            stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\nhello");
+        let _ = stream
+            .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello");
         let mut said = [0; 3];
         let _ = stream.read_exact(&mut said);
         let _ = stream.write_all(&said.to_ascii_uppercase());
@@ -165,7 +165,7 @@ fn tls_connections_survive_pauses_pipelining_and_tunnels() {
     std::thread::sleep(Duration::from_millis(150));
     client.write_all(ask).unwrap();
     assert!(until(&mut client, "\n}\n").starts_with("HTTP/1.1 200"));
-    client.write_all(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n").unwrap();
+    client.write_all(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n").unwrap();
     assert!(until(&mut client, "hello").starts_with("HTTP/1.1 101"));
     client.write_all(b"one").unwrap();
     until(&mut client, "ONE");

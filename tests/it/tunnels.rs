@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
-use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
+use crate::support::{PATIENCE, eventually};
 
 const ASK: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
@@ -100,14 +101,40 @@ fn a_refused_upgrade_leaves_an_ordinary_connection() {
 fn h2c_is_never_requested_from_an_upstream() {
     let upstream = Upstream::ok("ordinary");
     let gateway = Gateway::to(&upstream.uri());
-    for protocol in ["h2c", "H2C", "websocket, h2c", "h2"] {
-        let fields =
-            [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocol), ("HTTP2-Settings", "AAMAAABkAAQAAP__")];
+    let single = ["h2c", "H2C", "h2", "HTTP/2.0", "h2c/1.0", "\"h2c\"", "TLS/1.2", "chat"];
+    let lists = single.iter().flat_map(|protocol| [format!("websocket, {protocol}"), format!("{protocol}, websocket")]);
+    for protocol in single.iter().map(|protocol| (*protocol).to_owned()).chain(lists) {
+        let fields = [
+            ("Connection", "Upgrade, HTTP2-Settings"),
+            ("Upgrade", protocol.as_str()),
+            ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+        ];
         assert_eq!(gateway.connect().request("GET", "/x", &fields, b"").text(), "ordinary", "{protocol}");
     }
     for request in upstream.requests() {
         assert_eq!(request.header("upgrade"), None, "{request:?}");
         assert_eq!(request.header("http2-settings"), None, "{request:?}");
+    }
+}
+
+#[test]
+fn protocols_of_the_setting_are_tunnelled_and_no_others() {
+    let upstream = shouting();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, upgrade-protocols: [chat, mqtt/5]}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    for protocol in ["chat", "MQTT/5", "websocket, chat"] {
+        let mut client = gateway.connect();
+        client.send(ASK.replace("websocket", protocol));
+        assert_eq!(client.response().unwrap().status, 101, "{protocol}");
+        assert_eq!(client.take(5), b"hello");
+    }
+    for protocol in ["mqtt", "chat/2", "chat, h2c"] {
+        let mut client = gateway.connect();
+        client.send(ASK.replace("websocket", protocol));
+        assert_eq!(client.response().unwrap().status, 502, "{protocol}: a 101 that was not requested");
     }
 }
 
@@ -175,9 +202,77 @@ fn a_silent_tunnel_outlives_every_timeout() {
     upgraded(&mut client);
     assert_eq!(client.take(5), b"hello");
     // Only waiting can show it.
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(600));
     client.send("still");
     assert_eq!(client.take(5), b"STILL");
+}
+
+#[test]
+fn a_tunnel_without_traffic_ends_at_its_idle_limit() {
+    let upstream = shouting();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, tunnel-idle-timeout: 300ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    assert_eq!(client.take(5), b"hello");
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(60));
+        client.send("still");
+        assert_eq!(client.take(5), b"STILL", "it has traffic");
+    }
+    let start = Instant::now();
+    assert!(client.is_closed());
+    assert!(start.elapsed() >= Duration::from_millis(250), "{:?}", start.elapsed());
+    eventually("the connection is gone", || gateway.metric("tollgate_client_connections{", &[]) == 0.0);
+}
+
+#[test]
+fn a_tunnel_with_one_closed_direction_ends_at_its_idle_limit() {
+    let upstream = Upstream::scripted(|stream, _| {
+        let Some(_) = read_request(stream) else { return };
+        let _ = stream.write_all(ACCEPT);
+        let _ = std::io::copy(stream, &mut std::io::sink());
+        // Its own direction stays open.
+        std::thread::sleep(PATIENCE);
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, tunnel-idle-timeout: 300ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    let start = Instant::now();
+    client.finish();
+    assert!(client.is_closed());
+    assert!(start.elapsed() >= Duration::from_millis(250), "{:?}", start.elapsed());
+}
+
+/// Timers of the kernel's TCP sockets with these local and remote addresses (proc_pid_net(5)): `2` is that of keepalive.
+#[cfg(target_os = "linux")]
+fn kernel_timer(local: std::net::SocketAddr, remote: std::net::SocketAddr) -> Option<char> {
+    let ports = [local, remote].map(|address| format!(":{:04X}", address.port()));
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let fields = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let socket = fields.into_iter().find(|fields| fields[1].ends_with(&ports[0]) && fields[2].ends_with(&ports[1]))?;
+    socket[5].chars().nth(1)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn silent_clients_are_probed_by_tcp_keepalive() {
+    let upstream = shouting();
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    let admin = gateway.connect_admin();
+    for (socket, address) in [(client.stream(), gateway.address), (admin.stream(), gateway.admin)] {
+        let remote = socket.local_addr().unwrap();
+        eventually("the keepalive timer runs", || kernel_timer(address, remote) == Some('2'));
+    }
 }
 
 #[test]

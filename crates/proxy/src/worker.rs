@@ -28,6 +28,9 @@ use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
 use tollgate_transport::executor::spawn_boxed;
 
+/// Timeout of a client that has none: longer than any process runs.
+const NO_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Arguments of a worker thread.
 pub struct Worker {
     /// Index of the worker, from 0.
@@ -149,8 +152,8 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
         tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
         timeouts: ClientTimeouts {
             header: server.header_timeout,
-            idle: server.idle_timeout,
-            write: server.write_timeout,
+            idle: server.idle_timeout.unwrap_or(NO_TIMEOUT),
+            write: server.write_timeout.unwrap_or(NO_TIMEOUT),
         },
         half_close: server.half_close,
         client: ClientLimits { connections: server.max_connections_per_client, streams: server.max_streams_per_client },

@@ -39,13 +39,18 @@ impl Raw {
     /// connection closes before.
     pub(crate) fn until(&mut self, kinds: &[u8]) -> (u8, Vec<u8>) {
         loop {
-            let head = self.0.take(9);
-            let [a, b, c, kind, ..] = head[..] else { return (GOAWAY, Vec::new()) };
-            let payload = self.0.take(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c));
-            if kinds.contains(&kind) {
+            let (kind, _, payload) = self.next();
+            if kinds.contains(&kind) || (kind, payload.len()) == (GOAWAY, 0) {
                 return (kind, payload);
             }
         }
+    }
+
+    /// Returns the type, the flags and the payload of the next frame; GOAWAY without payload if the connection closes.
+    pub(crate) fn next(&mut self) -> (u8, u8, Vec<u8>) {
+        let head = self.0.take(9);
+        let [a, b, c, kind, flags, ..] = head[..] else { return (GOAWAY, 0, Vec::new()) };
+        (kind, flags, self.0.take(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c)))
     }
 
     /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.

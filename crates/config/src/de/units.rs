@@ -12,6 +12,10 @@ use crate::diagnostics::Diagnostics;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
 
+/// A timeout: a duration, or `0` or a negative one for none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeout(pub(crate) Option<Duration>);
+
 /// A whole number of seconds: `3600`, `30m`, `PT1H`; a bare number is seconds, and may be negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seconds(pub(crate) i64);
@@ -55,6 +59,14 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
 }
 
+/// Parses a timeout. The error says what was expected.
+pub(crate) fn parse_timeout(text: &str) -> Result<Option<Duration>, String> {
+    match text.trim().strip_prefix('-').map(parse_time) {
+        Some(Ok(_)) => Ok(None),
+        _ => parse_time(text).map(|time| Some(time).filter(|time| !time.is_zero())),
+    }
+}
+
 /// Returns a duration above zero, or the default of `default_secs`; reports zero.
 pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
     match time {
@@ -92,6 +104,12 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parse_timeout(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -115,6 +133,17 @@ impl schemars::JsonSchema for Time {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Timeout {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timeout".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds; `0` or `-1`: none", "examples": ["5s", 0]})
     }
 }
 
@@ -183,6 +212,17 @@ mod tests {
         for text in ["18446744073709551615", "18446744073709551615s", "PT9223372036854775807S"] {
             let longest = parse_time(text).unwrap();
             assert!(std::time::Instant::now().checked_add(longest * 10).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_zero_or_less_is_none() {
+        for text in ["0", "-1", "0s", "-5s", "PT0S", "-PT1S"] {
+            assert_eq!(parse_timeout(text), Ok(None), "{text}");
+        }
+        assert_eq!(parse_timeout("5s"), Ok(Some(Duration::from_secs(5))));
+        for text in ["", "-", "--1", "5-s", "soon", "-soon"] {
+            assert!(parse_timeout(text).is_err(), "{text}");
         }
     }
 

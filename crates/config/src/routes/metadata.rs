@@ -1,10 +1,9 @@
 //! `metadata` of a route.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::de::canonical;
-use crate::de::units::parse_time;
+use crate::de::units::{parse_time, parse_timeout};
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::sections::http_client::Http2;
@@ -31,19 +30,15 @@ pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Di
 fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
     let name = entry.name.as_deref().unwrap_or_default();
     match name {
-        "connect-timeout" => {
-            if let Some(time) = timeout(entry, "a time above 0 in milliseconds", diagnostics) {
-                route.connect_timeout = Some(time);
-            }
-        }
-        "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => {
-            route.response_timeout = Some(None);
-        }
-        "response-timeout" => {
-            if let Some(time) = timeout(entry, "a time in milliseconds, negative for none", diagnostics) {
-                route.response_timeout = Some(Some(time));
-            }
-        }
+        "connect-timeout" => match parse_time(&entry.value) {
+            Ok(time) if !time.is_zero() => route.connect_timeout = Some(time),
+            _ => not_a_time(entry, "a time above 0 in milliseconds", diagnostics),
+        },
+        "response-timeout" | "read-timeout" => match parse_timeout(&entry.value) {
+            Ok(time) if name == "read-timeout" => route.read_timeout = Some(time),
+            Ok(time) => route.response_timeout = Some(time),
+            Err(_) => not_a_time(entry, "a time in milliseconds, 0 or negative for none", diagnostics),
+        },
         "http2" => match entry.value.trim() {
             "auto" => route.http2 = Some(Http2::Auto),
             "off" | "false" => route.http2 = Some(Http2::Off),
@@ -52,23 +47,17 @@ fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
                 .mistake(entry.span, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
                 .help("`prior-knowledge` uses HTTP/2 without TLS, too"),
         },
-        _ if ["connecttimeout", "responsetimeout"].contains(&canonical(name).as_str()) => diagnostics
+        _ if ["connecttimeout", "responsetimeout", "readtimeout"].contains(&canonical(name).as_str()) => diagnostics
             .mistake(entry.span.key(), format!("`{name}` in metadata has no effect"))
             .help("metadata is looked up literally: write it in lower case with `-`"),
         _ => {}
     }
 }
 
-fn timeout(entry: &Arg, wanted: &str, diagnostics: &mut Diagnostics) -> Option<Duration> {
-    if let Ok(time) = parse_time(&entry.value)
-        && time > Duration::ZERO
-    {
-        return Some(time);
-    }
+fn not_a_time(entry: &Arg, wanted: &str, diagnostics: &mut Diagnostics) {
     let name = entry.name.as_deref().unwrap_or_default();
     diagnostics
         .mistake(entry.span, format!("`{name}` must be {wanted}, found `{}`", entry.value))
         .ineffective()
         .help("write milliseconds, or a time such as `5s`");
-    None
 }

@@ -172,6 +172,7 @@ impl RouteReader<'_> {
             order: 0,
             connect_timeout: None,
             response_timeout: None,
+            read_timeout: None,
             tls: None,
             http2: None,
             cors: None,

@@ -142,7 +142,8 @@ fn resolve_metadata(
     let NodeKind::Map(entries) = &mut node.kind else {
         return resolve(node, lookup, literal, unresolved, diagnostics);
     };
-    let has_meaning = |name: &str| ["connect-timeout", "response-timeout", "http2", "cors"].contains(&name);
+    let has_meaning =
+        |name: &str| ["connect-timeout", "response-timeout", "read-timeout", "http2", "cors"].contains(&name);
     for (name, value) in entries {
         let mut ignored = Vec::new();
         let into = if has_meaning(name) { &mut *unresolved } else { &mut ignored };

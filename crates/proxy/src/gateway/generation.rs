@@ -10,6 +10,7 @@ use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::sanitize::SanitizeRules;
 use crate::http::service::SharedService;
 use crate::http::trailers::TrailerRules;
+use crate::http::upgrade::UpgradePolicy;
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::traces::Tracing;
 use crate::upstream::headers::HeaderPolicy;
@@ -31,8 +32,8 @@ pub struct Generation {
     pub trailer_rules: Rc<TrailerRules>,
     /// Header fields that are not forwarded.
     pub header_policy: Arc<HeaderPolicy>,
-    /// Timeout for the next part of a request body.
-    pub body_timeout: Duration,
+    /// Timeout for the next part of a request body; `None` for no limit.
+    pub body_timeout: Option<Duration>,
     /// True if predicates see the client address that a trusted peer reports.
     pub uses_reported_address: bool,
     /// Forwarding headers sent to upstreams.
@@ -43,8 +44,8 @@ pub struct Generation {
     pub(super) unrouted: Option<SharedService>,
     /// Endpoints of the gateway itself, before all routes; `None` without any.
     pub(super) own_endpoints: Option<OwnEndpoints>,
-    /// True if upgrade requests are tunnelled.
-    pub tunnels: bool,
+    /// Rules for requests to switch protocols; `None` if none is tunnelled.
+    pub upgrades: Option<UpgradePolicy>,
     /// Traces of requests; `None` if they are off.
     pub tracing: Option<Tracing>,
     /// Set to this generation when it goes into use.

@@ -45,11 +45,9 @@ pub use worker_state::WorkerState;
 use crate::http::body::{Body, Incoming};
 use crate::http::facts;
 use crate::http::failure::Failure;
-use crate::http::fields::requested_upgrade;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::request_id::RequestId;
 use crate::http::service::ResponseFuture;
-use crate::http::upgrade::Upgrade;
 use crate::telemetry::access_log::{AccessLog, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::{Record, RecordedBody};
@@ -197,11 +195,11 @@ fn prepare_head(
     is_trusted: bool,
 ) {
     if summary.has_upgrade
-        && generation.tunnels
-        && let Some(protocol) = requested_upgrade(head.version, &head.headers)
+        && let Some(upgrades) = &generation.upgrades
+        && let Some(upgrade) = upgrades.requested(head.version, &head.headers, &connection.tunnel_host)
     {
         head.extensions.insert(UpgradeRequested);
-        head.extensions.insert(Upgrade { protocol, host: Arc::clone(&connection.tunnel_host) });
+        head.extensions.insert(upgrade);
     }
     generation.header_policy.clean_request(&mut head.headers);
     if is_trusted {

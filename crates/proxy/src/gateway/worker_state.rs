@@ -26,6 +26,7 @@ use crate::gateway::stack::{
 };
 use crate::http::service::SharedService;
 use crate::http::trailers::TrailerRules;
+use crate::http::upgrade::UpgradePolicy;
 use crate::state::stores::Stores;
 use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
 use crate::telemetry::traces::Tracing;
@@ -96,11 +97,7 @@ impl WorkerState {
         // The number of threads is fixed at the start.
         let workers = *self.workers.get_or_init(|| config.server.workers);
         self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
-        let header_policy = Arc::new(HeaderPolicy {
-            underscores: config.forwarding.underscores,
-            remove: config.forwarding.remove_hop_by_hop.clone(),
-            via: config.forwarding.via.clone(),
-        });
+        let header_policy = Arc::new(HeaderPolicy::of(&config.forwarding));
         let cors = PolicyTable::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
             let built = self.build_route(route, config, &header_policy, cors.as_ref());
@@ -120,7 +117,7 @@ impl WorkerState {
             has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
             own_endpoints: OwnEndpoints::new(config, self.own_service.as_ref()),
-            tunnels: config.forwarding.tunnels,
+            upgrades: UpgradePolicy::of(config),
             tracing: self.tracing.clone(),
             current: Rc::clone(&self.current),
         }

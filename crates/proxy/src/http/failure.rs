@@ -84,7 +84,7 @@ impl Failure {
             Self::NoRoute => "no-route",
             Self::Loop => "forward-loop",
             Self::TooLarge => "request-too-large",
-            Self::ClientTimeout => "client-timeout",
+            Self::ClientTimeout => "body-timeout",
             Self::ClientBody => "client-body",
             Self::Busy => "upstream-busy",
             Self::Unreachable => "upstream-unreachable",

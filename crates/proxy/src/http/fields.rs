@@ -1,7 +1,6 @@
 //! Small checks of header fields.
 
-use http::Version;
-use http::header::{CONNECTION, FORWARDED, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
 /// Bytes by which the limit that `h2` gets exceeds the gateway's. `h2` drops fields of trailers beyond its limit and
 /// completes the message. With this difference the gateway sees that trailers are too large.
@@ -43,42 +42,4 @@ pub fn has_token(list: &HeaderValue, token: &[u8]) -> bool {
         let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
         item.trim_ascii().eq_ignore_ascii_case(token)
     })
-}
-
-/// Returns the protocol that an HTTP/1.1 request asks to switch to, if the gateway tunnels it.
-///
-/// Every protocol is tunnelled except `h2c`, which would carry requests past all filters.
-#[must_use]
-pub fn requested_upgrade(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    if version != Version::HTTP_11 {
-        return None;
-    }
-    let protocol = headers.get(UPGRADE)?;
-    let is_requested = headers.get_all(CONNECTION).iter().any(|value| has_token(value, b"upgrade"));
-    let is_tunnelled = !has_token(protocol, b"h2c") && !has_token(protocol, b"h2");
-    (is_requested && is_tunnelled).then(|| protocol.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn websocket_is_tunnelled_and_h2c_never() {
-        let headers = |connection: &'static str, protocol: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONNECTION, HeaderValue::from_static(connection));
-            headers.insert(UPGRADE, protocol.parse().unwrap());
-            headers
-        };
-        let upgrade = |protocol| headers("keep-alive, Upgrade", protocol);
-        assert!(requested_upgrade(Version::HTTP_11, &upgrade("websocket")).is_some());
-        assert!(requested_upgrade(Version::HTTP_11, &upgrade("h2c")).is_none());
-        assert!(requested_upgrade(Version::HTTP_11, &upgrade("websocket, h2c")).is_none());
-        assert!(requested_upgrade(Version::HTTP_10, &upgrade("websocket")).is_none());
-        let mut without_connection = upgrade("websocket");
-        without_connection.remove(CONNECTION);
-        assert!(requested_upgrade(Version::HTTP_11, &without_connection).is_none());
-    }
 }

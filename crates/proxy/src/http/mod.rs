@@ -15,6 +15,7 @@ pub mod failure;
 pub mod fields;
 pub mod handler;
 pub mod interim;
+pub mod keepalive;
 pub mod part_size;
 pub mod read_ahead;
 pub mod read_gate;

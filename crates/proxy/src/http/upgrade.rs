@@ -3,20 +3,109 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::HeaderValue;
+use http::Version;
+use http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
+
+use crate::http::fields::has_token;
+use tollgate_config::Config;
+
+/// Protocol that is always allowed.
+const WEBSOCKET: &str = "websocket";
 
 /// Request to switch protocols. A request extension, present only on such requests.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
-    /// Requested protocol.
+    /// Requested protocols, as the client names them.
     pub protocol: HeaderValue,
     /// Client connection that becomes the tunnel.
     pub host: Arc<dyn TunnelHost>,
+    /// Time after which a silent tunnel is closed; `None`: never.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// Client connection that can become a tunnel.
 pub trait TunnelHost: Debug + Send + Sync {
     /// Turns the connection into a tunnel, which counts as an open connection until the returned guard is dropped.
     fn open_tunnel(&self) -> Box<dyn Any>;
+}
+
+/// Rules for requests to switch protocols.
+#[derive(Debug)]
+pub struct UpgradePolicy {
+    /// Allowed protocols besides `websocket`.
+    protocols: Vec<String>,
+    /// Time after which a silent tunnel is closed; `None`: never.
+    idle_timeout: Option<Duration>,
+}
+
+impl UpgradePolicy {
+    /// Returns the rules of `config`; `None` if no request is tunnelled.
+    #[must_use]
+    pub fn of(config: &Config) -> Option<Self> {
+        let (protocols, idle_timeout) = (config.server.upgrade_protocols.clone(), config.server.tunnel_idle_timeout);
+        config.forwarding.tunnels.then_some(Self { protocols, idle_timeout })
+    }
+
+    /// Returns the request of an HTTP/1.1 client to turn `host` into a tunnel. All protocols that it names must be
+    /// allowed, because the upstream selects one: with `h2c` or TLS, requests would pass no filter.
+    #[must_use]
+    pub fn requested(&self, version: Version, headers: &HeaderMap, host: &Arc<dyn TunnelHost>) -> Option<Upgrade> {
+        let protocol = self.protocol(version, headers)?.clone();
+        Some(Upgrade { protocol, host: Arc::clone(host), idle_timeout: self.idle_timeout })
+    }
+
+    fn protocol<'h>(&self, version: Version, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
+        let mut fields = headers.get_all(UPGRADE).iter();
+        let (Some(field), None, Version::HTTP_11) = (fields.next(), fields.next(), version) else { return None };
+        let is_requested = headers.get_all(CONNECTION).iter().any(|value| has_token(value, b"upgrade"));
+        let is_allowed = field.as_bytes().split(|byte| *byte == b',').all(|name| self.allows(name.trim_ascii()));
+        (is_requested && is_allowed).then_some(field)
+    }
+
+    fn allows(&self, name: &[u8]) -> bool {
+        let mut allowed = self.protocols.iter().map(String::as_str).chain([WEBSOCKET]);
+        allowed.any(|protocol| name.eq_ignore_ascii_case(protocol.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_websocket_and_the_listed_protocols_are_tunnelled() {
+        let policy = UpgradePolicy { protocols: vec!["chat".into()], idle_timeout: None };
+        let is_tunnelled = |version, connection: &'static str, protocol: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONNECTION, HeaderValue::from_static(connection));
+            headers.insert(UPGRADE, protocol.parse().unwrap());
+            policy.protocol(version, &headers).is_some()
+        };
+        for protocol in ["websocket", "WebSocket", "chat", "Chat, websocket"] {
+            assert!(is_tunnelled(Version::HTTP_11, "keep-alive, Upgrade", protocol), "{protocol}");
+        }
+        let refused =
+            ["h2c", "HTTP/2.0", "h2c/1.0", "\"h2c\"", "TLS/1.2", "other", "websocket;h2c", "websocket h2c", ""];
+        for protocol in refused {
+            for list in [protocol.to_owned(), format!("websocket, {protocol}"), format!("{protocol},chat")] {
+                assert!(!is_tunnelled(Version::HTTP_11, "Upgrade", &list), "{list}");
+            }
+        }
+        assert!(!is_tunnelled(Version::HTTP_10, "Upgrade", "websocket"));
+        assert!(!is_tunnelled(Version::HTTP_11, "keep-alive", "websocket"));
+    }
+
+    #[test]
+    fn repeated_fields_are_no_upgrade() {
+        let policy = UpgradePolicy { protocols: Vec::new(), idle_timeout: None };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        for protocol in ["websocket", "h2c"] {
+            headers.append(UPGRADE, HeaderValue::from_static(protocol));
+        }
+        assert!(policy.protocol(Version::HTTP_11, &headers).is_none());
+    }
 }

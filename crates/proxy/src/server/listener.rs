@@ -7,6 +7,8 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
+use crate::http::keepalive::KEEPALIVE;
+
 /// Length of the kernel's accept queue.
 const BACKLOG: i32 = 4096;
 
@@ -77,6 +79,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?; // a restart need not wait for connections in TIME_WAIT
     socket.set_nonblocking(true)?;
+    socket.set_tcp_keepalive(&KEEPALIVE)?; // accepted sockets inherit it
     Ok(socket)
 }
 

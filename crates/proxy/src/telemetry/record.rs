@@ -172,7 +172,8 @@ impl Record {
     /// Records that the response body ended early.
     pub fn body_failed(&mut self, error: &BodyError) {
         self.failure = Some(match error {
-            BodyError::UpstreamStalled => "upstream-stalled",
+            BodyError::UpstreamStalled => "read-timeout",
+            BodyError::ClientEnded => "client-body",
             _ => "upstream-broke-off",
         });
     }

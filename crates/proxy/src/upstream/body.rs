@@ -1,6 +1,7 @@
 //! Response body of an upstream.
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::http::body::{Body, BodyError};
+use crate::http::body::{Body, BodyError, ConcurrentUpload, UploadProgress};
+use crate::upstream::exchange::poll_timeout;
 use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::outcome::Outcome;
@@ -22,19 +24,22 @@ struct UpstreamBody {
     latest: Bytes,
     incoming: Incoming,
     lease: Option<ConnectionLease>,
-    timeout: Duration,
+    timeout: Option<Duration>,
+    /// Request body that is still being sent.
+    upload: Option<ConcurrentUpload>,
     failed: Option<BodyError>,
 }
 
-/// Wraps the response body of an upstream. It fails if the upstream sends nothing for `timeout`; `lease` returns to its
-/// pool at the end.
+/// Wraps the response body of an upstream. It fails if nothing arrives for `timeout`, neither of the response nor of the
+/// `upload`; `lease` returns to its pool at the end.
 ///
 /// # Errors
 /// The start of the body arrived with the head and is invalid: the client gets a failure instead of the head.
 pub(super) fn response_body(
     mut incoming: Incoming,
     lease: ConnectionLease,
-    timeout: Duration,
+    timeout: Option<Duration>,
+    upload: Option<Rc<UploadProgress>>,
 ) -> Result<Body, Box<(BodyError, ConnectionLease)>> {
     if incoming.is_end_stream() {
         lease.release();
@@ -68,8 +73,8 @@ pub(super) fn response_body(
         Some(Ok(data)) => Ok(Body::from(data)),
         first => {
             let first = first.and_then(Result::err);
-            let body = UpstreamBody { first, latest: Bytes::new(), incoming, lease, timeout, failed: None };
-            Ok(Body::boxed(body))
+            let (latest, upload) = (Bytes::new(), upload.and_then(ConcurrentUpload::new));
+            Ok(Body::boxed(UpstreamBody { first, latest, incoming, lease, timeout, upload, failed: None }))
         }
     }
 }
@@ -84,10 +89,12 @@ impl UpstreamBody {
     /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
     /// closes the connection at once, and discards the rest.
     fn fail(&mut self, error: BodyError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        // The exchange ends with a request body that fails.
+        let is_of_client = self.upload.as_ref().is_some_and(|upload| upload.has_failed());
         if let Some(lease) = self.lease.take() {
-            lease.report(Outcome::Disconnected);
+            lease.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
         }
-        self.failed = Some(error);
+        self.failed = Some(if is_of_client { BodyError::ClientEnded } else { error });
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -140,13 +147,19 @@ impl HttpBody for UpstreamBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let Some(lease) = &mut this.lease else { return Poll::Pending };
+                let (Some(lease), Some(timeout)) = (&mut this.lease, this.timeout) else { return Poll::Pending };
                 let deadline = lease.deadline();
                 if !deadline.is_set() {
-                    deadline.set(Instant::now() + this.timeout);
+                    deadline.set(Instant::now() + timeout);
                 }
-                ready!(deadline.poll_expired(cx));
-                lease.report(Outcome::TimedOut);
+                let upload = this.upload.as_deref();
+                ready!(poll_timeout(deadline, this.timeout, upload, cx));
+                // The upstream may be waiting for the client.
+                lease.report(if upload.is_some_and(|upload| !upload.is_over()) {
+                    Outcome::ClientFailed
+                } else {
+                    Outcome::TimedOut
+                });
                 this.lease = None;
                 Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
             }

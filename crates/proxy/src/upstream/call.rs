@@ -110,12 +110,12 @@ impl Sent {
     }
 
     fn received(self, response: Response<hyper::body::Incoming>) -> Response<Body> {
-        let Self { call, pick, mut connection, replay, timer, .. } = self;
+        let Self { call, pick, mut connection, replay, upload, timer } = self;
         connection.head_received(Some(&response));
         if let Some(replay) = replay {
             connection.keep_list(replay.into_list());
         }
-        call.received(response.map(Incoming::Http1), timer, pick, connection)
+        call.received(response.map(Incoming::Http1), timer, pick, connection, upload)
     }
 
     #[cold]
@@ -168,7 +168,7 @@ impl Call {
     ) -> Response<Body> {
         let Prepared { replay, upload } = prepared;
         match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
-            Ok(response) => self.received(response, timer, pick, connection),
+            Ok(response) => self.received(response, timer, pick, connection, upload),
             Err(error) => {
                 timer.responded();
                 drop(connection);
@@ -215,9 +215,10 @@ impl Call {
         timer: Timer,
         pick: Pick,
         connection: Box<Connection>,
+        upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         self.monitor.responded(response.status(), timer.responded());
-        self.forward.relay(response, pick, connection, self.extras)
+        self.forward.relay(response, pick, connection, self.extras, upload)
     }
 
     /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
@@ -280,7 +281,7 @@ impl Call {
             self.monitor.propagate(request.headers_mut());
             let timer = Timer::start();
             failed = match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
-                Ok(response) => return self.received(response, timer, pick, connection),
+                Ok(response) => return self.received(response, timer, pick, connection, upload),
                 Err(failed) => failed,
             };
             timer.responded();

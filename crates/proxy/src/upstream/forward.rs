@@ -11,7 +11,7 @@ use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
 use crate::http::attempts::ObservedAttempts;
-use crate::http::body::Body;
+use crate::http::body::{Body, UploadProgress};
 use crate::http::failure::Failure;
 use crate::upstream::body::response_body;
 use crate::upstream::call::{Call, Forwarding};
@@ -38,8 +38,8 @@ pub struct UpstreamTimeouts {
     pub connect: Duration,
     /// From the request, or the latest part of its body, to the response head; `None` for no limit.
     pub response: Option<Duration>,
-    /// Between two parts of the response body.
-    pub read: Duration,
+    /// From a part of the response body, or of a request body beside it, to the next; `None` for no limit.
+    pub read: Option<Duration>,
 }
 
 impl UpstreamTimeouts {
@@ -49,7 +49,7 @@ impl UpstreamTimeouts {
         Self {
             connect: route.connect_timeout.unwrap_or(client.connect_timeout),
             response: route.response_timeout.unwrap_or(client.response_timeout),
-            read: client.read_timeout,
+            read: route.read_timeout.unwrap_or(client.read_timeout),
         }
     }
 }
@@ -105,6 +105,7 @@ impl Forward {
         pick: Pick,
         connection: Box<Connection>,
         extras: Option<Box<RequestExtras>>,
+        upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return match extras.and_then(|extras| Some((extras.client?, extras.upgrade?))) {
@@ -127,7 +128,7 @@ impl Forward {
             // hyper reads no body of them, and h2 one that a client would refuse.
             return Response::from_parts(head, Body::default());
         }
-        match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read) {
+        match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read, upload) {
             Ok(body) => Response::from_parts(head, body),
             Err(failed) => {
                 let (error, lease) = *failed;

@@ -8,7 +8,7 @@ use http::header::{
 };
 
 use crate::http::fields::{has_token, has_underscore, is_forwarded};
-use tollgate_config::Underscores;
+use tollgate_config::{Forwarding, Underscores};
 
 /// Rules for the header fields of every request and response.
 #[derive(Clone, Debug)]
@@ -23,6 +23,13 @@ pub struct HeaderPolicy {
 }
 
 impl HeaderPolicy {
+    /// Returns the rules of `forwarding`.
+    #[must_use]
+    pub fn of(forwarding: &Forwarding) -> Self {
+        let (remove, via) = (forwarding.remove_hop_by_hop.clone(), forwarding.via.clone());
+        Self { underscores: forwarding.underscores, remove, via }
+    }
+
     /// Removes fields that a client may not send to an upstream. It runs before the route's filters, so that a
     /// `Connection` field cannot remove the fields they add. Only `trailers` remains of `TE`.
     pub fn clean_request(&self, headers: &mut HeaderMap) {

@@ -1,9 +1,17 @@
 //! Tunnels. From the upstream's status 101 on, bytes pass both ways unread (RFC 9110 §7.8).
 
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
 use http::Response;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until};
 use tollgate_filters::context::Tunnel;
 
 use crate::http::body::Body;
@@ -21,15 +29,20 @@ pub(super) fn tunnel(
     requested: &Upgrade,
 ) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
-    let open = requested.host.open_tunnel();
+    let (open, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
     let (tunnel, end) = Tunnel::open();
     spawn_boxed(async move {
         // The lease holds the upstream's connection until the end.
         let _held = (open, end, lease);
         let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };
-        let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));
-        // A reset by either side is a normal end of a tunnel.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
+        let latest = Cell::new(Instant::now());
+        let mut client = ClientSide { stream: TokioIo::new(client), latest: &latest };
+        let mut upstream = TokioIo::new(upstream);
+        tokio::select! {
+            // A reset by either side is a normal end of a tunnel.
+            _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
+            () = idle(&latest, idle_timeout) => tracing::debug!("tunnel closed: `server.tunnel-idle-timeout` passed"),
+        }
     });
     let (mut head, _) = response.into_parts();
     head.extensions.insert(tunnel);
@@ -42,4 +55,49 @@ pub(super) fn tunnel(
         head.headers.insert(UPGRADE, protocol);
     }
     Response::from_parts(head, Body::default())
+}
+
+/// Client's side of a tunnel, with the time of the latest bytes. Those of both directions pass it.
+struct ClientSide<'t, S> {
+    stream: S,
+    latest: &'t Cell<Instant>,
+}
+
+impl<S> ClientSide<'_, S> {
+    fn note<T>(&self, passed: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if passed.is_ready() {
+            self.latest.set(Instant::now());
+        }
+        passed
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ClientSide<'_, S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.note(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ClientSide<'_, S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.note(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Completes when no byte has passed since `timeout`.
+async fn idle(latest: &Cell<Instant>, timeout: Option<Duration>) {
+    let Some(timeout) = timeout else { return std::future::pending().await };
+    while latest.get() + timeout > Instant::now() {
+        sleep_until(latest.get() + timeout).await;
+    }
 }

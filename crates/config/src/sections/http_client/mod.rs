@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Size, Time, positive};
+use crate::de::units::{Size, Time, Timeout, positive};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::pool::{ConnectionPool, RawPool};
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
@@ -29,10 +29,10 @@ use crate::yaml::Span;
 pub(crate) struct RawHttpClient {
     /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
     connect_timeout: Option<Spanned<Time>>,
-    /// Timeout for the head of a response. Default 60s; none in a Spring file, as in Spring.
-    response_timeout: Option<Spanned<Time>>,
-    /// Timeout for each part of a response body. Default 60s.
-    read_timeout: Option<Spanned<Time>>,
+    /// Timeout for the head of a response; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
+    response_timeout: Option<Timeout>,
+    /// Timeout for each part of a response body, or of a request body that is still being sent; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
+    read_timeout: Option<Timeout>,
     /// Upper bound of a response's head, from 1KB to 16MB. Default 64KB.
     max_header_size: Option<Spanned<Size>>,
     /// Upper bound of header fields in a response, from 1 to 10000. Default 200.
@@ -75,8 +75,8 @@ pub struct HttpClient {
     pub connect_timeout: Duration,
     /// Timeout for the head of a response; `None`: no limit.
     pub response_timeout: Option<Duration>,
-    /// Timeout for each part of a response body.
-    pub read_timeout: Duration,
+    /// Timeout for each part of a response body, or of a request body beside it; `None`: no limit.
+    pub read_timeout: Option<Duration>,
     /// Upper bound of a response's head in bytes.
     pub max_header_bytes: usize,
     /// Upper bound of header fields in a response.
@@ -120,16 +120,14 @@ const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
 /// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
-    let response_timeout = match raw.response_timeout {
-        None if diagnostics.is_spring => None,
-        given => Some(positive(given, 60, diagnostics)),
-    };
+    let default = if diagnostics.is_spring { None } else { Some(Duration::from_secs(60)) };
+    let timeout = |given: Option<Timeout>| given.map_or(default, |timeout| timeout.0);
     let (tls, handshake_timeout) = tls::of_client(raw, nodes, diagnostics);
     unread(raw, diagnostics);
     HttpClient {
         connect_timeout: positive(raw.connect_timeout, 5, diagnostics),
-        response_timeout,
-        read_timeout: positive(raw.read_timeout, 60, diagnostics),
+        response_timeout: timeout(raw.response_timeout),
+        read_timeout: timeout(raw.read_timeout),
         max_header_bytes: max_header_bytes(raw.max_header_size, diagnostics),
         max_headers: max_headers(raw.max_headers, diagnostics),
         http2: raw.http2.unwrap_or(Http2::Auto),

@@ -42,7 +42,8 @@ fn every_setting_of_the_client_is_read() {
     assert_eq!(notes, "");
     let client = config.http_client;
     assert_eq!(client.connect_timeout, Duration::from_secs(1));
-    assert_eq!((client.response_timeout, client.read_timeout), (Some(Duration::from_secs(2)), Duration::from_secs(3)));
+    assert_eq!(client.response_timeout, Some(Duration::from_secs(2)));
+    assert_eq!(client.read_timeout, Some(Duration::from_secs(3)));
     assert_eq!((client.max_header_bytes, client.max_headers, client.http2), (8 * 1024, 300, Http2::Off));
     let pool = &client.pool;
     assert_eq!((pool.max_connections.unwrap().get(), pool.acquire_timeout), (7, Duration::from_millis(100)));
@@ -54,6 +55,29 @@ fn every_setting_of_the_client_is_read() {
     let except = proxy.except.as_ref().unwrap();
     assert!(except.is_match("X.local") && except.is_match("a") && !except.is_match("ab"));
     assert_eq!(proxy.login.as_ref().unwrap().password, "secret");
+}
+
+#[test]
+fn timeouts_of_responses_can_be_off_and_are_so_in_a_spring_file() {
+    let minute = Some(Duration::from_secs(60));
+    let timeouts = |config: Config| (config.http_client.response_timeout, config.http_client.read_timeout);
+    assert_eq!(timeouts(given("{}").0), (minute, minute));
+    assert_eq!(timeouts(given("{response-timeout: 0, read-timeout: -1}").0), (None, None));
+    assert_eq!(timeouts(springs("{}", "").unwrap().0), (None, None));
+    assert_eq!(timeouts(springs("{response-timeout: 1m, read-timeout: 60000}", "").unwrap().0), (minute, minute));
+}
+
+#[test]
+fn timeouts_of_clients_can_be_off() {
+    let server = |settings: &str| parse("test.yaml", &format!("{ROUTE}server: {settings}\n"), &|_| None).unwrap();
+    let timeouts = |settings: &str| {
+        let server = server(settings).config.server;
+        [server.idle_timeout, server.body_timeout, server.write_timeout, server.tunnel_idle_timeout]
+    };
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(timeouts("{}"), [seconds(75), seconds(30), seconds(30), None]);
+    let off = "{idle-timeout: 0, body-timeout: -1, write-timeout: 0s, tunnel-idle-timeout: -1s}";
+    assert_eq!(timeouts(off), [None; 4]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod path;
 pub(crate) mod tls;
+mod upgrades;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Address, Size, Time, positive};
+use crate::de::units::{Address, Size, Time, Timeout, positive};
 use crate::diagnostics::Diagnostics;
 use crate::sections::server::path::RawPath;
 #[cfg(test)]
@@ -59,12 +60,16 @@ pub(crate) struct RawServer {
     pub(crate) forward_headers_strategy: Option<Spanned<String>>,
     /// Timeout for the head of a request. Default 30s.
     header_timeout: Option<Spanned<Time>>,
-    /// Time after which an idle connection is closed. Default 75s, longer than the 60s of common load balancers, so that they close first.
-    idle_timeout: Option<Spanned<Time>>,
-    /// Timeout for each part of a request body. Default 30s.
-    body_timeout: Option<Spanned<Time>>,
-    /// Timeout for each write to the client. Default 30s.
-    write_timeout: Option<Spanned<Time>>,
+    /// Time after which an idle connection is closed; `0` or `-1`: never. Default 75s, longer than the 60s of common load balancers, so that they close first.
+    idle_timeout: Option<Timeout>,
+    /// Timeout for each part of a request body; `0` or `-1`: none. From the response head to the end of the response, `httpclient.read-timeout` applies instead. Default 30s.
+    body_timeout: Option<Timeout>,
+    /// Timeout for each write to the client; `0` or `-1`: none. Default 30s.
+    write_timeout: Option<Timeout>,
+    /// Time after which a tunnel, such as a WebSocket, is closed if no byte passes; `0` or `-1`: never. Default: never.
+    tunnel_idle_timeout: Option<Timeout>,
+    /// Protocols besides `websocket` to which clients may switch with `Upgrade`. Other requests to switch are forwarded as ordinary ones. Default: none.
+    upgrade_protocols: Vec<Spanned<String>>,
     /// Time for in-flight requests when the gateway shuts down. Default 30s, as in Spring Boot.
     shutdown_timeout: Option<Time>,
     /// Encoded separators in paths.
@@ -98,7 +103,7 @@ pub(crate) enum RawShutdown {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawNetty {
     /// As `server.idle-timeout`.
-    idle_timeout: Option<Spanned<Time>>,
+    idle_timeout: Option<Timeout>,
 }
 
 /// Listener for traffic.
@@ -130,12 +135,16 @@ pub struct Server {
     pub half_close: bool,
     /// Timeout for the head of a request.
     pub header_timeout: Duration,
-    /// Time after which an idle connection is closed.
-    pub idle_timeout: Duration,
-    /// Timeout for each part of a request body.
-    pub body_timeout: Duration,
-    /// Timeout for each write to the client.
-    pub write_timeout: Duration,
+    /// Time after which an idle connection is closed; `None`: never.
+    pub idle_timeout: Option<Duration>,
+    /// Timeout for each part of a request body; `None`: no limit.
+    pub body_timeout: Option<Duration>,
+    /// Timeout for each write to the client; `None`: no limit.
+    pub write_timeout: Option<Duration>,
+    /// Time after which a tunnel is closed if no byte passes; `None`: never.
+    pub tunnel_idle_timeout: Option<Duration>,
+    /// Protocols besides `websocket` to which clients may switch.
+    pub upgrade_protocols: Vec<String>,
     /// Time for in-flight requests when the gateway shuts down.
     pub shutdown_timeout: Duration,
     /// Treatment of encoded separators in paths.
@@ -176,6 +185,9 @@ pub(crate) fn check(
     let max_connections = raw.max_connections.map_or(20_000, NonZeroUsize::get);
     let max_connections_per_client =
         raw.max_connections_per_client.map_or((max_connections / 4).max(1), NonZeroUsize::get);
+    let timeout = |given: Option<Timeout>, default_secs| {
+        given.map_or(Some(Duration::from_secs(default_secs)), |timeout| timeout.0)
+    };
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Server {
         address: raw.address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
@@ -191,9 +203,11 @@ pub(crate) fn check(
         max_streams_per_client: raw.max_streams_per_client.map_or(max_connections_per_client, NonZeroUsize::get),
         half_close: raw.half_close.unwrap_or(true),
         header_timeout: positive(raw.header_timeout, 30, diagnostics),
-        idle_timeout: positive(raw.idle_timeout.or(raw.netty.idle_timeout), 75, diagnostics),
-        body_timeout: positive(raw.body_timeout, 30, diagnostics),
-        write_timeout: positive(raw.write_timeout, 30, diagnostics),
+        idle_timeout: timeout(raw.idle_timeout.or(raw.netty.idle_timeout), 75),
+        body_timeout: timeout(raw.body_timeout, 30),
+        write_timeout: timeout(raw.write_timeout, 30),
+        tunnel_idle_timeout: raw.tunnel_idle_timeout.and_then(|timeout| timeout.0),
+        upgrade_protocols: upgrades::check(&raw.upgrade_protocols, diagnostics),
         shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
         path: raw.path.check(diagnostics.is_spring),
     }

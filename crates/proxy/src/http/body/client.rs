@@ -1,6 +1,7 @@
 //! Request body of a client.
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -24,11 +25,54 @@ const END_GRACE: Duration = Duration::from_millis(100);
 /// Time limit for discarding an unread body.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Progress of a client's upload. The response timeout of an upstream does not run while the upload makes progress.
+/// Progress of a client's upload. The timeouts of an upstream do not run while the upload makes progress.
 #[derive(Debug, Default)]
 pub struct UploadProgress {
     last: Cell<Option<Instant>>,
     bytes: Cell<u64>,
+    is_over: Cell<bool>,
+    has_failed: Cell<bool>,
+    response: Cell<ResponseState>,
+}
+
+/// State of the response to an upload.
+#[derive(Clone, Copy, Debug, Default)]
+enum ResponseState {
+    #[default]
+    Awaited,
+    Open,
+    Ended(Instant),
+}
+
+/// Upload that goes on while its response is sent. Until this is dropped, the response's timeout applies to both, and the
+/// client may be silent.
+#[derive(Debug)]
+pub struct ConcurrentUpload(Rc<UploadProgress>);
+
+impl ConcurrentUpload {
+    /// Notes that the response to `upload` begins. Returns `None` if the upload is over.
+    #[must_use]
+    pub fn new(upload: Rc<UploadProgress>) -> Option<Self> {
+        if upload.is_over() {
+            return None;
+        }
+        upload.response.set(ResponseState::Open);
+        Some(Self(upload))
+    }
+}
+
+impl Deref for ConcurrentUpload {
+    type Target = UploadProgress;
+
+    fn deref(&self) -> &UploadProgress {
+        &self.0
+    }
+}
+
+impl Drop for ConcurrentUpload {
+    fn drop(&mut self) {
+        self.0.response.set(ResponseState::Ended(Instant::now()));
+    }
 }
 
 impl UploadProgress {
@@ -43,13 +87,34 @@ impl UploadProgress {
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
+
+    /// Returns true if the body has ended, failed or been dropped.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// Returns true if the client broke off its body.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// Returns the time until which a silent client is excused by the response, if it has `timeout`.
+    fn excused_until(&self, timeout: Duration) -> Option<Instant> {
+        match self.response.get() {
+            ResponseState::Awaited => None,
+            ResponseState::Open => Some(Instant::now() + timeout),
+            ResponseState::Ended(at) => Some(at + timeout).filter(|until| *until > Instant::now()),
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct ClientBody {
     incoming: Option<Incoming>,
     stall: Deadline,
-    timeout: Duration,
+    timeout: Option<Duration>,
     drains: bool,
     trailer_rules: Rc<TrailerRules>,
     has_ended: bool,
@@ -60,7 +125,7 @@ pub(super) struct ClientBody {
 impl ClientBody {
     pub(super) fn new(
         incoming: Incoming,
-        timeout: Duration,
+        timeout: Option<Duration>,
         drains: bool,
         trailer_rules: Rc<TrailerRules>,
         busy: BusyGuard,
@@ -102,30 +167,45 @@ impl ClientBody {
                 self.upload.bytes.set(self.upload.bytes.get() + length);
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => {
-                self.finish();
-                Poll::Ready(Some(Err(error)))
-            }
+            Poll::Ready(Some(Err(error))) => self.fail(error),
             Poll::Ready(None) => {
                 self.finish();
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let has_ended = self.busy.as_ref().is_some_and(|connection| connection.poll_client_end(cx));
-                if has_ended && !self.has_ended {
-                    self.has_ended = true;
-                    self.stall.set(Instant::now() + END_GRACE);
-                } else if !self.stall.is_set() {
-                    self.stall.set(Instant::now() + if has_ended { END_GRACE } else { self.timeout });
-                }
-                ready!(self.stall.poll_expired(cx));
-                self.finish();
-                Poll::Ready(Some(Err(if has_ended { BodyError::ClientEnded } else { BodyError::ClientStalled })))
+                let error = ready!(self.poll_stalled(cx));
+                self.fail(error)
             }
         }
     }
 
+    /// Completes when the client has sent nothing for too long.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
+        let has_ended = self.busy.as_ref().is_some_and(|connection| connection.poll_client_end(cx));
+        let timeout = if has_ended { Some(END_GRACE) } else { self.timeout };
+        let Some(timeout) = timeout else { return Poll::Pending };
+        let has_just_ended = has_ended && !std::mem::replace(&mut self.has_ended, true);
+        if has_just_ended || !self.stall.is_set() {
+            self.stall.set(Instant::now() + timeout);
+        }
+        loop {
+            ready!(self.stall.poll_expired(cx));
+            match self.upload.excused_until(timeout) {
+                Some(until) if !has_ended => self.stall.set(until),
+                _ => break,
+            }
+        }
+        Poll::Ready(if has_ended { BodyError::ClientEnded } else { BodyError::ClientStalled })
+    }
+
+    fn fail(&mut self, error: BodyError) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.upload.has_failed.set(true);
+        self.finish();
+        Poll::Ready(Some(Err(error)))
+    }
+
     fn finish(&mut self) {
+        self.upload.is_over.set(true);
         self.incoming = None;
         self.busy = None;
     }
@@ -133,6 +213,7 @@ impl ClientBody {
 
 impl Drop for ClientBody {
     fn drop(&mut self) {
+        self.upload.is_over.set(true);
         if let Some(incoming) = self.incoming.take()
             && self.drains
             && !incoming.is_end_stream()

@@ -23,7 +23,7 @@ use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
 use self::client::ClientBody;
-pub use self::client::UploadProgress;
+pub use self::client::{ConcurrentUpload, UploadProgress};
 pub use self::incoming::{ClientStream, Incoming};
 pub use self::stream::StreamBody;
 use crate::http::busy::{BusyCount, BusyGuard};
@@ -93,13 +93,13 @@ pub enum BodyError {
 impl Body {
     /// Wraps the request body of a client.
     ///
-    /// The body fails if the client sends nothing for `timeout`. If `drains` is true, an unread rest is read and
+    /// The body fails if the client sends nothing for `timeout`, apart from the time of a response beside it. If `drains` is true, an unread rest is read and
     /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
     /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
     #[must_use]
     pub fn from_client(
         incoming: Incoming,
-        timeout: Duration,
+        timeout: Option<Duration>,
         drains: bool,
         trailer_rules: &Rc<TrailerRules>,
         connection: &Arc<dyn BusyCount>,

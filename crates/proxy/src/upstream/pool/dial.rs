@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
+use crate::http::keepalive::KEEPALIVE;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::name_lookup::NameLookup;
 use crate::upstream::pool::{ConnectError, PoolSettings};
@@ -60,7 +60,6 @@ fn check_peer(stream: TcpStream, refused: Option<SocketAddr>) -> Result<TcpStrea
 
 fn configured(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(30)).with_interval(Duration::from_secs(10));
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     stream
 }

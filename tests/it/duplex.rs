@@ -1,0 +1,204 @@
+//! Exchanges in which request and response flow at the same time, and their timeouts.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::http2::raw::{GOAWAY, ORDINARY, Raw};
+use crate::support::gateway::Gateway;
+use crate::support::raw_http2::{DATA, END_STREAM, HEADERS, RST_STREAM, RawHttp2};
+use crate::support::upstream::Upstream;
+
+/// Interval between two parts of a body that flows.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Parts of a body that flows for longer than the timeouts of these tests.
+const PARTS: usize = 20;
+/// Shortest time in which a timeout of 300 ms may end an exchange.
+const TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Starts a gateway to `upstream` with these settings of its sections and of the route.
+fn gateway(upstream: &Upstream, http2: &str, server: &str, client: &str, metadata: &str) -> Gateway {
+    Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, {server}}}\nhttpclient: {{{client}}}\nroutes: [{{id: a, uri: '{}', \
+         http2: {http2}, predicates: [Path=/**], metadata: {{{metadata}}}}}]",
+        upstream.uri()
+    ))
+}
+
+/// Reads a request up to its first five bytes of body.
+fn read_start(stream: &mut TcpStream) {
+    let mut read = Vec::new();
+    let mut byte = [0];
+    while !read.ends_with(b"hello") {
+        std::io::Read::read_exact(stream, &mut byte).unwrap();
+        read.push(byte[0]);
+    }
+}
+
+/// Starts an upstream that responds to the first bytes of a request: the head, then `parts` parts at intervals, then the
+/// end if `ends`. Otherwise it is silent.
+fn early(is_http2: bool, parts: usize, ends: bool) -> Upstream {
+    if is_http2 {
+        return RawHttp2::upstream(move |connection| {
+            let Some((stream, _)) = connection.request() else { return };
+            while connection.next().is_some_and(|frame| frame.kind != DATA) {}
+            connection.head(stream, 0).flush();
+            for _ in 0..parts {
+                std::thread::sleep(INTERVAL);
+                connection.data(stream, 0, b"part").flush();
+            }
+            if ends {
+                connection.data(stream, END_STREAM, b"").flush();
+            }
+            connection.drain();
+        });
+    }
+    Upstream::scripted(move |stream, _| {
+        read_start(stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for _ in 0..parts {
+            std::thread::sleep(INTERVAL);
+            let _ = stream.write_all(b"4\r\npart\r\n");
+        }
+        if ends {
+            let _ = stream.write_all(b"0\r\n\r\n");
+        }
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    })
+}
+
+/// Client of either protocol, with a request whose body it has begun.
+enum Client {
+    Http1(crate::support::client::Connection),
+    Http2(Raw),
+}
+
+impl Client {
+    fn start(gateway: &Gateway, is_http2: bool) -> Self {
+        if is_http2 {
+            let mut client = Raw::open(gateway);
+            client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..]].concat());
+            client.frame(DATA, 0, 1, b"hello");
+            return Self::Http2(client);
+        }
+        let mut client = gateway.connect();
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+        Self::Http1(client)
+    }
+
+    /// Sends a part of the body.
+    fn send_part(&mut self) {
+        match self {
+            Self::Http1(client) => client.send("4\r\npart\r\n"),
+            Self::Http2(client) => client.frame(DATA, 0, 1, b"part"),
+        }
+    }
+
+    /// Reads the response. Returns the bytes of its body, and true if it is complete.
+    fn response(&mut self) -> (usize, bool) {
+        match self {
+            Self::Http1(client) => {
+                let response = client.response().unwrap();
+                (response.body.len(), response.complete)
+            }
+            Self::Http2(client) => {
+                assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS);
+                let mut length = 0;
+                loop {
+                    match client.next() {
+                        (DATA, flags, payload) => {
+                            length += payload.len();
+                            if flags & END_STREAM != 0 {
+                                return (length, true);
+                            }
+                        }
+                        (RST_STREAM | GOAWAY, ..) => return (length, false),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The protocols of client and upstream: true for HTTP/2.
+const PROTOCOLS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// Setting of a route for the protocol of its upstream.
+fn setting(is_http2: bool) -> &'static str {
+    if is_http2 { "prior-knowledge" } else { "off" }
+}
+
+#[test]
+fn a_request_body_that_pauses_cuts_no_flowing_response() {
+    for (client, upstream) in PROTOCOLS {
+        let origin = early(upstream, PARTS, true);
+        let gateway = gateway(&origin, setting(upstream), "body-timeout: 300ms", "read-timeout: 5s", "");
+        let mut client = Client::start(&gateway, client);
+        assert_eq!(client.response(), (4 * PARTS, true), "upstream with HTTP/2: {upstream}");
+    }
+}
+
+#[test]
+fn a_request_body_that_stops_ends_after_its_response() {
+    for upstream in [false, true] {
+        let origin = early(upstream, PARTS, true);
+        let gateway = gateway(&origin, setting(upstream), "body-timeout: 300ms", "", "");
+        let mut client = Client::start(&gateway, false);
+        assert_eq!(client.response(), (4 * PARTS, true));
+        let Client::Http1(mut client) = client else { return };
+        let start = Instant::now();
+        assert!(client.is_closed());
+        assert!(start.elapsed() >= TIMEOUT, "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_response_that_pauses_is_not_cut_while_its_request_body_flows() {
+    for (client, upstream) in PROTOCOLS {
+        let origin = early(upstream, 0, false);
+        let gateway = gateway(&origin, setting(upstream), "", "read-timeout: 300ms", "");
+        let mut client = Client::start(&gateway, client);
+        let start = Instant::now();
+        for _ in 0..PARTS {
+            std::thread::sleep(INTERVAL);
+            client.send_part();
+        }
+        let flowed = start.elapsed();
+        assert_eq!(client.response(), (0, false));
+        let silent = start.elapsed() - flowed;
+        assert!(silent >= TIMEOUT && silent < Duration::from_secs(10), "{silent:?} after the last part");
+    }
+}
+
+#[test]
+fn an_exchange_that_is_silent_both_ways_ends_at_the_read_timeout() {
+    for (client, upstream) in PROTOCOLS {
+        let origin = early(upstream, 1, false);
+        let gateway = gateway(&origin, setting(upstream), "body-timeout: 50ms", "read-timeout: 300ms", "");
+        let start = Instant::now();
+        assert_eq!(Client::start(&gateway, client).response(), (4, false));
+        let took = start.elapsed();
+        assert!(took >= TIMEOUT && took < Duration::from_secs(10), "{took:?}");
+    }
+}
+
+#[test]
+fn a_route_sets_its_read_timeout_or_switches_it_off() {
+    let origin = Upstream::scripted(|stream, _| {
+        let Some(_) = crate::support::upstream::read_request(stream) else { return };
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+        // Only waiting can show it.
+        std::thread::sleep(Duration::from_millis(700));
+        let _ = stream.write_all(b"data: 2\n\n");
+    });
+    let off = ["0", "-1", "10s", "10000"].map(|timeout| ("300ms", timeout, 18));
+    for (global, of_route, length) in off.into_iter().chain([("0", "300ms", 9), ("-1", "300", 9), ("10s", "300", 9)]) {
+        let metadata = format!("read-timeout: {of_route}");
+        let gateway = gateway(&origin, "off", "", &format!("read-timeout: {global}"), &metadata);
+        let mut client = gateway.connect();
+        client.send("GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+        let events = client.response().unwrap();
+        assert_eq!(events.body.len(), length, "{global}, {of_route} for the route");
+    }
+}
