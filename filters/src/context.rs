@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Uri;
 use parking_lot::Mutex;
@@ -66,23 +67,40 @@ impl LocalReply {
     }
 }
 
-/// Endpoints of earlier attempts at one request, so that the next attempt can avoid them.
+/// Earlier attempts at one request: their endpoints, and the number of retries. Clones share both.
 ///
-/// A retrying layer inserts it into the request's extensions. The load balancer records its choice in it, and avoids
-/// recorded endpoints while another one is healthy.
+/// The first retrying layer inserts it into the request's extensions, and all layers of the request count their retries in
+/// it. The load balancer records its choice in it, and avoids recorded endpoints while another one is healthy.
 #[derive(Clone, Debug, Default)]
-pub struct Attempts(Arc<Mutex<Vec<u64>>>);
+pub struct Attempts(Arc<AttemptLog>);
+
+#[derive(Debug, Default)]
+struct AttemptLog {
+    endpoints: Mutex<Vec<u64>>,
+    retries: AtomicU32,
+}
 
 impl Attempts {
     /// Records an attempt at the endpoint that the number `endpoint` identifies.
     pub fn note(&self, endpoint: u64) {
-        self.0.lock().push(endpoint);
+        self.0.endpoints.lock().push(endpoint);
     }
 
     /// Returns true if an attempt went to `endpoint`.
     #[must_use]
     pub fn tried(&self, endpoint: u64) -> bool {
-        self.0.lock().contains(&endpoint)
+        self.0.endpoints.lock().contains(&endpoint)
+    }
+
+    /// Counts a retry.
+    pub fn note_retry(&self) {
+        self.0.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of retries, of all layers.
+    #[must_use]
+    pub fn retries(&self) -> u32 {
+        self.0.retries.load(Ordering::Relaxed)
     }
 }
 

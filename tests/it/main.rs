@@ -71,6 +71,7 @@ mod repeated_keys;
 mod reroutes;
 mod resilience;
 mod response_cache;
+mod retries;
 mod secrets;
 mod shares;
 mod simulate;

@@ -16,6 +16,7 @@ use tower::Service;
 use tower::retry::budget::Budget as _;
 
 use super::{Event, Policy};
+use crate::context::Attempts;
 use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 
 pin_project! {
@@ -44,7 +45,7 @@ pub(super) struct NextAttempt<S, B> {
     head: Parts,
     recording: Recording<B>,
     policy: Arc<Policy>,
-    retries: u32,
+    attempts: Attempts,
     /// The delay before the current attempt.
     delay: Duration,
     started: Instant,
@@ -104,13 +105,15 @@ where
 // === impl NextAttempt ===
 
 impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
-    pub(super) fn new(service: S, head: Parts, recording: Recording<B>, policy: Arc<Policy>) -> Self {
+    /// Keeps what a retry needs. Attempts of an outer layer at the same request count as well.
+    pub(super) fn new(service: S, head: &mut Parts, recording: Recording<B>, policy: Arc<Policy>) -> Self {
+        let attempts = head.extensions.get_or_insert_default::<Attempts>().clone();
         Self {
             service,
-            head,
+            head: head.clone(),
             recording,
             policy,
-            retries: 0,
+            attempts,
             delay: Duration::ZERO,
             started: Instant::now(),
             body: None,
@@ -125,8 +128,9 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
         if !policy.settings.should_retry(response) {
             return None;
         }
-        let has_retries = self.retries < policy.settings.retries;
-        let delay = has_retries.then(|| policy.delay(self.retries + 1, self.delay, self.started)).flatten();
+        let retries = self.attempts.retries();
+        let has_retries = retries < policy.settings.retries;
+        let delay = has_retries.then(|| policy.delay(retries + 1, self.delay, self.started)).flatten();
         let Some((delay, body)) = delay.zip(self.recording.replay()) else {
             policy.notify(Event::LimitReached);
             return None;
@@ -137,7 +141,7 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
         }
         policy.notify(Event::Retried);
         tracing::debug!(status = response.status().as_u16(), ?delay, "retrying request");
-        self.retries += 1;
+        self.attempts.note_retry();
         self.delay = delay;
         self.body = Some(body);
         // Headers that the previous attempt did not take precede those that filters added to its response.

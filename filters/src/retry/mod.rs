@@ -12,7 +12,8 @@
 //! | local responses | retried by status, except 5xx: another attempt would get the same response |
 //! | `Retry-After` | ignored; the client gets the one of the last response |
 //! | outages | a [`Budget`] limits the load that retries add to a failing upstream |
-//! | endpoints | [`Attempts`] in the request's extensions, so that the next attempt can use another endpoint |
+//! | endpoints | [`Attempts`](crate::context::Attempts) in the request's extensions, so that the next attempt can use another endpoint |
+//! | several layers | one count of retries for all layers of a request; each retries while the count is below its own limit |
 //!
 //! Rejects no request: after the last retry, the client gets the last response. Costs a copy of the request's head for
 //! requests that may be retried, and nothing for others.
@@ -58,14 +59,14 @@ use tower::{Layer, Service};
 
 pub use self::backoff::Backoff;
 pub use self::future::ResponseFuture;
-use crate::context::{Attempts, LocalReply, UpgradeRequested};
+use crate::context::{LocalReply, UpgradeRequested};
 use crate::fault::{Fault, FaultSet};
 use crate::replay::{ReplayBody, record};
 
 /// Conditions and limits of retries. The defaults are Spring Cloud Gateway's.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Maximum number of attempts after the first (`retries`).
+    /// Maximum number of attempts after the first (`retries`), including those of other retrying layers.
     pub retries: u32,
     /// Retried statuses (`statuses`).
     pub statuses: Vec<StatusCode>,
@@ -245,9 +246,7 @@ where
         let Some(recording) = recording else {
             return ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), None);
         };
-        head.extensions.get_or_insert_default::<Attempts>();
-        let next_attempt =
-            future::NextAttempt::new(self.inner.clone(), head.clone(), recording, Arc::clone(&self.policy));
+        let next_attempt = future::NextAttempt::new(self.inner.clone(), &mut head, recording, Arc::clone(&self.policy));
         ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), Some(Box::new(next_attempt)))
     }
 }

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
+use crate::context::Attempts;
 use crate::replay::ReceivedHeadersLayer;
 
 /// A step of an upstream: a response, or a fault.
@@ -199,4 +200,22 @@ async fn each_attempt_knows_the_endpoints_of_earlier_ones() {
     });
     RetryLayer::new(Settings::default()).layer(upstream).oneshot(request(Method::GET, "")).await.unwrap();
     assert_eq!(*known.lock().unwrap(), [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn several_layers_share_one_count_of_retries() {
+    for (outer, inner, attempts) in [(2, 2, 3), (1, 3, 4), (3, 1, 4)] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let upstream = service_fn(move |_: Request<ReplayBody<ReplayBody<Full<Bytes>>>>| {
+            counted.fetch_add(1, Relaxed);
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            async { Ok::<_, Infallible>(response) }
+        });
+        let [outer_layer, inner_layer] =
+            [outer, inner].map(|retries| RetryLayer::new(Settings { retries, ..Settings::default() }));
+        outer_layer.layer(inner_layer.layer(upstream)).oneshot(request(Method::GET, "")).await.unwrap();
+        assert_eq!(calls.load(Relaxed), attempts, "{outer} outside, {inner} inside");
+    }
 }
