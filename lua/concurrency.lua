@@ -70,9 +70,10 @@ elseif holds or held < limit then
   local ended = call('ZCOUNT', KEYS[1], '-inf', format('%d', now))
   if ended > 0 then call('ZREMRANGEBYRANK', KEYS[1], 0, ended < 1000 and ended - 1 or 999) end
   call('ZADD', KEYS[1], format('%d', now + lease), owner)
-  -- The last lease may be another one: another gateway can have longer leases.
+  -- The last lease may be another one: another gateway can have longer leases. No lease is longer than a year, but a
+  -- member of another program may have any score.
   local last = call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-  call('PEXPIRE', KEYS[1], format('%d', (last[2] - now) / 1000 + 1001))
+  call('PEXPIRE', KEYS[1], format('%d', math.min(last[2] - now, YEAR) / 1000 + 1001))
 end
 local first = call('ZRANGEBYSCORE', KEYS[1], later, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 return {step, held, first[2] and first[2] - now or 0, now}

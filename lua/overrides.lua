@@ -20,7 +20,7 @@ redis-cli --eval lua/overrides.lua tollgate.overrides , set [orders] limit-5 600
 --]]
 
 local format, find, match, call = string.format, string.find, string.match, redis.call
-local YEAR = 31536000000
+local YEAR, MOST = 31536000000, 9007199254740991
 
 if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 local op, target, text = ARGV[1], ARGV[2], ARGV[3]
@@ -64,7 +64,8 @@ local all, last, count, known = call('HGETALL', KEYS[1]), 0, 0, false
 local ended = {}
 for i = 1, #all, 2 do
   if all[i] ~= 'v' then
-    local ends = tonumber(match(all[i + 1], '^(%d+):') or '0')
+    -- No override is longer than a year, but a field of another program may have any number.
+    local ends = math.min(tonumber(match(all[i + 1], '^(%d+):') or '0'), now + YEAR)
     if ends <= now then
       ended[#ended + 1] = all[i]
     elseif all[i] == target then
@@ -78,7 +79,8 @@ end
 if op == 'set' and count >= maximum or op == 'remove' and not known then return {0, version} end
 
 -- At least the server's time in us: after a loss of data, no old version recurs.
-local changed = math.max(time[1] * 1000000 + time[2], (tonumber(version) or 0) + 1)
+local changed, before = time[1] * 1000000 + time[2], tonumber(version) or 0
+if before >= changed and before < MOST then changed = before + 1 end
 local next_version = format('%d', changed)
 for i = 1, #ended do call('HDEL', KEYS[1], ended[i]) end
 if op == 'set' then

@@ -25,7 +25,7 @@ ARGV[5]  for -n: time of the request, unix time in us; only tokens of that time'
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), no token counts any more after us, now us}
 Expiry   1 s after the end of the longest window in use with the last consumed token
-Errors   an invalid argument fails before anything is read
+Errors   an invalid argument fails before anything is read; a member of another program fails when it is read
 
 redis-cli --eval lua/sliding_window_log.lua 'entries.{demo.me}' , 20 10000000 '' 1
 --]]
@@ -66,10 +66,12 @@ local grain = limit > 1000 and (window + -window % 1000) / 1000 or 1
 -- Windows: all, those in use, and that of the rule; the longest in use; the first members; the index of the first entry.
 local log = {stored = 0, live = {}, mine = nil, longest = 0, head = call('ZRANGE', key, 0, 4, 'WITHSCORES'), front = 1}
 
--- Returns the entry at an index of a reply, nil without one.
+-- Returns the entry at an index of a reply, nil without one. Fails on a member of another program, since it may hide any
+-- number of tokens.
 local function entry(found, at)
-  local before, count = string.match(found[at] or '', '^(%d+):(%d+)$')
-  if not before then return nil end
+  if not found[at] then return nil end
+  local before, count = string.match(found[at], '^(%d+):(%d+)$')
+  if not before then error('the log has a member of another program') end
   return {member = found[at], at = tonumber(found[at + 1]), before = tonumber(before), count = tonumber(count)}
 end
 

@@ -14,6 +14,7 @@ mod concurrency_script;
 mod conservation;
 mod denials;
 mod faults;
+mod foreign_values;
 mod grains;
 mod keys;
 mod leaky;
