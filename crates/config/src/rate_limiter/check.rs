@@ -70,6 +70,9 @@ pub(crate) fn check(
     limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
     limiter.normalize_ids();
+    if in_redis {
+        store::warn_of_small_shares(&limiter, args.gateways.span().unwrap_or(spec.span), diagnostics);
+    }
     users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
     warn_of_mixed_keys(&limiter, args.bucket.span().unwrap_or(spec.span), context, diagnostics);
     warn_of_shared_keys(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);

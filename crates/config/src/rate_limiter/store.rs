@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::given::Given;
@@ -10,7 +11,7 @@ use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::rate_limiter::args::{LimiterArgs, LockArgs};
 use crate::rate_limiter::context::LimiterContext;
-use crate::rate_limiter::model::{Atomicity, GatewayNumber, LockRetry, StoreKind};
+use crate::rate_limiter::model::{Atomicity, GatewayNumber, LockRetry, RateLimiter, StoreKind};
 use crate::rate_limiter::words::{AtomicityWord, LockRetryWord};
 use crate::yaml::Span;
 
@@ -48,6 +49,29 @@ pub(super) fn storage(
             .help("write the number of gateways");
     }
     Some(Storage { kind, on_failure, gateways, atomicity })
+}
+
+/// Reports limits of which a gateway has less than one request while Redis is unreachable.
+pub(super) fn warn_of_small_shares(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
+    let (GatewayNumber::Fixed(gateways), OnStoreFailure::Local) = (limiter.gateways, limiter.on_store_failure) else {
+        return;
+    };
+    let is_small = |rule: &&Rule| {
+        let has_shares = !matches!(rule, Rule::LeakyBucket(_));
+        has_shares && (1..u64::from(gateways.get())).contains(&rule.capacity())
+    };
+    if let Some(rule) = limiter.limits().map(|limit| &limit.rule).find(is_small) {
+        diagnostics
+            .warn(
+                at,
+                format!(
+                    "while Redis is unreachable, each of {gateways} gateways has less than one request of the limit of {}, and \
+                     responds with 503",
+                    rule.capacity()
+                ),
+            )
+            .help("raise the limit, or write `on-store-failure: allow`");
+    }
 }
 
 /// Checks `store`. Returns `Some(None)` if it is absent, and `None` after an error.

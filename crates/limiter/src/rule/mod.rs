@@ -100,21 +100,21 @@ impl Rule {
         by_algorithm!(self, settings => settings.largest_cost())
     }
 
-    /// Returns one of `parts` equal shares of the rule, large enough for one request of `cost`. A rule that cannot be
-    /// divided is returned unchanged.
+    /// Returns one of `parts` equal shares of the rule, rounded down: all shares together admit no more than the rule. `None`
+    /// if a number of the share is out of range.
     #[cfg(feature = "redis")]
-    pub(crate) fn divided_by(&self, parts: std::num::NonZeroU32, cost: u64) -> Self {
-        let share = |total: u64| Number::Count((total / u64::from(parts.get())).max(cost.max(1)).min(total));
+    pub(crate) fn share_of(&self, parts: std::num::NonZeroU32) -> Option<Self> {
+        let share = |total: u64| Number::Count(total / u64::from(parts.get()));
         // A name that the algorithm does not have has no effect.
         let numbers = match self.shape() {
-            RuleShape::Bucket { period, burst, .. } | RuleShape::Pace { period, capacity: burst, .. } => period
-                .checked_mul(parts.get())
-                .map(|period| [("period", Number::Time(period)), ("burst-capacity", share(burst))]),
+            RuleShape::Bucket { period, burst, .. } | RuleShape::Pace { period, capacity: burst, .. } => {
+                [("period", Number::Time(period.checked_mul(parts.get())?)), ("burst-capacity", share(burst))]
+            }
             RuleShape::Window { limit, .. } | RuleShape::Calendar { limit, .. } | RuleShape::Total { limit } => {
-                Some([("limit", share(limit)), ("allowance", share(limit))])
+                [("limit", share(limit)), ("allowance", share(limit))]
             }
         };
-        numbers.and_then(|numbers| self.with_numbers(&numbers).ok()).unwrap_or_else(|| self.clone())
+        self.with_numbers(&numbers).ok()
     }
 }
 
@@ -136,19 +136,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fraction_of_a_rule_has_its_share_and_admits_at_least_one_request() {
+    fn a_share_of_a_rule_is_rounded_down() {
         let three = NonZeroU32::new(3).unwrap();
         let bucket = |rate, secs, burst| TokenBucket::new(rate, Duration::from_secs(secs), burst).unwrap();
         let window = |limit| Rule::FixedWindow(FixedWindow::new(limit, Duration::from_secs(60), Align::Clock).unwrap());
-        for (whole, cost, share) in [
-            (Rule::TokenBucket(bucket(10, 1, 20)), 1, Rule::TokenBucket(bucket(10, 3, 6))),
-            (Rule::Gcra(bucket(1, 60, 2)), 1, Rule::Gcra(bucket(1, 180, 1))),
-            (Rule::TokenBucket(bucket(10, 1, 20)), 15, Rule::TokenBucket(bucket(10, 3, 15))),
-            (Rule::TokenBucket(bucket(10, 1, 0)), 1, Rule::TokenBucket(bucket(10, 3, 0))),
-            (window(100), 1, window(33)),
-            (window(2), 1, window(1)),
+        for (whole, share) in [
+            (Rule::TokenBucket(bucket(10, 1, 20)), Rule::TokenBucket(bucket(10, 3, 6))),
+            (Rule::Gcra(bucket(1, 60, 2)), Rule::Gcra(bucket(1, 180, 0))),
+            (Rule::TokenBucket(bucket(10, 1, 0)), Rule::TokenBucket(bucket(10, 3, 0))),
+            (window(100), window(33)),
+            (window(2), window(0)),
         ] {
-            assert_eq!(whole.divided_by(three, cost), share);
+            assert_eq!(whole.share_of(three), Some(share));
         }
+        let longest = Rule::Gcra(bucket(1, MAX_SAFE_INTEGER / 1_000_000, 1));
+        assert_eq!(longest.share_of(three), None);
     }
 }

@@ -44,16 +44,27 @@ impl Fallback {
         StagedVerdict { enforced, observed }
     }
 
+    /// Decides. A request that needs more than this gateway's share is refused for the store's sake, not for the limit's: if
+    /// each gateway admitted it, they would exceed the limit together.
     pub(crate) fn decide(self) -> Verdict {
         match self {
             Self::Local { store, mut checks, gateways } => {
                 for (_, rule, cost) in checks.iter_mut().filter(|_| gateways > NonZeroU32::MIN) {
-                    *rule = rule.divided_by(gateways, *cost);
+                    let suffices = |share: &Rule| *cost <= share.capacity() || *cost > rule.capacity();
+                    let Some(share) = rule.share_of(gateways).filter(suffices) else { return unavailable() };
+                    *rule = share;
                 }
                 Verdict { source: Source::Fallback, ..store.decide_located(&checks) }
             }
             Self::Allow => Verdict::uncounted(Outcome::Allowed),
-            Self::Deny => Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER }),
+            Self::Deny => unavailable(),
         }
     }
 }
+
+fn unavailable() -> Verdict {
+    Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER })
+}
+
+#[cfg(test)]
+mod tests;
