@@ -5,6 +5,9 @@ Source: the decisions of crates/limiter/src/algorithm/leaky_bucket.rs; the warm-
 takes the first returned turn that is long enough, otherwise the turn at the end of the queue. A changed rule does not
 move assigned turns; a clock that was set back moves all of them along.
 
+A caller whose replies are late names that lead, which memory does not need: its request joins the queue when the reply
+arrives. Free time before that turn stays free for other callers.
+
 KEYS[1]  "<next free turn> <time of this write>[ <permits> <largest number of permits> <idle at>][;<gap from> <gap to>
          ...]", unix times in us; missing = an empty, cold queue
 ARGV[1]  interval: from one turn to the next, in us, integer
@@ -14,7 +17,7 @@ ARGV[4]  cost: intervals of the request, integer; 0 only reads. A signed cost is
          +n consumes up to n more intervals, -n returns a turn of n intervals that has not begun
 ARGV[5]  max queue: largest number of waiting requests
 ARGV[6]  warm up: time in us in which a cold queue reaches the full rate from a third of it; 0 = none
-ARGV[7]  for -n: time of the turn, unix time in us
+ARGV[7]  for -n: time of the turn, unix time in us; for a request: lead, the time in us that the reply takes, default 0
 
 Returns  {allowed 1 or 0, free places in the queue, allowed: wait for the turn, denied: retry after us (-1: never),
          queue empty after us, time of the turn}
@@ -44,6 +47,9 @@ if not tonumber(ARGV[5]) or tonumber(ARGV[5]) > MOST or find(ARGV[5], '%D') then
 end
 if not warm_up or warm_up > LONGEST or find(ARGV[6], '%D') then
   return redis.error_reply('ERR warm up must be a whole number of us up to 315360000000000')
+end
+if ARGV[7] and not find(ARGV[4], '^[+-]') and (#ARGV[7] > 15 or find(ARGV[7], '%D') or ARGV[7] == '') then
+  return redis.error_reply('ERR lead must be a whole number of us up to 999999999999999')
 end
 
 -- [time]
@@ -91,7 +97,7 @@ if stored then
         end
       end
       permits0, most0 = tonumber(permits0 or ''), tonumber(most0 or '')
-      if warm_up > 0 and permits0 and most0 then
+      if warm_up > 0 and permits0 and most0 and most0 > 0 then
         permits = permits0
         if most0 ~= most then permits = permits * most / most0 end
         if now > free_at then permits = math.min(most, permits + (now - free_at) / (warm_up / most)) end
@@ -142,26 +148,38 @@ elseif cost == 0 then
 elseif (cost - 1) * interval > reach then
   wait = -1
 else
-  turn = free_at
+  local due, length = now + (tonumber(ARGV[7]) or 0), cost * interval
+  turn = math.max(free_at, due)
   for n = 1, #gaps, 2 do
-    if gaps[n] + cost * interval <= gaps[n + 1] then
-      turn, gap = gaps[n], n
+    if math.max(gaps[n], due) + length <= gaps[n + 1] then
+      turn, gap = math.max(gaps[n], due), n
       break
     end
   end
   wait = turn - now
-  if wait > reach then
-    wait, turn, gap = wait - reach, now, false
+  if turn - due > reach then
+    wait, turn, gap = turn - due - reach, now, false
   else
     allowed = 1
+    local from, to = free_at, turn
     if gap then
-      gaps[gap] = turn + cost * interval
+      from, to, gaps[gap] = gaps[gap], turn, turn + length
       if gaps[gap] == gaps[gap + 1] then
         table.remove(gaps, gap)
         table.remove(gaps, gap)
       end
     else
       takes = cost
+      if warm_up > 0 and turn > free_at then
+        permits = math.min(most, permits + (turn - free_at) / (warm_up / most))
+      end
+      free_at = turn
+    end
+    -- Free time before the turn, if a turn fits.
+    if to - from >= interval and #gaps < 64 then
+      local at = gap or #gaps + 1
+      table.insert(gaps, at, to)
+      table.insert(gaps, at, from)
     end
   end
 end

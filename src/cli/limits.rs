@@ -201,7 +201,9 @@ fn render(response: &Value) -> String {
     let plan = response.get("plan").map_or_else(String::new, |plan| {
         format!("plan: {}\n", plan.as_str().map_or_else(|| "none".to_owned(), printable))
     });
-    plan + &table(&rows, &[2, 3, 4, 5])
+    let ends = limits().find_map(|limit| limit.get("leases-end-within-ms"));
+    let leases = ends.map_or_else(String::new, |ms| format!("leases of the key end within {}\n", duration(ms)));
+    plan + &table(&rows, &[2, 3, 4, 5]) + &leases
 }
 
 #[cfg(test)]
@@ -216,6 +218,12 @@ mod tests {
         );
         let negative = r#"the body must be {"grant": N}: a grant must not be negative: set "remaining" (status 400)"#;
         assert_eq!(in_options(negative), "a grant must not be negative: take tokens away with `tollgate limits set`");
+    }
+
+    #[test]
+    fn a_change_of_a_leased_key_says_when_its_leases_end() {
+        let limit = json!({"rule": "day", "mode": "enforce", "leases-end-within-ms": 1_000});
+        assert!(render(&json!({"limits": [limit]})).ends_with("\nleases of the key end within 1 s\n"));
     }
 
     #[test]

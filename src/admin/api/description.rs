@@ -65,8 +65,8 @@ impl Operation {
                     .with("route", "Id of a route; all without it", text_schema())
                     .or(&[(400, UNKNOWN_PARAMETER), (404, "Unknown route")])
             }
-            Self::ReadLimit => limit("readLimit", "Budget of a key under each rule", NO_REDIS),
-            Self::ResetLimit => limit("resetLimit", "Resets the budget of a key", NO_CHANGE),
+            Self::ReadLimit => selected(json("readLimit", "Budget of a key under each rule", limits::budget()), NO_REDIS),
+            Self::ResetLimit => change("resetLimit", "Resets the budget of a key"),
             Self::ManyLimits => Description {
                 body: Some(json!({
                     "type": "object",
@@ -111,7 +111,7 @@ impl Operation {
                     "oneOf": [{"required": ["remaining"]}, {"required": ["grant"]}],
                     "additionalProperties": false,
                 })),
-                ..limit("setLimit", "Sets the budget of a key, or adds to it", NO_CHANGE)
+                ..change("setLimit", "Sets the budget of a key, or adds to it")
             }
             .or(&[SLOW_BODY]),
             Self::Overrides => {
@@ -220,9 +220,9 @@ fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> De
     described(id, summary, (media_type, text_schema()))
 }
 
-/// Describes an endpoint that returns the budget of a key.
-fn limit(id: &'static str, summary: &'static str, lost: (u16, &'static str)) -> Description {
-    selected(json(id, summary, limits::budget()), lost)
+/// Describes an endpoint that changes the budget of a key.
+fn change(id: &'static str, summary: &'static str) -> Description {
+    selected(json(id, summary, limits::changed_budget()), NO_CHANGE)
 }
 
 /// Adds the choice of a rule, and its errors; `lost` is that of a lost Redis.

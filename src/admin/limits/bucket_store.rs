@@ -13,7 +13,7 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
-use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
+use tollgate_config::{Atomicity, Config, Filter, RateLimiter, StoreKind};
 use tollgate_proxy::state::overrides::EffectiveRule;
 
 /// Store of a limiter's buckets.
@@ -169,8 +169,32 @@ impl BucketStore {
         }
     }
 
-    /// Applies a change.
-    pub(super) async fn change(&self, key: BucketKey<'_>, rule: &Rule, change: Change) -> Result<(), Lost> {
+    /// Returns true if `change` ends leases on keys of `rule`: a limiter of `config` has leases, perhaps on a shared bucket.
+    pub(super) fn ends_leases(&self, rule: &Rule, change: Change, config: &Config) -> bool {
+        let mut filters = config.routes.iter().flat_map(|route| &route.filters);
+        matches!(self, Self::Redis(_))
+            && matches!(change, Change::Set(_) | Change::Reset)
+            && RedisStore::supports_lease(rule)
+            && filters.any(|filter| matches!(filter, Filter::RequestRateLimiter(limiter) if limiter.lease.is_some()))
+    }
+
+    /// Applies a change. If it ends leases, no gateway uses or returns earlier ones after [`RedisStore::MAX_LEASE`].
+    pub(super) async fn change(
+        &self,
+        key: BucketKey<'_>,
+        rule: &Rule,
+        change: Change,
+        ends_leases: bool,
+    ) -> Result<(), Lost> {
+        match self {
+            Self::Redis(store) if ends_leases => {
+                store.change_leased(Check { key, rule, cost: 0 }, self.apply(key, rule, change)).await
+            }
+            _ => self.apply(key, rule, change).await,
+        }
+    }
+
+    async fn apply(&self, key: BucketKey<'_>, rule: &Rule, change: Change) -> Result<(), Lost> {
         match change {
             Change::Grant(more) => self.grant(key, rule, more).await,
             Change::Set(remaining) => self.set(key, rule, remaining).await,

@@ -15,6 +15,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::store::redis::RedisStore;
 
 use self::batch::Batch;
 pub(super) use self::bucket_store::BucketStore;
@@ -156,18 +157,26 @@ async fn change_and_read(
     plan::plan(rules, key, config, state).await.map_err(unsent)?;
     let store = |selected: &RouteRule<'_>| BucketStore::of(selected.limiter, config, state).map_err(unsent);
     let stores = rules.iter().map(store).collect::<Result<Vec<_>, _>>()?;
+    let mut ended = Vec::with_capacity(rules.len());
     for (position, (selected, store)) in rules.iter().zip(&stores).enumerate() {
         let key = BucketKey { scope: &selected.named.scope, id: key };
         let rule = &selected.named.limit.rule;
         let effective = state.stores.overrides().effective_rule(key, rule);
         let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
-        let changed = store.change(key, rule, change).await;
+        let ends_leases = store.ends_leases(rule, change, config);
+        let changed = store.change(key, rule, change, ends_leases).await;
         changed.map_err(|lost| lost.during(change, rules, position))?;
+        ended.push(ends_leases);
     }
-    read(route, rules, key, config, state).await.map_err(|error| match error {
+    let read = read(route, rules, key, config, state).await;
+    let (plan, mut limits) = read.map_err(|error| match error {
         LimitsError::Unreachable => Lost::unsent().during(change, rules, rules.len()).into(),
         error => error,
-    })
+    })?;
+    for (limit, _) in limits.iter_mut().zip(ended).filter(|(_, ended)| *ended) {
+        limit["leases-end-within-ms"] = json!(whole_millis(RedisStore::MAX_LEASE));
+    }
+    Ok((plan, limits))
 }
 
 /// Returns the state of a key under each of `rules`.

@@ -23,12 +23,27 @@ pub(in crate::admin) fn rule() -> ObjectSchema {
 
 /// Returns the schema of the budget of a key under each rule.
 pub(in crate::admin) fn budget() -> Value {
-    let limit = rule()
+    budget_of(limit())
+}
+
+/// Returns the schema of the budget of a key after a change.
+pub(in crate::admin) fn changed_budget() -> Value {
+    let ends =
+        meaning(count(), "Time after which no gateway uses an earlier lease on the key, if a limiter has leases");
+    budget_of(limit().maybe("leases-end-within-ms", ends))
+}
+
+/// Returns the schema of the budget of a key under one rule.
+fn limit() -> ObjectSchema {
+    rule()
         .maybe("override", effect())
         .with("store", store())
         .with("remaining", meaning(count(), "Remaining tokens"))
         .with("reset-after-ms", meaning(count(), "Time until all tokens are back"))
-        .with("retry-after-ms", meaning(or_null(&count()), "0 if a request passes now; null if no time is known"));
+        .with("retry-after-ms", meaning(or_null(&count()), "0 if a request passes now; null if no time is known"))
+}
+
+fn budget_of(limit: ObjectSchema) -> Value {
     object()
         .with("route", text())
         .with("key", text())

@@ -98,6 +98,10 @@ tollgate:
     - {{id: checked, uri: 'lb://checked', predicates: [Path=/checked]}}
     - {{id: listed, uri: 'lb://listed', predicates: [Path=/listed]}}
     - {{id: status, uri: 'lb://pool', predicates: [Path=/status], filters: [{{name: RequestSize, args: {{maxSize: 1}}}}]}}
+    - id: leased
+      uri: 'echo:'
+      predicates: [Path=/leased]
+      filters: [{{name: RequestRateLimiter, args: {{key-resolver: ip, replenish-rate: 1, burst-capacity: 2, lease: 1s}}}}]
     - id: orders
       uri: 'echo:'
       predicates: ['Path=/orders/{{id}}']
@@ -162,6 +166,7 @@ impl Scenario {
     fn limits(&mut self) {
         self.send("GET", LIMIT, "/api/limits/orders/alice", &Value::Null, 200);
         self.send("PUT", LIMIT, "/api/limits/orders/bob", &json!({"rule": "sold", "grant": 5}), 200);
+        self.send("PUT", LIMIT, "/api/limits/leased/bob", &json!({"remaining": 1}), 200);
         let numbers =
             json!({"rule": "second", "replenish-rate": 2, "burst-capacity": 3, "period": "1s", "expires-in": "1h"});
         let paced =

@@ -9,7 +9,7 @@ use crate::diagnostics::Diagnostics;
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::model::{Atomicity, Limit};
 
-/// Longest lease. Other gateways do not see leased tokens, and one call per second costs nothing.
+/// Longest value. Other gateways do not see leased tokens, and one call per second costs nothing.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Checks `lease`. Returns `Some(None)` if there is none, `None` after an error.
@@ -53,6 +53,11 @@ pub(super) fn lease<'l>(
             return None;
         }
         None => {}
+    }
+    if lease > RedisStore::MAX_LEASE {
+        diagnostics
+            .warn(at, "a `lease` lasts at most 1s, so that an operator's change reaches every gateway within that time")
+            .help("write `lease: 1s`");
     }
     if !in_redis {
         diagnostics

@@ -9,7 +9,7 @@
 //!
 //! | Module | Content |
 //! |---|---|
-//! | `settings` `error` `stats` `invalidation` `gateways` … | plain data |
+//! | `settings` `error` `stats` `invalidation` `gateways` `turns` … | plain data |
 //! | `script` | Lua scripts, and their composition for several rules or callers |
 //! | `command` | keys and arguments of calls; decoding of replies |
 //! | `connection` | TLS, handshake, sending, batching |
@@ -34,6 +34,7 @@
 //! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
+//! | leases, on a change by an operator | `TIME SET` | those of the rule |
 //! | [`OverrideTable`] | `TIME HMGET HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
@@ -61,6 +62,7 @@ mod settings;
 mod stats;
 mod store;
 mod topology;
+mod turns;
 
 pub use self::client::Unanswered;
 pub use self::client::{RedisClient, RedisStatus};

@@ -14,14 +14,14 @@ use crate::model::{Rng, answer};
 use crate::support::{RedisServer, eventually, store};
 
 const SECOND: u64 = 1_000_000;
-const START_US: u64 = 1_763_769_600_000_000;
-const KEY: BucketKey<'_> = BucketKey { scope: "r", id: b"hot" };
+pub(crate) const START_US: u64 = 1_763_769_600_000_000;
+pub(crate) const KEY: BucketKey<'_> = BucketKey { scope: "r", id: b"hot" };
 
-async fn ask(store: &RedisStore, rule: &Rule) -> Verdict {
+pub(crate) async fn ask(store: &RedisStore, rule: &Rule) -> Verdict {
     answer(store.decide(&[Check { key: KEY, rule, cost: 1 }])).await
 }
 
-fn gateway(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, lease: Duration) -> RedisStore {
+pub(crate) fn gateway(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, lease: Duration) -> RedisStore {
     store(client, OnStoreFailure::Deny).with_clock(clock.clone()).lease(Some(lease))
 }
 
@@ -29,18 +29,18 @@ fn calls(client: &RedisClient) -> u64 {
     client.status().call_sizes.calls.iter().sum()
 }
 
-fn clock() -> Arc<ManualClock> {
+pub(crate) fn clock() -> Arc<ManualClock> {
     let clock = Arc::new(ManualClock::default());
     clock.set(START_US);
     clock
 }
 
-fn bucket(rate: u64, burst: u64) -> Rule {
+pub(crate) fn bucket(rate: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap())
 }
 
 /// Remaining tokens in Redis, for a client without a lease.
-async fn left(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, rule: &Rule) -> u64 {
+pub(crate) async fn left(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, rule: &Rule) -> u64 {
     let store = store(client, OnStoreFailure::Deny).with_clock(clock.clone()).denial_cache(false);
     answer(store.decide(&[Check { key: KEY, rule, cost: 0 }])).await.remaining.unwrap()
 }

@@ -1,4 +1,4 @@
-//! Invalidation of cached denials when tokens are returned to a key.
+//! Invalidation of cached denials when tokens are returned to a key, and of leases when an operator changes one.
 //!
 //! A client that returns tokens reports it twice: locally, before and after the call, and on a Redis channel that every
 //! client subscribes to, behind the call on the same connection. A cached result is valid only while the generation of
@@ -8,8 +8,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Pub/sub channel; a message is the name of a key in Redis.
+/// Pub/sub channel; a message is the name of a key in Redis, after [`REVOKE`] if its leases end too.
 pub(crate) const CHANNEL: &str = "tollgate.returned";
+
+/// Beginning of a message that revokes the leases on a key. Names of keys have no space there, so gateways of earlier
+/// versions ignore the message.
+pub(crate) const REVOKE: &str = "revoke ";
 
 /// Generation counters that all keys share. An invalidated key that shares its stripe with another costs that key one
 /// more call.

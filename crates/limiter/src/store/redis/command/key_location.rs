@@ -94,7 +94,7 @@ mod tests {
         fn all_keys_of_a_call_are_in_the_slot_of_their_rule(
             scope in "[a.%{}= ]{0,4}(#r|#2|)", id in "[a.#%{}=|+\u{e9}\n]{0,6}", hash_ids in any::<bool>()
         ) {
-            let options = CallOptions { hash_ids, clock: None };
+            let options = CallOptions { hash_ids, ..CallOptions::default() };
             let key = BucketKey { scope: &scope, id: id.as_bytes() };
             for rule in samples() {
                 let slot = slot_of(key, rule.algorithm(), &options);

@@ -15,7 +15,7 @@ pub fn key_names(checks: &[Check<'_>], hash_ids: bool, locked: bool) -> Vec<Stri
     if locked {
         return checks.iter().map(|check| text(&short_name(check.key, check.rule.algorithm(), hash_ids))).collect();
     }
-    decide(checks, &CallOptions { hash_ids, clock: None }).keys.iter().map(text).collect()
+    decide(checks, &CallOptions { hash_ids, ..CallOptions::default() }).keys.iter().map(text).collect()
 }
 
 #[cfg(test)]

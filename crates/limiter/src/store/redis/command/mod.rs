@@ -16,7 +16,8 @@ pub(crate) use self::quota::{QuotaAction, quota_calls, quota_key_name};
 #[doc(hidden)]
 pub use self::reply::script_reply;
 pub(crate) use self::reply::{answers, batch_answers};
-pub(crate) use self::script_args::BatchSize;
+pub(crate) use self::script_args::{BatchSize, revocation_of, unix_us};
 pub(crate) use self::script_call::{
-    MAX_WEIGHT, ScriptCall, can_coalesce, decide, decide_batch, decide_staged, look, settle,
+    LeaseTimes, MAX_WEIGHT, ScriptCall, can_coalesce, decide, decide_batch, decide_staged, look, notice_key,
+    return_leased, settle,
 };

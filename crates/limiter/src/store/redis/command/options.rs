@@ -3,7 +3,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::rule::LeakyBucket;
 use crate::store::memory::Clock;
+use crate::store::redis::turns::ReplyDelay;
 
 /// Options that all calls of a store share.
 #[derive(Clone, Default)]
@@ -12,12 +14,19 @@ pub(crate) struct CallOptions {
     pub(crate) hash_ids: bool,
     /// Clock to decide by; `None`: Redis' own.
     pub(crate) clock: Option<Arc<dyn Clock>>,
+    /// Lateness of the client's replies.
+    pub(crate) reply_delay: Arc<ReplyDelay>,
 }
 
 impl CallOptions {
     /// Returns the time of decisions as far as this process knows: the configured clock's, or that of `otherwise`.
     pub(crate) fn now_us(&self, otherwise: &impl Clock) -> u64 {
         self.clock.as_ref().map_or_else(|| otherwise.now_us(), |clock| clock.now_us())
+    }
+
+    /// Time that the reply takes, for a turn under `rule`; 0 on a clock of the caller's.
+    pub(super) fn lead_us(&self, rule: &LeakyBucket) -> u64 {
+        if self.clock.is_some() { 0 } else { self.reply_delay.lead_us(rule) }
     }
 }
 

@@ -76,10 +76,27 @@ impl ScriptArgs {
         }
     }
 
-    /// Adds the first arguments of a batch.
-    pub(super) fn batch(&mut self, batch: BatchSize) {
-        self.number(batch.requests);
-        self.number(batch.waiting);
+    /// Adds the time that the reply to a request takes, if the algorithm needs it.
+    pub(super) fn lead(&mut self, rule: &Rule, options: &CallOptions) {
+        if let Rule::LeakyBucket(rule) = rule {
+            self.number(options.lead_us(rule));
+        }
+    }
+
+    /// Adds numbers.
+    pub(super) fn numbers<'n>(&mut self, numbers: impl Iterator<Item = &'n u64>) {
+        numbers.for_each(|number| self.number(*number));
+    }
+
+    /// Adds the key of the revocation of each key, which is named by its index.
+    pub(super) fn add_revocations(&mut self, keys: impl Iterator<Item = usize>) {
+        let mut added: Vec<usize> = Vec::new();
+        for key in keys {
+            if let Some(name) = self.keys.get(key).filter(|_| !added.contains(&key)).map(revocation_of) {
+                self.keys.push(&name);
+                added.push(key);
+            }
+        }
     }
 
     /// Returns the number of arguments so far.
@@ -135,8 +152,13 @@ impl ScriptArgs {
     }
 }
 
+/// Name of the key that records the last revocation of leases on `key`.
+pub(crate) fn revocation_of(key: &[u8]) -> Vec<u8> {
+    [key, b".revoked"].concat()
+}
+
 /// This machine's time in microseconds since 1970.
-fn unix_us() -> u64 {
+pub(crate) fn unix_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

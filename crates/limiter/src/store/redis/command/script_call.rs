@@ -53,9 +53,38 @@ pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall 
         let mut args = ScriptArgs::new(options);
         args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
         args.rule(only.rule, cost_of(only).as_bytes());
+        args.lead(only.rule, options);
         return ScriptCall::new(Script::single(algorithm), args, algorithm.spec().weight);
     }
     list(checks.iter().map(ListedCheck::of), ListMode::Take, None, options)
+}
+
+/// Time of a lease's grant, and the time at which its return is due, both on Redis' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseTimes {
+    pub(crate) granted_us: u64,
+    pub(crate) due_us: u64,
+}
+
+/// Call that returns `requests` leased requests under all of `checks`, or nothing if it is late or revoked.
+pub(crate) fn return_leased(
+    checks: &[Check<'_>],
+    requests: u64,
+    times: LeaseTimes,
+    options: &CallOptions,
+) -> ScriptCall {
+    let returned = checks.iter().map(|check| ListedCheck {
+        check,
+        cost: format!("-{}", requests.saturating_mul(check.cost).min(MAX_SAFE_INTEGER)),
+        counted_at_us: Some(times.granted_us),
+        observed: false,
+    });
+    list(returned, ListMode::Return, Some([times.due_us, times.granted_us]), options)
+}
+
+/// Name of the key that stands for the state of `check` in notices: the first, if it has several.
+pub(crate) fn notice_key(check: &Check<'_>, options: &CallOptions) -> Vec<u8> {
+    decide(&[*check], options).keys.get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
 /// Call that decides one request under `enforced`, and then under `observed`.
@@ -71,7 +100,9 @@ pub(crate) fn look(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
 
 /// Call that decides `batch` requests in turn, each under all of `checks`.
 pub(crate) fn decide_batch(checks: &[Check<'_>], batch: BatchSize, options: &CallOptions) -> ScriptCall {
-    list(checks.iter().map(ListedCheck::of), ListMode::Batch, Some(batch), options)
+    let numbers = [batch.requests, batch.waiting];
+    let call = list(checks.iter().map(ListedCheck::of), ListMode::Batch, Some(numbers), options);
+    ScriptCall { requests: batch.waiting, ..call }
 }
 
 /// Returns true if one call can decide several such requests. Requests that take nothing or more than the capacity
@@ -119,17 +150,15 @@ impl<'a> ListedCheck<'a> {
     }
 }
 
-/// Call for several rules.
+/// Call for several rules. `numbers` are the first arguments of the mode.
 fn list<'a>(
     checks: impl Iterator<Item = ListedCheck<'a>>,
     mode: ListMode,
-    batch: Option<BatchSize>,
+    numbers: Option<[u64; 2]>,
     options: &CallOptions,
 ) -> ScriptCall {
     let mut args = ScriptArgs::new(options);
-    if let Some(batch) = batch {
-        args.batch(batch);
-    }
+    args.numbers(numbers.iter().flatten());
     let mut rules = Vec::new();
     for ListedCheck { check, cost, counted_at_us, observed } in checks {
         let own = check.rule.algorithm();
@@ -145,14 +174,17 @@ fn list<'a>(
         };
         let arg = args.arg_count();
         args.rule(check.rule, cost.as_bytes());
-        if let Some(counted_at_us) = counted_at_us {
-            args.counted_at(check.rule, counted_at_us);
+        match counted_at_us {
+            Some(counted_at_us) => args.counted_at(check.rule, counted_at_us),
+            None => args.lead(check.rule, options),
         }
         rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
     }
-    let requests = batch.map_or(1, |batch| batch.waiting);
+    if mode == ListMode::Return {
+        args.add_revocations(rules.iter().map(|rule| rule.key));
+    }
     let weight = rules.iter().map(|rule| rule.algorithm.spec().weight).sum();
-    ScriptCall { requests, ..ScriptCall::new(Script::list(&rules, mode), args, weight) }
+    ScriptCall::new(Script::list(&rules, mode), args, weight)
 }
 
 #[cfg(test)]

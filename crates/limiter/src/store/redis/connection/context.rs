@@ -10,8 +10,9 @@ use tokio::time::Duration;
 use super::connector::Connector;
 use crate::store::memory::{Clock, MonotonicClock};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::invalidation::Invalidations;
+use crate::store::redis::invalidation::{Invalidations, REVOKE};
 use crate::store::redis::stats::{Operation, RedisStats};
+use crate::store::redis::turns::ReplyDelay;
 
 /// Least time between two log lines about decisions without Redis.
 const LOG_INTERVAL_US: u64 = 1_000_000;
@@ -21,6 +22,9 @@ pub(crate) struct ConnectionContext {
     pub(crate) connector: Connector,
     pub(crate) stats: Arc<RedisStats>,
     pub(crate) invalidations: Arc<Invalidations>,
+    /// Invalidations of leases.
+    pub(crate) revocations: Arc<Invalidations>,
+    pub(crate) reply_delay: Arc<ReplyDelay>,
     /// Sends calls that wait at the same moment as one.
     pub(crate) batch: bool,
     /// Longest time of a call.
@@ -46,6 +50,8 @@ impl ConnectionContext {
             connector,
             stats,
             invalidations: Arc::default(),
+            revocations: Arc::default(),
+            reply_delay: Arc::default(),
             batch,
             timeout,
             failure_message,
@@ -54,6 +60,14 @@ impl ConnectionContext {
             clock: MonotonicClock::default(),
             logged_at_us: AtomicU64::new(0),
             logged_no_scripts: AtomicBool::new(false),
+        }
+    }
+
+    /// Heeds a notice of another gateway.
+    pub(crate) fn heed(&self, message: &[u8]) {
+        match message.strip_prefix(REVOKE.as_bytes()) {
+            Some(key) => self.revocations.invalidate(key),
+            None => self.invalidations.invalidate(message),
         }
     }
 

@@ -27,15 +27,15 @@ const WRITE_BYTES: usize = 64 * 1024;
 pub(crate) enum PushEvent<'p> {
     /// The connection closed.
     Disconnected,
-    /// Tokens were returned to the key of that name.
-    Invalidated(&'p [u8]),
+    /// Notice of another gateway.
+    Notice(&'p [u8]),
 }
 
 impl<'p> PushEvent<'p> {
     fn parse(push: &'p PushInfo) -> Option<Self> {
         match (&push.kind, push.data.as_slice()) {
             (PushKind::Disconnection, _) => Some(Self::Disconnected),
-            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Invalidated(key)),
+            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Notice(key)),
             _ => None,
         }
     }

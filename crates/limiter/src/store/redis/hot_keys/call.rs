@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::HotKeys;
 use super::check_set::CheckSet;
 use super::coalescer::{Coalescer, Follower};
+use super::leases::LeaseOwner;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
@@ -28,6 +29,8 @@ type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 struct SentCall {
     waiting: u64,
     generations: Generations,
+    /// Generations by which a lease is revoked; `None`: no leases.
+    revocations: Option<Generations>,
     sent_us: u64,
 }
 
@@ -55,8 +58,12 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let spare = checks.lease_terms.map_or(0, |terms| hot_keys.leases.spare_requests(fingerprint, terms));
     let requests = checks.max_batch(usize::try_from(waiting + spare).unwrap_or(followers.len())) as u64;
     let call = checks.call(BatchSize { requests, waiting });
-    let (generations, sent_us) = (hot_keys.generations(call.keys.iter()), hot_keys.now_us(&checks.options));
-    let sent = SentCall { waiting, generations, sent_us };
+    let sent = SentCall {
+        waiting,
+        generations: hot_keys.generations(call.keys.iter()),
+        revocations: checks.lease_terms.map(|_| hot_keys.leases.generations(call.keys.iter())),
+        sent_us: hot_keys.now_us(&checks.options),
+    };
     let read = |reply: &_| {
         let (admitted, answers) = command::batch_answers(reply, checks.len())?;
         Some((admitted, checks.verdict(&answers, 0)?, answers))
@@ -108,7 +115,10 @@ fn admit(
 ) -> Vec<Follower> {
     if let Some(terms) = checks.lease_terms {
         let spare = admitted.saturating_sub(sent.waiting);
-        let leased = (spare > 0).then(|| (checks.lease(terms, &answers, spare, sent.sent_us), owner));
+        let leased = sent.revocations.filter(|_| spare > 0).map(|revocations| {
+            let lease = checks.lease(terms, &answers, spare, sent.sent_us);
+            (lease, LeaseOwner { checks: Arc::clone(checks), request: owner, revocations })
+        });
         hot_keys.leases.record_reply(checks, checks.room(&answers), leased);
     }
     let left = followers.split_off(admitted.min(sent.waiting) as usize);

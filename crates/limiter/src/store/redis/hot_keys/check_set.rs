@@ -4,7 +4,7 @@ use super::fingerprint::Fingerprint;
 use super::lease::Lease;
 use crate::rule::MAX_SAFE_INTEGER;
 use crate::store::Check;
-use crate::store::redis::command::{self, BatchSize, CallOptions, ScriptCall};
+use crate::store::redis::command::{self, BatchSize, CallOptions, LeaseTimes, ScriptCall};
 use crate::store::redis::owned_check::OwnedCheck;
 use crate::verdict::{RuleVerdict, Source, Verdict};
 
@@ -74,15 +74,19 @@ impl CheckSet {
         Lease::new(rules, answers, spare, sent_us, terms.duration_us)
     }
 
-    /// Calls that return `requests` requests, and the key of each.
-    pub(super) fn return_calls(&self, requests: u64, counted_at_us: &[u64]) -> Vec<(ScriptCall, Vec<u8>)> {
-        let call = |(check, counted_at_us): (&OwnedCheck, &u64)| {
-            let more = i64::try_from(requests.saturating_mul(check.cost)).unwrap_or(i64::MAX);
-            let call = command::settle(&check.check(), -more, *counted_at_us, &self.options);
-            let key = call.keys.get(0)?.to_vec();
-            Some((call, key))
-        };
-        self.checks.iter().zip(counted_at_us).filter_map(call).collect()
+    /// Keys of notices, each once.
+    pub(super) fn notice_keys(&self) -> Vec<Vec<u8>> {
+        let mut keys: Vec<_> =
+            self.checks.iter().map(|check| command::notice_key(&check.check(), &self.options)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Call that returns `requests` leased requests.
+    pub(super) fn return_call(&self, requests: u64, times: LeaseTimes) -> ScriptCall {
+        let checks: Vec<Check<'_>> = self.checks.iter().map(OwnedCheck::check).collect();
+        command::return_leased(&checks, requests, times, &self.options)
     }
 
     /// Verdict of a request that the call admitted before `later` others: their cost still remained then.

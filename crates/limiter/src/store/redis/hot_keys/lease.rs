@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use crate::rule::{Flow, Rule};
+use crate::store::redis::command::LeaseTimes;
 use crate::verdict::RuleVerdict;
 
 /// Requests that one call took beyond those that waited.
@@ -83,12 +84,13 @@ impl Lease {
         Some(self.limits.iter().map(answer).collect())
     }
 
-    /// Ends the lease. Returns how many requests to return if Redis receives them by `by_us`, and when they were counted
-    /// under each rule.
-    pub(super) fn end(&mut self, by_us: u64) -> (u64, Vec<u64>) {
+    /// Ends the lease. Returns how many requests to return if Redis receives them by `by_us`, and the times of the lease on
+    /// Redis' clock: it granted the lease after the call was sent, so no less time is left there.
+    pub(super) fn end(&mut self, by_us: u64) -> (u64, LeaseTimes) {
         let left = self.available(by_us);
         self.spare = 0;
-        (left, self.limits.iter().map(|limit| limit.answer.counted_at_us).collect())
+        let granted_us = self.limits.first().map_or(0, |limit| limit.answer.counted_at_us);
+        (left, LeaseTimes { granted_us, due_us: granted_us.saturating_add(by_us.saturating_sub(self.since_us)) })
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use redis::Value;
 use tokio::runtime::Handle;
 
 use super::check_set::CheckSet;
@@ -14,8 +15,8 @@ use super::lease::Lease;
 use super::request_rate::RequestRate;
 use crate::store::memory::MonotonicClock;
 use crate::store::redis::client::Request;
-use crate::store::redis::command;
-use crate::store::redis::invalidation::Invalidations;
+use crate::store::redis::command::LeaseTimes;
+use crate::store::redis::invalidation::{Generations, Invalidations};
 use crate::verdict::RuleVerdict;
 
 /// Most fingerprints with a request count; others are not leased.
@@ -39,9 +40,11 @@ struct Entry {
 
 /// Checks and connection for returning unused requests.
 #[derive(Clone)]
-struct LeaseOwner {
-    checks: Arc<CheckSet>,
-    request: Request,
+pub(super) struct LeaseOwner {
+    pub(super) checks: Arc<CheckSet>,
+    pub(super) request: Request,
+    /// Generations of the keys when the call was sent. An operator's change ends the lease.
+    pub(super) revocations: Generations,
 }
 
 /// Leases by fingerprint.
@@ -50,6 +53,7 @@ pub(super) struct Leases {
     /// Time of the next sweep of a full map, so that a flood of keys does not sweep for each.
     sweep_at_us: AtomicU64,
     invalidations: Arc<Invalidations>,
+    revocations: Arc<Invalidations>,
     clock: Arc<MonotonicClock>,
 }
 
@@ -75,12 +79,17 @@ enum Expiry {
 struct EndedLease {
     owner: LeaseOwner,
     requests: u64,
-    counted_at_us: Vec<u64>,
+    times: LeaseTimes,
 }
 
 impl Leases {
-    pub(super) fn new(invalidations: Arc<Invalidations>, clock: Arc<MonotonicClock>) -> Self {
-        Self { entries: Mutex::default(), sweep_at_us: AtomicU64::new(0), invalidations, clock }
+    pub(super) fn new([invalidations, revocations]: [Arc<Invalidations>; 2], clock: Arc<MonotonicClock>) -> Self {
+        Self { entries: Mutex::default(), sweep_at_us: AtomicU64::new(0), invalidations, revocations, clock }
+    }
+
+    /// Generations of the keys of a call that is about to be sent, by which its lease is revoked.
+    pub(super) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
+        self.revocations.generations(keys)
     }
 
     /// Counts a request and takes it from the lease if there is one.
@@ -100,6 +109,7 @@ impl Leases {
         let entry = entries.entry(fingerprint).or_default();
         entry.duration_us = terms.duration_us;
         entry.rate.record(now_us, terms.duration_us);
+        entry.revoke(&self.revocations);
         match entry.lease.as_mut().and_then(|lease| lease.take(now_us)) {
             Some(answers) => LeaseLookup::Hit(answers),
             None => LeaseLookup::Miss { is_hot: entry.rate.is_hot() },
@@ -113,15 +123,21 @@ impl Leases {
     }
 
     /// Records a reply: Redis allows `room` further requests, and `leased` is the new lease.
-    pub(super) fn record_reply(self: &Arc<Self>, checks: &Arc<CheckSet>, room: u64, leased: Option<(Lease, Request)>) {
+    pub(super) fn record_reply(
+        self: &Arc<Self>,
+        checks: &Arc<CheckSet>,
+        room: u64,
+        leased: Option<(Lease, LeaseOwner)>,
+    ) {
         let fingerprint = checks.fingerprint.checks;
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(&fingerprint) else { return };
         entry.room = room;
-        let Some((lease, request)) = leased else { return };
+        let Some((lease, owner)) = leased else { return };
+        entry.revoke(&self.revocations);
         let ended = entry.end(self.now_us(checks));
         entry.lease = Some(lease);
-        entry.owner = Some(LeaseOwner { checks: Arc::clone(checks), request });
+        entry.owner = Some(owner);
         let Ok(runtime) = Handle::try_current() else { return };
         if !entry.has_task {
             entry.has_task = true;
@@ -160,6 +176,7 @@ impl Leases {
             return Expiry::NotYet;
         }
         entry.has_task = false;
+        entry.revoke(&self.revocations);
         Expiry::Over(entry.end(now_us))
     }
 
@@ -172,33 +189,41 @@ impl Leases {
     fn end_now(&self, fingerprint: u128) -> Option<EndedLease> {
         let mut entries = self.entries.lock();
         let entry = entries.get_mut(&fingerprint)?;
+        entry.revoke(&self.revocations);
         let now_us = self.now_us(&entry.owner.as_ref()?.checks);
         entry.end(now_us)
     }
 }
 
 impl Entry {
+    /// Drops the lease if an operator has changed one of its keys. Its requests no longer exist in Redis.
+    fn revoke(&mut self, revocations: &Invalidations) {
+        if self.owner.as_ref().is_some_and(|owner| !revocations.is_current(&owner.revocations)) {
+            (self.lease, self.owner) = (None, None);
+        }
+    }
+
     fn end(&mut self, now_us: u64) -> Option<EndedLease> {
         let (mut lease, owner) = (self.lease.take()?, self.owner.take()?);
-        // Latest time at which Redis counts the return: one call for each rule, in turn.
+        // Latest time at which Redis counts the return.
         let timeout_us = u64::try_from(owner.request.timeout().as_micros()).unwrap_or(u64::MAX);
-        let by_us = now_us.saturating_add(timeout_us.saturating_mul(owner.checks.len() as u64));
-        let (requests, counted_at_us) = lease.end(by_us);
-        (requests > 0).then_some(EndedLease { owner, requests, counted_at_us })
+        let (requests, times) = lease.end(now_us.saturating_add(timeout_us));
+        (requests > 0).then_some(EndedLease { owner, requests, times })
     }
 }
 
 impl EndedLease {
     async fn return_requests(self, invalidations: &Invalidations) {
-        let Self { owner: LeaseOwner { checks, request }, requests, counted_at_us } = self;
-        for (call, key) in checks.return_calls(requests, &counted_at_us) {
-            invalidations.invalidate(&key);
-            let request = request.renew();
-            let notifier = request.notifier();
-            let reply = request.run(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
-            invalidations.invalidate(&key);
-            if reply.is_ok() {
-                notifier.returned(&key).await;
+        let Self { owner: LeaseOwner { checks, request, .. }, requests, times } = self;
+        let (call, keys) = (checks.return_call(requests, times), checks.notice_keys());
+        keys.iter().for_each(|key| invalidations.invalidate(key));
+        let request = request.renew();
+        let notices: Vec<_> = keys.iter().map(|key| (request.notifier(), key)).collect();
+        let reply = request.run(&call.script, &call.cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
+        keys.iter().for_each(|key| invalidations.invalidate(key));
+        if reply.is_ok() {
+            for (notifier, key) in notices {
+                notifier.returned(key).await;
             }
         }
     }

@@ -51,11 +51,12 @@ impl HotKeys {
     pub(crate) fn of(client: &RedisClient) -> Arc<Self> {
         client.store_state(|| {
             let (clock, invalidations) = (Arc::default(), Arc::clone(client.invalidations()));
+            let revocations = Arc::clone(&client.context().revocations);
             Self {
                 seeds: FingerprintSeeds::default(),
                 denials: Mutex::default(),
                 coalescer: Arc::default(),
-                leases: Arc::new(Leases::new(Arc::clone(&invalidations), Arc::clone(&clock))),
+                leases: Arc::new(Leases::new([Arc::clone(&invalidations), revocations], Arc::clone(&clock))),
                 invalidations,
                 clock,
                 stats: Arc::clone(&client.context().stats),

@@ -16,9 +16,17 @@
 //! A batch is many equal requests at one moment. Their total cost is taken if it fits. Otherwise as many requests pass as
 //! fit, in their order, as they would have one after the other. The batch's arguments are the number of requests and how
 //! many of those already wait; spare requests beyond them pass only if all do.
+//!
+//! A return of leased requests has two arguments: the time at which it is due, and the time at which Redis granted the
+//! lease. It returns nothing if it is late, since the bucket may have been full and emptied meanwhile, and nothing if an
+//! operator has changed one of the keys since the grant (`lua/revoke.lua`). Behind the keys of the rules are those of the
+//! revocations.
+
+mod packs;
 
 use std::fmt::Write as _;
 
+use self::packs::{Pack, packs, read_pack, write_pack};
 use crate::rule::{Algorithm, MAX_SAFE_INTEGER};
 
 /// One rule within a script for several.
@@ -46,6 +54,8 @@ pub(crate) enum ListMode {
     Look,
     /// Takes the cost of many equal requests, or of as many as all rules allow.
     Batch,
+    /// Returns leased requests.
+    Return,
 }
 
 /// Read and write of a packable script, verbatim.
@@ -64,9 +74,6 @@ struct Sections {
     reply: &'static str,
 }
 
-/// Rules that share one string: the index of its key, and the indices of the rules.
-type Pack = (usize, Vec<usize>);
-
 /// A script in the making.
 struct Composer<'r> {
     rules: &'r [ListedRule],
@@ -79,7 +86,7 @@ struct Composer<'r> {
 pub(super) fn compose(rules: &[ListedRule], mode: ListMode) -> String {
     let mut composer =
         Composer { rules, packs: packs(rules), batch: mode == ListMode::Batch, script: String::with_capacity(8_192) };
-    composer.open(mode != ListMode::Look);
+    composer.open(mode);
     (0..rules.len()).for_each(|at| composer.decide(at));
     if composer.batch {
         composer.script += "again = not all and batch > 1\n";
@@ -105,7 +112,8 @@ impl Sections {
 
 impl Composer<'_> {
     /// Writes the declarations, the time and the reads of packs.
-    fn open(&mut self, takes: bool) {
+    fn open(&mut self, mode: ListMode) {
+        let takes = mode != ListMode::Look;
         self.script += &format!(
             "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
              local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
@@ -119,6 +127,9 @@ impl Composer<'_> {
         }
         if let Some(first) = self.rules.first() {
             self.script += &first.relocate(Sections::of(first.algorithm).time);
+        }
+        if mode == ListMode::Return {
+            void_late_return(&mut self.script, self.rules);
         }
         for pack in &self.packs {
             read_pack(&mut self.script, pack, self.rules);
@@ -210,69 +221,18 @@ impl ListedRule {
     }
 }
 
-/// Packed rules by key, in order.
-fn packs(rules: &[ListedRule]) -> Vec<Pack> {
-    let mut packs: Vec<Pack> = Vec::new();
-    for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.packed_as.is_some()) {
-        match packs.iter_mut().find(|(key, _)| *key == rule.key) {
-            Some((_, members)) => members.push(at),
-            None => packs.push((rule.key, vec![at])),
-        }
-    }
-    packs
-}
-
-fn name(rules: &[ListedRule], at: usize) -> &str {
-    rules[at].packed_as.as_deref().unwrap_or_default()
-}
-
-/// Writes the read of a pack: with one pattern if it holds just these rules in this order, otherwise rule by rule.
-fn read_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
-    let states: Vec<String> = members.iter().map(|at| format!("was{at}")).collect();
-    let written: Vec<String> = members.iter().map(|at| format!("is{at}")).collect();
-    let pattern: Vec<String> =
-        members.iter().map(|at| format!("|{}=([^|]*)", name(rules, *at).replace('-', "%-"))).collect();
+/// Writes the end of a return that is late or revoked.
+fn void_late_return(script: &mut String, rules: &[ListedRule]) {
+    let own = |rule: &ListedRule| if rule.packed_as.is_some() { 1 } else { rule.algorithm.spec().key_words.len() };
+    let first = rules.iter().map(|rule| rule.key + own(rule)).max().unwrap_or_default();
+    // The user of a gateway with token buckets only may lack the permission for GET.
+    let reads_alone = rules.iter().any(|rule| rule.algorithm.spec().script.contains(READ));
+    let read = if reads_alone { "call('GET', KEYS[n])" } else { "call('MGET', KEYS[n])[1]" };
     let _ = write!(
         script,
-        "local {states}\nlocal {written}\nlocal till{key}, others{key} = 0, ''\n\
-         do\nlocal pack = call('GET', KEYS[{n}])\n\
-         if pack then\n  local _, till\n  _, _, till, {states} = find(pack, '^(%d+){pattern}$')\n\
-         \x20 if not till then\n    till = string.match(pack, '^(%d+)|') or '0'\n\
-         \x20   for rule, past, state in string.gmatch(pack, '|([%w_-]+)@?(%d*)=([^|]*)') do\n      if past == '' then past = till end\n\
-         \x20     if false then\n",
-        states = states.join(", "),
-        written = written.join(", "),
-        n = key + 1,
-        pattern = pattern.concat(),
-    );
-    for at in members {
-        let _ = writeln!(script, "      elseif rule == '{}' then was{at} = state", name(rules, *at));
-    }
-    let _ = write!(
-        script,
-        "      elseif state ~= '' and tonumber(past) > now then others{key} = others{key} .. '|' .. rule .. '@' .. past .. '=' .. state end\n\
-         \x20   end\n  end\n  till{key} = tonumber(till) or 0\n"
-    );
-    for at in members {
-        let _ = writeln!(script, "  if was{at} == '' then was{at} = nil end");
-    }
-    *script += "end\nend\n";
-}
-
-/// Writes the write of a pack, which runs if any of its rules changed.
-fn write_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
-    let any: Vec<String> = members.iter().map(|at| format!("is{at}")).collect();
-    let format: Vec<String> = members.iter().map(|at| format!("|{}=%s", name(rules, *at))).collect();
-    let values: Vec<String> = members.iter().map(|at| format!("is{at} or was{at} or ''")).collect();
-    let _ = write!(
-        script,
-        "if {any} then\n  local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
-         \x20 if till{key} >= {MAX_SAFE_INTEGER} then\n    call('SET', KEYS[{n}], text)\n\
-         \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\nend\n",
-        any = any.join(" or "),
-        format = format.concat(),
-        values = values.join(", "),
-        n = key + 1,
+        "if now > tonumber(ARGV[1]) then return {{}} end\nfor n = {}, #KEYS do\n\
+         \x20 if (tonumber({read}) or 0) >= tonumber(ARGV[2]) then return {{}} end\nend\n",
+        first + 1,
     );
 }
 

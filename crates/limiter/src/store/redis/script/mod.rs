@@ -32,7 +32,7 @@ static SINGLE: LazyLock<Vec<Arc<Script>>> = LazyLock::new(|| {
 });
 
 /// Scripts for several rules composed so far, by mode.
-static LISTS: LazyLock<[RwLock<Lists>; 3]> = LazyLock::new(Default::default);
+static LISTS: LazyLock<[RwLock<Lists>; 4]> = LazyLock::new(Default::default);
 
 type Lists = HashMap<Box<[ListedRule]>, Arc<Script>>;
 
@@ -115,7 +115,7 @@ mod tests {
         let list = |rules: &[ListedRule]| Script::list(rules, ListMode::Take);
         assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));
         assert_ne!(list(&[part(0)]).sha1(), list(&[part(0), part(4)]).sha1());
-        for other in [ListMode::Look, ListMode::Batch] {
+        for other in [ListMode::Look, ListMode::Batch, ListMode::Return] {
             assert_ne!(list(&[part(0)]).sha1(), Script::list(&[part(0)], other).sha1());
         }
     }

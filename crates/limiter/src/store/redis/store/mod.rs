@@ -1,6 +1,8 @@
 //! Store that decides in Redis, and by `on-store-failure` when it cannot.
 
+mod corrections;
 mod cross_slot;
+mod in_turn;
 mod plans;
 mod quota;
 mod read_all;
@@ -12,9 +14,8 @@ use std::time::Duration;
 use tokio::time::timeout_at;
 
 pub use self::plans::RedisPlans;
-use super::client::{RedisClient, Request, Unanswered};
+use super::client::{RedisClient, Request};
 use super::command::{self, CallOptions, slot_of};
-use super::error::StoreError;
 use super::gateways::Gateways;
 use super::hash_slot::HashSlot;
 use super::hot_keys::{CheckSet, Fingerprint, HotKeys, Join, LeaderGuard, LeaseLookup, LeaseTerms};
@@ -44,12 +45,13 @@ impl RedisStore {
     /// cached denials, coalesced calls and leases.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
+        let reply_delay = Arc::clone(&client.context().reply_delay);
         Self {
             hot_keys: HotKeys::of(&client),
             client,
             local,
             on_store_failure,
-            options: CallOptions::default(),
+            options: CallOptions { reply_delay, ..CallOptions::default() },
             gateways: Gateways::default(),
             denial_cache: true,
             coalesce: true,
@@ -97,9 +99,9 @@ impl RedisStore {
         self
     }
 
-    /// Enables leases of at most `lease` (default: none): a call for a hot key takes further requests in advance. It takes
-    /// as many as recently came in that time, at most 1,000 and at most a quarter of what remains divided by
-    /// [`gateways`](Self::gateways).
+    /// Enables leases of at most `lease` and of at most [`MAX_LEASE`](Self::MAX_LEASE) (default: none): a call for a hot key
+    /// takes further requests in advance. It takes as many as recently came in that time, at most 1,000 and at most a quarter
+    /// of what remains divided by [`gateways`](Self::gateways).
     ///
     /// Leased requests count as taken, so no more are admitted than without leases. Unused ones are returned. Until then
     /// other gateways may deny that many requests too early. `remaining` is the number left in the lease, which is the
@@ -107,7 +109,7 @@ impl RedisStore {
     /// them. They do not apply to costs that are settled later.
     #[must_use]
     pub fn lease(mut self, lease: Option<Duration>) -> Self {
-        self.lease = lease;
+        self.lease = lease.map(|lease| lease.min(Self::MAX_LEASE));
         self
     }
 
@@ -115,62 +117,6 @@ impl RedisStore {
     #[must_use]
     pub fn supports_lease(rule: &Rule) -> bool {
         rule.algorithm().spec().leasable
-    }
-
-    /// Corrects a cost as [`settle`](Store::settle) does, and waits for the confirmation.
-    ///
-    /// # Errors
-    /// Redis did not confirm the correction.
-    pub fn settle_confirmed(
-        &self,
-        check: Check<'_>,
-        more: i64,
-        counted_at_us: u64,
-    ) -> impl Future<Output = Result<(), Unanswered>> + Send + use<> {
-        let invalidations = Arc::clone(self.client.invalidations());
-        let call = command::settle(&check, check.bounded(more), counted_at_us, &self.options);
-        // Only returned tokens can invalidate a denial.
-        let returned = call.keys.get(0).filter(|_| more < 0).map(<[u8]>::to_vec);
-        returned.iter().for_each(|key| invalidations.invalidate(key));
-        let request = self.client.request(Operation::Settle, || self.slot(&check));
-        async move {
-            // Failed corrections are counted with the failed calls.
-            let request = request.map_err(StoreError::unsent)?;
-            let notifier = request.notifier();
-            let reply = request.run_reported(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
-            if let Some(key) = returned {
-                // The script may have run although the reply is missing.
-                invalidations.invalidate(&key);
-                if reply.is_ok() {
-                    notifier.returned(&key).await;
-                }
-            }
-            reply.map(drop)
-        }
-    }
-
-    /// Deletes the state of a key under a rule (an operator's reset) and notifies all gateways. Rules of one limiter that
-    /// share a string are deleted together. The fallback's state in this process is deleted too.
-    ///
-    /// # Errors
-    /// Redis did not confirm it in time; it may have been deleted.
-    pub async fn forget(&self, check: Check<'_>) -> Result<(), Unanswered> {
-        self.local.forget(check.key, check.rule);
-        let keys = command::decide(&[check], &self.options).keys;
-        let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
-        let mut cmd = redis::cmd("DEL");
-        keys.iter().for_each(|key| {
-            cmd.arg(key);
-        });
-        let notifier = request.notifier();
-        let result = request.run_plain(&cmd, |_| Some(())).await;
-        let Some(key) = keys.get(0) else { return result };
-        // The command may have run although the reply is missing.
-        self.client.invalidations().invalidate(key);
-        if result.is_ok() {
-            notifier.returned(key).await;
-        }
-        result
     }
 
     fn slot(&self, check: &Check<'_>) -> HashSlot {
@@ -240,10 +186,9 @@ impl RedisStore {
             verdict
         }))
     }
-}
 
-impl Store for RedisStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+    /// Decides. A reply may be late for the turn that it assigns.
+    fn decide_once(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = || Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let Some(first) = checks.first() else { return Decision::Ready(fallback().decide()) };
         if let Some(slots) = self.slots(checks) {
@@ -276,9 +221,15 @@ impl Store for RedisStore {
             })),
         }
     }
+}
+
+impl Store for RedisStore {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        self.in_turn(checks, self.decide_once(checks))
+    }
 
     fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        self.stage(enforced, observed)
+        Some(self.in_turn_staged(enforced, self.stage(enforced, observed)?))
     }
 
     /// A correction that Redis does not receive in time is lost.

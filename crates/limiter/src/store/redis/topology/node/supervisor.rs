@@ -79,7 +79,7 @@ async fn attempt(
             let Some(node) = node.upgrade() else { return };
             match event {
                 PushEvent::Disconnected => node.drop_connection(slot, id),
-                PushEvent::Invalidated(key) => node.context.invalidations.invalidate(key),
+                PushEvent::Notice(message) => node.context.heed(message),
             }
         }
     };

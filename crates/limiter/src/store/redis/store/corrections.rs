@@ -1,0 +1,118 @@
+//! Corrections of what a key has consumed, and changes by an operator.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use redis::Value;
+
+use super::RedisStore;
+use crate::store::Check;
+use crate::store::redis::client::Unanswered;
+use crate::store::redis::command;
+use crate::store::redis::error::StoreError;
+use crate::store::redis::invalidation::REVOKE;
+use crate::store::redis::script::Script;
+use crate::store::redis::stats::Operation;
+
+static REVOCATION: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../../../../lua/revoke.lua")));
+
+impl RedisStore {
+    /// Longest lease. It bounds the time for which a gateway that gets no notices uses a lease that was revoked.
+    pub const MAX_LEASE: Duration = Duration::from_secs(1);
+
+    /// Runs `change`, an operator's change of `check`, and revokes the leases on the key. Other gateways end them when they
+    /// receive the notice, and within [`MAX_LEASE`](Self::MAX_LEASE) without it. Whatever of them is unused is not returned,
+    /// since it was counted before the change.
+    ///
+    /// # Errors
+    /// As `change`, or Redis did not reply before it.
+    pub async fn change_leased<E: From<Unanswered>>(
+        &self,
+        check: Check<'_>,
+        change: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
+        // Until the change has been made, leases that are granted are revoked in advance.
+        self.revoke_leases(check, Self::MAX_LEASE).await.map_err(|unanswered| unanswered.kind.unsent())?;
+        change.await?;
+        // If it fails, the first one still covers all leases.
+        let _ = self.revoke_leases(check, Duration::ZERO).await;
+        Ok(())
+    }
+
+    /// Revokes the leases on the key of `check` that are granted until `ahead` from now.
+    async fn revoke_leases(&self, check: Check<'_>, ahead: Duration) -> Result<(), Unanswered> {
+        let key = command::notice_key(&check, &self.options);
+        let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
+        let notifier = request.notifier();
+        // A return that was due after the longest lease is late by then.
+        let lasts = ahead + Self::MAX_LEASE + 2 * request.timeout() + Duration::from_secs(1);
+        let given_us = self.options.clock.as_ref().map(|clock| clock.wall_us());
+        let now = given_us.map(|us| format!("{}.{:06}", us / 1_000_000, us % 1_000_000)).unwrap_or_default();
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(REVOCATION.sha1()).arg(1).arg(command::revocation_of(&key));
+        cmd.arg(ahead.as_micros().to_string()).arg(lasts.as_millis().to_string()).arg(now);
+        let reply =
+            request.run_reported(&REVOCATION, &cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
+        self.client.context().revocations.invalidate(&key);
+        if reply.is_ok() {
+            notifier.returned(&[REVOKE.as_bytes(), &key].concat()).await;
+        }
+        reply
+    }
+
+    /// Corrects a cost as [`settle`](crate::store::Store::settle) does, and waits for the confirmation.
+    ///
+    /// # Errors
+    /// Redis did not confirm the correction.
+    pub fn settle_confirmed(
+        &self,
+        check: Check<'_>,
+        more: i64,
+        counted_at_us: u64,
+    ) -> impl Future<Output = Result<(), Unanswered>> + Send + use<> {
+        let invalidations = Arc::clone(self.client.invalidations());
+        let call = command::settle(&check, check.bounded(more), counted_at_us, &self.options);
+        // Only returned tokens can invalidate a denial.
+        let returned = call.keys.get(0).filter(|_| more < 0).map(<[u8]>::to_vec);
+        returned.iter().for_each(|key| invalidations.invalidate(key));
+        let request = self.client.request(Operation::Settle, || self.slot(&check));
+        async move {
+            // Failed corrections are counted with the failed calls.
+            let request = request.map_err(StoreError::unsent)?;
+            let notifier = request.notifier();
+            let reply = request.run_reported(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
+            if let Some(key) = returned {
+                // The script may have run although the reply is missing.
+                invalidations.invalidate(&key);
+                if reply.is_ok() {
+                    notifier.returned(&key).await;
+                }
+            }
+            reply.map(drop)
+        }
+    }
+
+    /// Deletes the state of a key under a rule (an operator's reset) and notifies all gateways. Rules of one limiter that
+    /// share a string are deleted together. The fallback's state in this process is deleted too.
+    ///
+    /// # Errors
+    /// Redis did not confirm it in time; it may have been deleted.
+    pub async fn forget(&self, check: Check<'_>) -> Result<(), Unanswered> {
+        self.local.forget(check.key, check.rule);
+        let keys = command::decide(&[check], &self.options).keys;
+        let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
+        let mut cmd = redis::cmd("DEL");
+        keys.iter().for_each(|key| {
+            cmd.arg(key);
+        });
+        let notifier = request.notifier();
+        let result = request.run_plain(&cmd, |_| Some(())).await;
+        let Some(key) = keys.get(0) else { return result };
+        // The command may have run although the reply is missing.
+        self.client.invalidations().invalidate(key);
+        if result.is_ok() {
+            notifier.returned(key).await;
+        }
+        result
+    }
+}
