@@ -154,3 +154,71 @@ fn preflights_without_a_route_are_answered_if_configured() {
     gateway.reload(&route("").replace(", Method=GET", ""));
     assert_eq!(ask(&gateway, "OPTIONS", "/a/x", &[SHOP, ASKS_GET]).text(), "from the upstream");
 }
+
+/// Answers with CORS fields of its own, for any origin.
+fn permissive_upstream() -> Upstream {
+    let own = [
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Allow-Credentials", "true"),
+        ("Access-Control-Expose-Headers", "X-Upstream"),
+        ("Access-Control-Allow-Methods", "PATCH"),
+        ("Access-Control-Allow-Headers", "X-Upstream"),
+        ("Access-Control-Max-Age", "9"),
+        ("Access-Control-Allow-Private-Network", "true"),
+        ("Vary", "Accept"),
+    ];
+    Upstream::start(move |_| response(200, &own, b"from the upstream"))
+}
+
+fn access_control(answer: &Response) -> Vec<(String, String)> {
+    let fields = answer.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+    fields.filter(|(name, _)| name.starts_with("access-control-")).collect()
+}
+
+#[test]
+fn the_policy_replaces_the_fields_of_the_upstream_in_our_own_form() {
+    let upstream = permissive_upstream();
+    let uri = upstream.uri();
+    let policy = "allowed-origins: ['https://shop.example'], exposed-headers: [X-Own]";
+    let gateway = Gateway::start(&format!(
+        "cors: {{{policy}}}\nroutes:\n  - {{id: edited, uri: '{uri}', predicates: [Path=/edited], filters: \
+         ['AddResponseHeader=Access-Control-Expose-Headers, X-Added']}}\n  - {{id: a, uri: '{uri}', predicates: [Path=/**]}}"
+    ));
+    let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let of_policy =
+        [field("access-control-allow-origin", "https://shop.example"), field("access-control-expose-headers", "X-Own")];
+    let mut answer = access_control(&ask(&gateway, "GET", "/x", &[SHOP]));
+    answer.sort();
+    assert_eq!(answer, of_policy);
+    assert_eq!(ask(&gateway, "GET", "/x", &[SHOP]).all("vary"), [VARIES.as_slice(), &["Accept"]].concat());
+    // Requests without an origin, and those of the same origin.
+    for headers in [&[][..], &[("Origin", "http://localhost")]] {
+        assert_eq!(access_control(&ask(&gateway, "GET", "/x", headers)), [], "{headers:?}");
+    }
+    // A filter has the last word.
+    let edited = ask(&gateway, "GET", "/edited", &[SHOP]);
+    assert_eq!(edited.all("access-control-expose-headers"), ["X-Own", "X-Added"]);
+    // Paths without a policy keep the upstream's fields.
+    gateway.reload(&format!(
+        "routes: [{{id: shop, uri: '{uri}', predicates: [Path=/shop/**], cors: {{{policy}}}}}, \
+         {{id: open, uri: '{uri}', predicates: [Path=/open/**]}}]"
+    ));
+    assert_eq!(outcome(&ask(&gateway, "GET", "/shop/x", &[SHOP])), (200, vec!["https://shop.example"]));
+    assert_eq!(outcome(&ask(&gateway, "GET", "/open/x", &[SHOP])), (200, vec!["*"]));
+}
+
+#[test]
+fn the_documented_dedupe_filter_leaves_one_origin() {
+    let upstream = permissive_upstream();
+    let text = include_str!("../../docs/reference/filters/DedupeResponseHeader.md");
+    let filter = text.lines().find_map(|line| line.trim().strip_prefix("- DedupeResponseHeader=")).unwrap();
+    let gateway = Gateway::start(&format!(
+        "spring.cloud.gateway:\n  globalcors.cors-configurations: {{'[/**]': {{allowed-origins: ['https://shop.example'], \
+         allow-credentials: true}}}}\n  routes:\n    - {{id: a, uri: '{}', predicates: [Path=/**], filters: \
+         ['DedupeResponseHeader={filter}']}}",
+        upstream.uri()
+    ));
+    let answer = ask(&gateway, "GET", "/x", &[SHOP]);
+    assert_eq!(outcome(&answer), (200, vec!["https://shop.example"]));
+    assert_eq!(answer.all("access-control-allow-credentials"), ["true"]);
+}

@@ -22,6 +22,12 @@ fn upstream() -> Upstream {
             "cookie" => (200, &[("Set-Cookie", "session=1")]),
             "vary" => (200, &[("Vary", "Accept-Language")]),
             "star" => (200, &[("Vary", "*")]),
+            "bytes-private" => return with_field(b"Cache-Control: private, ext=\"caf\xe9\"", &body),
+            "bytes-no-store" => return with_field(b"Cache-Control: no-store, x=\xff", &body),
+            "bytes-star" => return with_field(b"Vary: *, \xe9", &body),
+            "https" if request.header("x-forwarded-proto").is_some_and(|proto| proto.starts_with("http,")) => {
+                (301, &[("Location", "https://shop.example/")])
+            }
             "moved" => (301, &[("Location", "/elsewhere")]),
             "missing" => (404, &[]),
             "chunked" => {
@@ -33,6 +39,12 @@ fn upstream() -> Upstream {
         };
         response(status, headers, body.as_bytes())
     })
+}
+
+/// Returns a response with this field line, which may have any bytes.
+fn with_field(line: &[u8], body: &str) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n", body.len());
+    [head.as_bytes(), line, b"\r\n\r\n", body.as_bytes()].concat()
 }
 
 fn ask(gateway: &Gateway, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -58,7 +70,7 @@ routes:
     ));
 
     // Responses to two equal requests, and to a third that differs.
-    let asks_anew: [Case; 14] = [
+    let asks_anew: [Case; 15] = [
         ("/a/plain", &[], false),
         ("/a/chunked", &[], false),
         ("/a/moved", &[], false),
@@ -72,7 +84,8 @@ routes:
         ("/a/plain?q", &[], true),
         ("/a/plain", &[("Connection", "Upgrade"), ("Upgrade", "websocket")], true),
         ("/a/plain", &[("Range", "bytes=0-")], true),
-        ("/a/plain", &[("Cache-Control", "max-age=0")], false),
+        ("/a/plain", &[("Cache-Control", "max-age=0")], true),
+        ("/a/plain", &[("Cache-Control", "max-age=100")], false),
     ];
     for path in ["/a/plain", "/a/chunked", "/a/moved", "/a/vary"] {
         let (first, second) = (ask(&gateway, "GET", path, &[]), ask(&gateway, "GET", path, &[]));
@@ -83,7 +96,16 @@ routes:
         ask(&gateway, "GET", path, headers);
         assert_eq!(upstream.requests().len() - before, usize::from(anew), "{path} {headers:?}");
     }
-    for path in ["/a/private", "/a/security", "/a/cookie", "/a/star", "/a/missing"] {
+    for path in [
+        "/a/private",
+        "/a/security",
+        "/a/cookie",
+        "/a/star",
+        "/a/missing",
+        "/a/bytes-private",
+        "/a/bytes-no-store",
+        "/a/bytes-star",
+    ] {
         let answers = [(); 2].map(|()| ask(&gateway, "GET", path, &[]).text());
         assert_eq!(answers, ["1", "2"], "{path}");
     }
@@ -154,4 +176,79 @@ fn the_shared_cache_survives_reloads_that_leave_a_route_unchanged() {
     assert_eq!(text("/a/x", &[]), "3", "another route in the same place");
     gateway.reload(&yaml("'AddResponseHeader=X-New,1'", "  global-filter.local-response-cache.enabled: false\n"));
     assert_eq!([text("/a/x", &[]), text("/a/x", &[])], ["4", "5"]);
+}
+
+#[test]
+fn responses_are_kept_apart_by_the_origin_that_a_trusted_proxy_reports() {
+    let upstream = upstream();
+    let route = format!(
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [LocalResponseCache=5m]}}]",
+        upstream.uri()
+    );
+    for (form, trusted) in [
+        (format!("trusted-proxies: [127.0.0.1]\n{route}"), true),
+        (format!("spring.cloud.gateway:\n  trusted-proxies: 127\\.0\\.0\\.1\n  {route}"), true),
+        (route, false),
+    ] {
+        let gateway = Gateway::start(&form);
+        let get = |path: &str, headers: &[(&str, &str)]| ask(&gateway, "GET", path, headers);
+        let statuses =
+            ["http", "https", "http", "https"].map(|scheme| get("/https", &[("X-Forwarded-Proto", scheme)]).status);
+        assert_eq!(statuses, if trusted { [301, 200, 301, 200] } else { [200; 4] }, "{form}");
+        for (name, one, other) in [
+            ("X-Forwarded-Proto", "http", "https"),
+            ("X-Forwarded-Host", "a.example", "b.example"),
+            ("X-Forwarded-Port", "80", "8443"),
+            ("X-Forwarded-Prefix", "/a", "/b"),
+            ("Forwarded", "for=127.0.0.1;host=a.example", "for=127.0.0.1;host=b.example"),
+        ] {
+            let path = format!("/{name}");
+            let before = upstream.requests().len();
+            [one, other, one, other].iter().for_each(|value| drop(get(&path, &[(name, value)])));
+            assert_eq!(upstream.requests().len() - before, if trusted { 2 } else { 1 }, "{name} {form}");
+        }
+        // Clients share responses.
+        let before = upstream.requests().len();
+        for client in ["192.0.2.1", "192.0.2.2"] {
+            let forwarded = format!("for={client}");
+            get("/clients", &[("X-Forwarded-For", client), ("Forwarded", &forwarded)]);
+        }
+        assert_eq!(upstream.requests().len() - before, 1, "{form}");
+    }
+}
+
+#[test]
+fn a_reload_of_a_browser_asks_the_upstream_and_spring_files_follow_spring() {
+    let upstream = upstream();
+    let routes = format!(
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [LocalResponseCache=5m]}}]",
+        upstream.uri()
+    );
+    let spring = format!("spring.cloud.gateway:\n  filter.local-response-cache.enabled: true\n  {routes}");
+    let strategy = |strategy: &str| {
+        format!("filter: {{local-response-cache: {{request: {{no-cache-strategy: {strategy}}}}}}}\n{routes}")
+    };
+    // Responses to `no-cache`, `max-age=0`, and no directive.
+    for (number, (form, bodies)) in [
+        (routes.clone(), ["2", "3", "3"]),
+        (strategy("revalidate"), ["2", "3", "3"]),
+        (strategy("skip-update-cache-entry"), ["2", "1", "1"]),
+        (strategy("update-cache-entry"), ["2", "2", "2"]),
+        (spring, ["2", "1", "1"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let gateway = Gateway::start(&form);
+        let get =
+            |directive: &str| ask(&gateway, "GET", &format!("/{number}/plain"), &[("Cache-Control", directive)]).text();
+        assert_eq!(get("x"), "1");
+        assert_eq!(["no-cache", "max-age=0", "x"].map(get), bodies, "{form}");
+    }
+    let gateway = Gateway::start(&routes);
+    let tagged = |headers: &[(&str, &str)]| ask(&gateway, "GET", "/tag", headers);
+    assert_eq!(tagged(&[]).text(), "1");
+    let reloaded = tagged(&[("Cache-Control", "max-age=0"), ("If-None-Match", "\"v1\"")]);
+    assert_eq!(reloaded.status, 304);
+    assert_eq!(upstream.requests().last().unwrap().header("if-none-match"), Some("\"v1\""));
 }

@@ -3,38 +3,67 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::HeaderMap;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderName,
+};
 use http::{Request, Response};
 use tower::{Layer, Service};
 
+use super::policy::ALLOW_PRIVATE_NETWORK;
 use crate::map_response::{MapResponse, ResponseMapper};
+
+/// Response headers of a CORS policy.
+static POLICY_HEADERS: [HeaderName; 7] = [
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE,
+    ALLOW_PRIVATE_NETWORK,
+];
 
 /// Headers for the response to an allowed request. [`Cors`](super::Cors) inserts them into the request's extensions.
 #[derive(Clone, Debug)]
-pub struct AllowedHeaders(pub(super) Arc<HeaderMap>);
+pub(super) struct AllowedHeaders(pub(super) Arc<HeaderMap>);
 
 /// Response extension that marks a response with a policy's headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PolicyHeadersAdded;
 
-/// Wraps services in [`PolicyHeaders`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PolicyHeadersLayer;
+/// Treatment of an upstream's own headers of these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamHeaders {
+    /// They follow those of the policy, as in Spring. Browsers refuse a response with two origins.
+    Keep,
+    /// The policy's replace them.
+    Replace,
+}
 
-/// Puts the headers of the policy that allowed a request before those of the upstream's response.
+/// Wraps services in [`PolicyHeaders`].
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyHeadersLayer(pub UpstreamHeaders);
+
+/// Adds the headers of the policy that allowed a request to the upstream's response.
 #[derive(Clone, Debug)]
 pub struct PolicyHeaders<S> {
+    upstream_headers: UpstreamHeaders,
     inner: S,
 }
 
 /// Resolves to the inner service's response with the policy's headers.
-pub type PolicyHeadersFuture<F> = MapResponse<F, AllowedHeaders>;
+pub type PolicyHeadersFuture<F> = MapResponse<F, AddPolicyHeaders>;
+
+/// Adds the policy's headers.
+#[derive(Debug)]
+pub struct AddPolicyHeaders(AllowedHeaders, UpstreamHeaders);
 
 impl<S> Layer<S> for PolicyHeadersLayer {
     type Service = PolicyHeaders<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        PolicyHeaders { inner }
+        PolicyHeaders { upstream_headers: self.0, inner }
     }
 }
 
@@ -52,13 +81,18 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let headers = request.extensions().get::<AllowedHeaders>().cloned();
-        MapResponse::new(self.inner.call(request), headers)
+        let mapper = headers.map(|headers| AddPolicyHeaders(headers, self.upstream_headers));
+        MapResponse::new(self.inner.call(request), mapper)
     }
 }
 
-impl ResponseMapper for AllowedHeaders {
+impl ResponseMapper for AddPolicyHeaders {
     fn apply<R>(self, response: &mut Response<R>) {
-        prepend(&self.0, response.headers_mut());
+        let Self(AllowedHeaders(headers), upstream_headers) = self;
+        if upstream_headers == UpstreamHeaders::Replace {
+            POLICY_HEADERS.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+        }
+        prepend(&headers, response.headers_mut());
         response.extensions_mut().insert(PolicyHeadersAdded);
     }
 }

@@ -9,8 +9,8 @@
 //! Responses of this layer carry [`LocalReply`] with the reason `cors-preflight` or `cors-refused`.
 //!
 //! [`CorsLayer`] belongs outermost. If filters between it and the upstream must see the headers, as for Spring's
-//! `DedupeResponseHeader`, add [`PolicyHeadersLayer`] innermost. It puts the policy's headers before the upstream's; the
-//! outer layer then adds them only to responses made in between.
+//! `DedupeResponseHeader`, add [`PolicyHeadersLayer`] innermost. It puts the policy's headers before the upstream's, or
+//! in their place; the outer layer then adds them only to responses made in between.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -51,7 +51,7 @@ use http::{Request, Response, StatusCode};
 use tower::{Layer, Service};
 
 pub(crate) use self::headers::PolicyHeadersAdded;
-pub use self::headers::{PolicyHeaders, PolicyHeadersFuture, PolicyHeadersLayer};
+pub use self::headers::{AddPolicyHeaders, PolicyHeaders, PolicyHeadersFuture, PolicyHeadersLayer, UpstreamHeaders};
 pub use self::policy::{Policy, PolicyError, Refusal, Settings, Verdict};
 
 use self::headers::{AllowedHeaders, prepend};

@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::origin::{OriginPattern, is_same_host, is_same_origin, without_trailing_slash};
 
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
-const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+pub(super) const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Spring's `CorsConfiguration`. Only listed values are allowed, and the methods GET and HEAD by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -180,9 +180,15 @@ async fn policy_headers_precede_the_upstreams_and_are_added_to_local_responses()
         })
     };
     let cors = CorsLayer::new(SinglePolicy(Arc::new(policy(shop()))));
-    let through = cors.layer(PolicyHeadersLayer.layer(upstream(false))).oneshot(request("GET", &[SHOP])).await.unwrap();
-    assert_eq!(values(through.headers(), "access-control-allow-origin"), ["https://shop.example", "*"]);
-    assert_eq!(values(through.headers(), "vary"), [VARIES.as_slice(), &["Accept"]].concat());
+    for (upstream_headers, origins) in [
+        (UpstreamHeaders::Keep, &["https://shop.example", "*"][..]),
+        (UpstreamHeaders::Replace, &["https://shop.example"]),
+    ] {
+        let service = cors.layer(PolicyHeadersLayer(upstream_headers).layer(upstream(false)));
+        let through = service.oneshot(request("GET", &[SHOP])).await.unwrap();
+        assert_eq!(values(through.headers(), "access-control-allow-origin"), origins);
+        assert_eq!(values(through.headers(), "vary"), [VARIES.as_slice(), &["Accept"]].concat());
+    }
     let local = cors.layer(upstream(true)).oneshot(request("GET", &[SHOP])).await.unwrap();
     assert_eq!(values(local.headers(), "access-control-allow-origin"), ["https://shop.example"]);
     let refused =

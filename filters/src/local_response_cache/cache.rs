@@ -155,7 +155,7 @@ impl ResponseCache {
         let known = self.resource(resource).filter(|known| known.generation == registered.generation)?;
         let mut vary = known.vary.to_vec();
         for name in elements(headers, &VARY) {
-            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+            let name = HeaderName::from_bytes(name).ok()?;
             if !vary.contains(&name) {
                 vary.push(name);
             }
@@ -218,6 +218,11 @@ impl StoredResponse {
         self.lifetime.saturating_sub(now.saturating_duration_since(self.since))
     }
 
+    /// Returns the age, as the upstream stated it and since then.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        policy::age(&self.headers) + now.saturating_duration_since(self.since)
+    }
+
     /// Creates the response to a request with the fields `request`.
     pub(super) fn response<R: From<Bytes>>(&self, request: &HeaderMap, is_head: bool, now: Instant) -> Response<R> {
         let is_not_modified = policy::is_not_modified(request, self.status, &self.headers);
@@ -226,8 +231,7 @@ impl StoredResponse {
         *response.status_mut() = if is_not_modified { StatusCode::NOT_MODIFIED } else { self.status };
         let mut headers = self.headers.clone();
         set_lifetime(&mut headers, self.remaining_lifetime(now));
-        let age = policy::age(&self.headers) + now.saturating_duration_since(self.since);
-        let _ = headers.try_insert(AGE, HeaderValue::from(age.as_secs()));
+        let _ = headers.try_insert(AGE, HeaderValue::from(self.age(now).as_secs()));
         if is_not_modified {
             policy::remove_body_headers(&mut headers);
         } else {

@@ -21,15 +21,15 @@ impl Directives {
     pub(super) fn parse(headers: &HeaderMap) -> Self {
         let mut directives = Self::default();
         for directive in elements(headers, &CACHE_CONTROL) {
-            let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
-            let seconds = || delta_seconds(argument.trim().trim_matches('"')).unwrap_or_default();
+            let (name, argument) = name_and_argument(directive);
+            let seconds = || delta_seconds(unquoted(argument)).unwrap_or_default();
             let smallest = |known: Option<Duration>| Some(known.map_or_else(seconds, |known| known.min(seconds())));
-            match name.trim().to_ascii_lowercase().as_str() {
-                "no-store" => directives.no_store = true,
-                "private" => directives.private = true,
-                "no-cache" => directives.no_cache = true,
-                "max-age" => directives.max_age = smallest(directives.max_age),
-                "s-maxage" => directives.s_maxage = smallest(directives.s_maxage),
+            match name.to_ascii_lowercase().as_slice() {
+                b"no-store" => directives.no_store = true,
+                b"private" => directives.private = true,
+                b"no-cache" => directives.no_cache = true,
+                b"max-age" => directives.max_age = smallest(directives.max_age),
+                b"s-maxage" => directives.s_maxage = smallest(directives.s_maxage),
                 _ => {}
             }
         }
@@ -37,43 +37,78 @@ impl Directives {
     }
 }
 
+/// Splits `name=argument`; the argument may be empty.
+pub(super) fn name_and_argument(element: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = element.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+fn unquoted(argument: &[u8]) -> &[u8] {
+    argument.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(argument)
+}
+
 /// Parses a number of seconds (RFC 9111 §1.2.2). A larger number than a `u32` becomes the maximum.
-pub(super) fn delta_seconds(text: &str) -> Option<Duration> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
+pub(super) fn delta_seconds(text: &[u8]) -> Option<Duration> {
+    let digits = std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    (!digits.is_empty()).then(|| Duration::from_secs(digits.parse::<u32>().unwrap_or(u32::MAX).into()))
 }
 
-/// Returns the elements of a comma-separated list in all lines of a field (RFC 9110 §5.6.1). Lines that are not ASCII are
-/// ignored.
-pub(super) fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(split)
+/// Returns the elements of a comma-separated list in all lines of a field (RFC 9110 §5.6.1). A semicolon separates them as
+/// well: some servers write `private; max-age=60`.
+pub(super) fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    headers.get_all(name).iter().flat_map(|value| split(value.as_bytes(), b",;"))
 }
 
-/// Splits at commas outside of quotes.
-fn split(list: &str) -> impl Iterator<Item = &str> {
-    let (mut quoted, mut escaped) = (false, false);
-    let outside = move |c: char| {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ => return c == ',' && !quoted,
-        }
-        false
+/// Splits at `separators` outside of quotes. A quote that is not closed is an ordinary character, so that it hides no
+/// element behind it.
+pub(super) fn split<'l>(list: &'l [u8], separators: &'static [u8]) -> impl Iterator<Item = &'l [u8]> {
+    let (mut rest, mut quotes) = (Some(list), true);
+    let next = move || {
+        let list = rest?;
+        let end = element_end(list, separators, &mut quotes);
+        rest = list.get(end + 1..);
+        list.get(..end)
     };
-    list.split(outside).map(str::trim).filter(|element| !element.is_empty())
+    std::iter::from_fn(next).map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+/// Returns the length of the first element. Clears `quotes` at a quote that is not closed.
+fn element_end(list: &[u8], separators: &[u8], quotes: &mut bool) -> usize {
+    let mut at = 0;
+    while let Some(byte) = list.get(at).filter(|byte| !separators.contains(byte)) {
+        let before = at.checked_sub(1).map_or(b' ', |before| list[before]);
+        // Within a token, a quote is an ordinary character.
+        let quoted = match before {
+            b' ' | b'\t' | b'=' | b'/' if *byte == b'"' && *quotes => quoted_length(&list[at..]),
+            _ => Some(1),
+        };
+        *quotes &= quoted.is_some();
+        at += quoted.unwrap_or(1);
+    }
+    at
+}
+
+/// Returns the length of the quoted string at the start of `text`; `None` if it is not closed.
+fn quoted_length(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
 }
 
 /// Sets `max-age` to the remaining `lifetime`, as Spring does. Directives that require revalidation are removed while the
 /// lifetime is above zero, and added at zero. `Pragma` and `Expires` are removed.
 pub(super) fn set_lifetime(headers: &mut HeaderMap, lifetime: Duration) {
     let max_age = format!("max-age={}", lifetime.as_secs());
-    let is = |directive: &str, name: &str| directive.eq_ignore_ascii_case(name);
-    let mut directives: Vec<&str> = elements(headers, &CACHE_CONTROL).collect();
-    let is_max_age = |directive: &str| directive.get(..8).is_some_and(|start| is(start, "max-age="));
-    match directives.iter_mut().find(|directive| is_max_age(directive)) {
-        Some(directive) => *directive = &max_age,
-        None => directives.push(&max_age),
+    let is = |directive: &[u8], name: &str| directive.eq_ignore_ascii_case(name.as_bytes());
+    let mut directives: Vec<&[u8]> = elements(headers, &CACHE_CONTROL).collect();
+    match directives.iter_mut().find(|directive| is(name_and_argument(directive).0, "max-age")) {
+        Some(directive) => *directive = max_age.as_bytes(),
+        None => directives.push(max_age.as_bytes()),
     }
     let revalidation = ["no-cache", "must-revalidate"];
     if lifetime.as_secs() > 0 {
@@ -82,12 +117,12 @@ pub(super) fn set_lifetime(headers: &mut HeaderMap, lifetime: Duration) {
     } else {
         for name in revalidation {
             if !directives.iter().any(|directive| is(directive, name)) {
-                directives.push(name);
+                directives.push(name.as_bytes());
             }
         }
     }
     // The elements come from valid header values.
-    if let Ok(value) = HeaderValue::try_from(directives.join(",")) {
+    if let Ok(value) = HeaderValue::try_from(directives.join(&b',')) {
         let _ = headers.try_insert(CACHE_CONTROL, value);
     }
     headers.remove(PRAGMA);
@@ -118,6 +153,28 @@ mod tests {
         assert!(Directives::parse(&headers(&["max-age=1", "private=\"x\""])).private);
         assert_eq!(Directives::parse(&headers(&["max-age=7, max-age=5, max-age=x"])).max_age, Some(Duration::ZERO));
         assert_eq!(Directives::parse(&HeaderMap::new()), Directives::default());
+    }
+
+    #[test]
+    fn a_directive_counts_beside_any_bytes() {
+        for line in [
+            &b"private, ext=\"caf\xe9\""[..],
+            b"x=\xff, private",
+            b"\xe9,private",
+            b"ext=\"caf\xc3\xa9\", PRIVATE = \"x\"",
+            b"public; private",
+            b"ext=\"not closed, private",
+            b"ext=\"a\\\", private",
+            b"ext=\"a\", b\", private, c=\"d",
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CACHE_CONTROL, HeaderValue::from_bytes(line).unwrap());
+            assert!(Directives::parse(&headers).private, "{}", line.escape_ascii());
+        }
+        // The time is linear in the number of quotes.
+        let quotes = format!("a=\"{}, private", "\\\"".repeat(30_000));
+        let headers = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::try_from(quotes).unwrap())]);
+        assert!(Directives::parse(&headers).private);
     }
 
     #[test]

@@ -129,11 +129,11 @@ impl Exchange<'_> {
         cache.stats().observe(CacheOutcome::Miss);
         let lifetime = self.lifetime(response.status(), response.headers(), &response);
         let Some(lifetime) = lifetime else { return response.map(StoringBody::plain) };
-        let headers = response.headers().clone();
-        set_lifetime(response.headers_mut(), lifetime);
-        let Some(resource) = cache.update_vary(&self.resource, &self.registered, &headers) else {
+        let Some(resource) = cache.update_vary(&self.resource, &self.registered, response.headers()) else {
             return response.map(StoringBody::plain);
         };
+        let headers = response.headers().clone();
+        set_lifetime(response.headers_mut(), lifetime);
         let stored = StoredResponse {
             generation: resource.generation,
             status: response.status(),

@@ -1,16 +1,27 @@
 //! Cache keys: digests, so that no credentials are stored in memory.
 
 use http::Request;
-use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
+use http::header::{AUTHORIZATION, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
 use sha2::{Digest, Sha256};
 
+use super::cache_control::{name_and_argument, split};
 use super::extensions::ReceivedTarget;
 
 /// The key of a cache entry.
 pub(super) type Key = [u8; 32];
 
-/// Request fields that always distinguish responses: a response is only for requests with the same credentials.
-const ALWAYS_VARY: [HeaderName; 4] = [AUTHORIZATION, COOKIE, RANGE, IF_RANGE];
+/// Request fields that always distinguish responses: a response is only for requests with the same credentials, under
+/// the same origin as trusted proxies report it.
+const ALWAYS_VARY: [HeaderName; 8] = [
+    AUTHORIZATION,
+    COOKIE,
+    RANGE,
+    IF_RANGE,
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+];
 
 /// Returns the key of the resource of `request` in `scope`.
 pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
@@ -40,7 +51,20 @@ pub(super) fn response(resource: &Key, headers: &HeaderMap, vary: &[HeaderName])
         digest.update((values.iter().count() as u64).to_le_bytes());
         values.iter().for_each(|value| feed(&mut digest, value.as_bytes()));
     }
+    feed_forwarded(&mut digest, headers);
     digest.finalize().into()
+}
+
+/// Adds the elements of `Forwarded` (RFC 7239) without `for` and `by`, which name nodes instead of the origin.
+fn feed_forwarded(digest: &mut Sha256, headers: &HeaderMap) {
+    for element in headers.get_all(FORWARDED).iter().flat_map(|line| split(line.as_bytes(), b",")) {
+        let is_node = |pair: &&[u8]| {
+            let (name, _) = name_and_argument(pair);
+            [b"for", &b"by"[..]].iter().any(|node| name.eq_ignore_ascii_case(node))
+        };
+        let pairs: Vec<&[u8]> = split(element, b";").filter(|pair| !is_node(pair)).collect();
+        feed(digest, &pairs.join(&b';'));
+    }
 }
 
 /// Adds `text` after its length, so that different sequences of texts have different digests.
@@ -78,6 +102,14 @@ mod tests {
             key("/a", &[("cookie", "x"), ("cookie", "y")], &[]),
             key("/a", &[("cookie", "xy")], &[]),
             key("/a", &[("range", "bytes=0-1")], &[]),
+            key("/a", &[("x-forwarded-proto", "https")], &[]),
+            key("/a", &[("x-forwarded-proto", "http")], &[]),
+            key("/a", &[("x-forwarded-host", "x")], &[]),
+            key("/a", &[("x-forwarded-port", "x")], &[]),
+            key("/a", &[("x-forwarded-prefix", "x")], &[]),
+            key("/a", &[("forwarded", "proto=https;for=192.0.2.1")], &[]),
+            key("/a", &[("forwarded", "proto=http;for=192.0.2.1")], &[]),
+            key("/a", &[("forwarded", "host=\"a\"")], &[]),
             key("/a", &[("accept", "x")], &["accept"]),
             key("/a", &[("accept", "y")], &["accept"]),
         ];
@@ -85,6 +117,10 @@ mod tests {
             assert!(keys.iter().skip(at + 1).all(|other| one != other), "{at}");
         }
         assert_eq!(key("/a", &[("accept", "x")], &[]), keys[0]);
+        // Clients of one origin share responses.
+        let clients = ["for=192.0.2.1;proto=https", "FOR=\"[2001:db8::1]:5\"; proto=https;by=\"10.0.0.1:80\""];
+        let [one, other] = clients.map(|client| key("/a", &[("forwarded", client), ("x-forwarded-for", client)], &[]));
+        assert_eq!(one, other);
         let mut other = Request::builder().uri("/a").body(()).unwrap();
         assert_ne!(response(&resource(&other, "other route"), other.headers(), &[]), keys[0]);
         // A path that filters have changed is another resource for each original.

@@ -3,7 +3,7 @@
 //! As in Spring, the cache stores responses with 200, 206 or 301 to GET requests without a body, for `time-to-live`. The
 //! key consists of the URI, the host, `Authorization`, cookies, the fields that `Vary` names, and those in
 //! [`vary_by`](LocalResponseCacheLayer::vary_by). The client gets the remaining lifetime as `max-age`, without `Pragma`
-//! and `Expires`. Requests with `no-store` or `no-cache` bypass the cache; `no-cache` may update the stored response.
+//! and `Expires`. Requests with `no-store` bypass the cache; [`NoCache`] has the effect of `no-cache` and `max-age`.
 //! Cases that Spring does not define, or handles unsafely, follow RFC 9111:
 //!
 //! - Responses with `no-store` or `private` in any list of directives, or with `Set-Cookie`, are not stored. `no-cache`,
@@ -52,6 +52,7 @@ mod extensions;
 mod future;
 mod key;
 mod policy;
+mod settings;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -68,19 +69,14 @@ use tower::{Layer, Service};
 
 pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
+use self::cache::StoredResponse;
 pub use self::extensions::{ReceivedTarget, ReuseUntil};
 pub use self::future::ResponseFuture;
+pub use self::settings::{NoCache, Settings};
 pub use self::stats::{CacheOutcome, CacheStats};
 
 use self::future::OnResponse;
 use self::policy::CacheUse;
-
-/// The lifetime of cached responses, and the effect of `no-cache`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    time_to_live: Duration,
-    updates_on_no_cache: bool,
-}
 
 /// Wraps services in [`LocalResponseCache`].
 #[derive(Clone, Debug)]
@@ -102,23 +98,6 @@ struct Shared {
     cache: Arc<ResponseCache>,
     /// Request fields that always distinguish responses.
     vary: Box<[HeaderName]>,
-}
-
-// === impl Settings ===
-
-impl Settings {
-    /// Responses are fresh for at most `time_to_live`. Spring's default is 5 minutes.
-    #[must_use]
-    pub fn new(time_to_live: Duration) -> Self {
-        Self { time_to_live, updates_on_no_cache: false }
-    }
-
-    /// Sets the effect of requests with `Cache-Control: no-cache`. If `updates` is true, such a request updates the cached
-    /// response (Spring's `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
-    #[must_use]
-    pub fn update_on_no_cache(self, updates: bool) -> Self {
-        Self { updates_on_no_cache: updates, ..self }
-    }
 }
 
 // === impl LocalResponseCacheLayer ===
@@ -185,24 +164,31 @@ impl Shared {
     fn look_up<B: Body, R: From<Bytes>>(&self, request: &mut Request<B>) -> Lookup<R> {
         let cache = &self.cache;
         let has_body = !request.body().is_end_stream();
-        let cache_use =
-            policy::cache_use(request.method(), request.headers(), has_body, self.settings.updates_on_no_cache);
+        let cache_use = policy::cache_use(request.method(), request.headers(), has_body, self.settings.no_cache);
         if cache_use == CacheUse::Bypass {
             cache.stats().observe(CacheOutcome::Bypass);
             return Lookup::Forward(OnResponse::Forward);
         }
         let resource = key::resource(request, &self.scope);
-        if cache_use == CacheUse::Invalidate {
-            cache.stats().observe(CacheOutcome::Bypass);
-            return Lookup::Forward(OnResponse::Invalidate(resource));
-        }
+        let max_age = match cache_use {
+            CacheUse::Invalidate => {
+                cache.stats().observe(CacheOutcome::Bypass);
+                return Lookup::Forward(OnResponse::Invalidate(resource));
+            }
+            CacheUse::Read { max_age } => max_age,
+            CacheUse::Update | CacheUse::Bypass => None,
+        };
         let is_head = request.method() == Method::HEAD;
-        let stored = cache.resource(&resource).filter(|_| cache_use == CacheUse::Read).and_then(|known| {
+        let known = cache.resource(&resource).filter(|_| cache_use != CacheUse::Update);
+        let stored = known.and_then(|known| {
             cache.response(&key::response(&resource, request.headers(), &known.vary), known.generation)
         });
         let now = Instant::now();
+        let is_fresh = |stored: &StoredResponse| {
+            stored.remaining_lifetime(now) > Duration::ZERO && max_age.is_none_or(|max_age| stored.age(now) < max_age)
+        };
         match stored {
-            Some(stored) if stored.remaining_lifetime(now) > Duration::ZERO => {
+            Some(stored) if is_fresh(&stored) => {
                 cache.stats().observe(CacheOutcome::Hit);
                 Lookup::Response(stored.response(request.headers(), is_head, now))
             }

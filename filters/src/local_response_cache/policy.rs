@@ -9,12 +9,13 @@ use http::header::{
 use http::{Method, StatusCode};
 
 use super::cache_control::{Directives, delta_seconds, elements};
+use super::settings::NoCache;
 
 /// The use of the cache for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheUse {
-    /// Respond from the cache, or store the response.
-    Read,
+    /// Respond from the cache, or store the response. With a `max_age`, a stored response must be younger.
+    Read { max_age: Option<Duration> },
     /// Forward the request and store the response.
     Update,
     /// Do not use the cache.
@@ -23,8 +24,8 @@ pub(super) enum CacheUse {
     Invalidate,
 }
 
-/// Decides how a request uses the cache. If `updates_on_no_cache` is true, `no-cache` updates the stored response.
-pub(super) fn cache_use(method: &Method, headers: &HeaderMap, has_body: bool, updates_on_no_cache: bool) -> CacheUse {
+/// Decides how a request uses the cache.
+pub(super) fn cache_use(method: &Method, headers: &HeaderMap, has_body: bool, no_cache: NoCache) -> CacheUse {
     if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE) {
         return CacheUse::Invalidate;
     }
@@ -33,10 +34,12 @@ pub(super) fn cache_use(method: &Method, headers: &HeaderMap, has_body: bool, up
     if has_body || !(is_get || *method == Method::HEAD) || directives.no_store || directives.private {
         return CacheUse::Bypass;
     }
-    match (directives.no_cache, updates_on_no_cache && is_get) {
-        (false, _) => CacheUse::Read,
-        (true, true) => CacheUse::Update,
-        (true, false) => CacheUse::Bypass,
+    match (no_cache, directives.no_cache) {
+        (NoCache::Revalidate, true) => CacheUse::Read { max_age: Some(Duration::ZERO) },
+        (NoCache::Revalidate, false) => CacheUse::Read { max_age: directives.max_age },
+        (NoCache::Bypass | NoCache::Update, false) => CacheUse::Read { max_age: None },
+        (NoCache::Update, true) if is_get => CacheUse::Update,
+        (NoCache::Bypass | NoCache::Update, true) => CacheUse::Bypass,
     }
 }
 
@@ -60,7 +63,7 @@ pub(super) fn lifetime(
         || directives.private
         // The new cookie belongs to one client. The cache key has only the cookies of the request.
         || headers.contains_key(SET_COOKIE)
-        || elements(headers, &VARY).any(|name| name == "*");
+        || elements(headers, &VARY).any(|name| name == b"*");
     if !is_storable || is_forbidden {
         return None;
     }
@@ -76,7 +79,7 @@ pub(super) fn lifetime(
 
 /// Returns the age that the upstream states.
 pub(super) fn age(headers: &HeaderMap) -> Duration {
-    headers.get(AGE).and_then(|age| delta_seconds(age.to_str().ok()?.trim())).unwrap_or_default()
+    headers.get(AGE).and_then(|age| delta_seconds(age.as_bytes().trim_ascii())).unwrap_or_default()
 }
 
 /// Returns the lifetime according to `Expires` (RFC 9111 §5.3). An invalid date is in the past.
@@ -106,9 +109,9 @@ pub(super) fn is_not_modified(request: &HeaderMap, status: StatusCode, stored: &
         return false;
     }
     if request.contains_key(IF_NONE_MATCH) {
-        let Some(tag) = stored.get(ETAG).and_then(|tag| tag.to_str().ok()) else { return false };
+        let Some(tag) = stored.get(ETAG).map(|tag| opaque_tag(tag.as_bytes())) else { return false };
         // Tags are quoted, so a comma in a tag does not split.
-        return elements(request, &IF_NONE_MATCH).any(|known| known == "*" || opaque_tag(known) == opaque_tag(tag));
+        return elements(request, &IF_NONE_MATCH).any(|known| known == b"*" || opaque_tag(known) == tag);
     }
     let date =
         |headers: &HeaderMap, name: &HeaderName| headers.get(name).and_then(|date| parse_date(date.to_str().ok()?));
@@ -119,9 +122,9 @@ pub(super) fn is_not_modified(request: &HeaderMap, status: StatusCode, stored: &
 }
 
 /// Removes the mark of a weak tag, for the weak comparison.
-fn opaque_tag(tag: &str) -> &str {
-    let tag = tag.trim();
-    tag.strip_prefix("W/").unwrap_or(tag)
+fn opaque_tag(tag: &[u8]) -> &[u8] {
+    let tag = tag.trim_ascii();
+    tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
 /// Fields that describe the body; those of the stored body are kept.
@@ -225,27 +228,34 @@ mod tests {
 
     #[test]
     fn methods_bodies_and_directives_decide_the_use_of_the_cache() {
-        let decide = |method: &str, cache_control: &'static str, has_body: bool, updates: bool| {
+        let decide = |method: &str, cache_control: &'static str, has_body: bool, no_cache: NoCache| {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            cache_use(&method, &headers(&[("cache-control", cache_control)]), has_body, updates)
+            cache_use(&method, &headers(&[("cache-control", cache_control)]), has_body, no_cache)
         };
-        for (method, cache_control, has_body, updates, expected) in [
-            ("GET", "", false, false, CacheUse::Read),
-            ("HEAD", "", false, false, CacheUse::Read),
-            ("GET", "max-age=0", false, false, CacheUse::Read),
-            ("GET", "", true, false, CacheUse::Bypass),
-            ("GET", "no-store", false, true, CacheUse::Bypass),
-            ("GET", "max-age=1, no-store", false, true, CacheUse::Bypass),
-            ("GET", "private", false, false, CacheUse::Bypass),
-            ("GET", "no-cache", false, false, CacheUse::Bypass),
-            ("GET", "no-cache", false, true, CacheUse::Update),
-            ("HEAD", "no-cache", false, true, CacheUse::Bypass),
-            ("OPTIONS", "", false, false, CacheUse::Bypass),
-            ("POST", "", false, false, CacheUse::Invalidate),
-            ("BREW", "no-store", true, false, CacheUse::Invalidate),
+        let read = |secs: Option<u64>| CacheUse::Read { max_age: secs.map(Duration::from_secs) };
+        for (method, cache_control, has_body, no_cache, expected) in [
+            ("GET", "", false, NoCache::Bypass, read(None)),
+            ("HEAD", "", false, NoCache::Bypass, read(None)),
+            ("GET", "max-age=0", false, NoCache::Bypass, read(None)),
+            ("GET", "max-age=0", false, NoCache::Update, read(None)),
+            ("GET", "max-age=0", false, NoCache::Revalidate, read(Some(0))),
+            ("HEAD", "max-age=9, x", false, NoCache::Revalidate, read(Some(9))),
+            ("GET", "max-age=9, no-cache", false, NoCache::Revalidate, read(Some(0))),
+            ("GET", "", false, NoCache::Revalidate, read(None)),
+            ("GET", "no-store, no-cache", false, NoCache::Revalidate, CacheUse::Bypass),
+            ("GET", "", true, NoCache::Bypass, CacheUse::Bypass),
+            ("GET", "no-store", false, NoCache::Update, CacheUse::Bypass),
+            ("GET", "max-age=1, no-store", false, NoCache::Update, CacheUse::Bypass),
+            ("GET", "private", false, NoCache::Bypass, CacheUse::Bypass),
+            ("GET", "no-cache", false, NoCache::Bypass, CacheUse::Bypass),
+            ("GET", "no-cache", false, NoCache::Update, CacheUse::Update),
+            ("HEAD", "no-cache", false, NoCache::Update, CacheUse::Bypass),
+            ("OPTIONS", "", false, NoCache::Bypass, CacheUse::Bypass),
+            ("POST", "", false, NoCache::Revalidate, CacheUse::Invalidate),
+            ("BREW", "no-store", true, NoCache::Bypass, CacheUse::Invalidate),
         ] {
-            let found = decide(method, cache_control, has_body, updates);
-            assert_eq!(found, expected, "{method} {cache_control} {has_body} {updates}");
+            let found = decide(method, cache_control, has_body, no_cache);
+            assert_eq!(found, expected, "{method} {cache_control} {has_body} {no_cache:?}");
         }
     }
 

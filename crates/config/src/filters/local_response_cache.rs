@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_filters::local_response_cache;
+use tollgate_filters::local_response_cache::{self, NoCache};
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time, parse_size, parse_time};
@@ -78,7 +78,12 @@ fn settings(
             .error(time.span, "must be at least 1s, the unit of `max-age`")
             .help("remove the filter to cache nothing");
     }
-    let renews = matches!(raw.request.no_cache_strategy, Some(RawNoCacheStrategy::UpdateCacheEntry));
+    let no_cache = match raw.request.no_cache_strategy {
+        None if diagnostics.is_spring => NoCache::Bypass,
+        None | Some(RawNoCacheStrategy::Revalidate) => NoCache::Revalidate,
+        Some(RawNoCacheStrategy::SkipUpdateCacheEntry) => NoCache::Bypass,
+        Some(RawNoCacheStrategy::UpdateCacheEntry) => NoCache::Update,
+    };
     let time_to_live = time.map_or(DEFAULT_TIME_TO_LIVE, |time| time.value.0);
-    local_response_cache::Settings::new(time_to_live).update_on_no_cache(renews)
+    local_response_cache::Settings::new(time_to_live).on_no_cache(no_cache)
 }

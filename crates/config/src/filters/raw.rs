@@ -82,18 +82,20 @@ pub(crate) struct RawLocalResponseCache {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCacheRequest {
-    /// Effect of a request's `no-cache` on the cached response: `skip-update-cache-entry` or `update-cache-entry`. Default `skip-update-cache-entry`.
+    /// Effect of a request's `no-cache`: `revalidate` the cached response, also for `max-age`; `skip-update-cache-entry` or `update-cache-entry`, as in Spring. Default `revalidate`; `skip-update-cache-entry` in a Spring file.
     pub(crate) no_cache_strategy: Option<RawNoCacheStrategy>,
 }
 
-/// Effect of a request's `no-cache` on the cached response.
+/// Effect of a request's `no-cache`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawNoCacheStrategy {
-    /// None.
+    /// It asks the upstream if the cached response is still valid. So does `max-age` for an older response.
+    Revalidate,
+    /// It bypasses the cache.
     SkipUpdateCacheEntry,
-    /// The new response replaces it.
+    /// The new response replaces the cached one.
     UpdateCacheEntry,
 }
 

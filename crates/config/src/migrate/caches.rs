@@ -1,6 +1,8 @@
-//! The position of `LocalResponseCache`, which Spring runs before all filters.
+//! `LocalResponseCache`: its position, since Spring runs it before all filters, and Spring's effect of `no-cache`.
 
-use crate::migrate::print::{Item, Value};
+use crate::filters::model::Filter;
+use crate::migrate::print::{Item, Value, add_missing};
+use crate::model::Config;
 
 /// Puts the cache among `filters` first. Only adds a note unless `may_move`: the default filters are merged by position.
 pub(super) fn cache_first(filters: &mut Vec<Item>, may_move: bool) {
@@ -12,6 +14,17 @@ pub(super) fn cache_first(filters: &mut Vec<Item>, may_move: bool) {
         filters.insert(0, cache);
     } else if !may_move {
         filters[at].note("Spring runs it before all other filters; here, filters before it see cached responses.");
+    }
+}
+
+/// Adds Spring's effect of `no-cache`, if a route has a cache.
+pub(super) fn add_strategy(sections: &mut Vec<(String, Item)>, config: &Config) {
+    let mut filters = config.routes.iter().flat_map(|route| &route.filters);
+    if filters.any(|filter| matches!(filter, Filter::LocalResponseCache(_))) {
+        let mut strategy = Item::scalar("skip-update-cache-entry");
+        strategy
+            .note("Spring's default; Tollgate's is `revalidate`, so that a reload of a browser gets a current page.");
+        add_missing(sections, &["filter", "local-response-cache", "request", "no-cache-strategy"], strategy);
     }
 }
 

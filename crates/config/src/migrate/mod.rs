@@ -153,6 +153,7 @@ impl Rewriting<'_> {
     fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
         if self.is_spring {
             add_path_rule(sections);
+            caches::add_strategy(sections, self.config);
             host_port::keep(sections);
             management::add(sections, &self.config.management);
         }
@@ -252,25 +253,7 @@ impl Rewriting<'_> {
 fn add_path_rule(sections: &mut Vec<(String, Item)>) {
     let mut rule = Item::scalar("keep");
     rule.note("As in Spring, encoded slashes are part of their segment; Tollgate's default is `reject`.");
-    let rule = ("encoded-slash".to_owned(), rule);
-    let path = ("path".to_owned(), Item::plain(Value::Map(vec![rule.clone()])));
-    match sections.iter_mut().find(|(key, _)| key == "server") {
-        Some((_, server)) if server.get("path").is_some() => {
-            let Value::Map(entries) = &mut server.value else { return };
-            let Some((_, Item { value: Value::Map(rules), .. })) = entries.iter_mut().find(|(key, _)| key == "path")
-            else {
-                return;
-            };
-            if !rules.iter().any(|(key, _)| key == "encoded-slash") {
-                rules.push(rule);
-            }
-        }
-        Some((_, Item { value: Value::Map(entries), .. })) => entries.push(path),
-        _ => {
-            let server = Item { is_section: true, ..Item::plain(Value::Map(vec![path])) };
-            sections.insert(0, ("server".to_owned(), server));
-        }
-    }
+    print::add_missing(sections, &["server", "path", "encoded-slash"], rule);
 }
 
 /// Replaces `redis://` with `rediss://`.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
-use tollgate_filters::cors::{CorsLayer, Policy, PolicyHeadersLayer, PolicySource};
+use tollgate_filters::cors::{CorsLayer, Policy, PolicyHeadersLayer, PolicySource, UpstreamHeaders};
 use tower::{Layer, service_fn};
 
 use crate::http::body::Body;
@@ -65,9 +65,11 @@ pub(super) fn with_cors(policies: PolicyTable, service: SharedService) -> Shared
     SharedService::new(CorsLayer::new(policies).layer(service))
 }
 
-/// Adds CORS headers to the responses of `innermost`, before the route's filters see them.
-pub(super) fn with_cors_headers(innermost: SharedService) -> SharedService {
-    SharedService::new(PolicyHeadersLayer.layer(innermost))
+/// Adds CORS headers to the responses of `innermost`, before the route's filters see them. In a Spring file the upstream's
+/// own follow, as in Spring.
+pub(super) fn with_cors_headers(is_spring: bool, innermost: SharedService) -> SharedService {
+    let upstream_headers = if is_spring { UpstreamHeaders::Keep } else { UpstreamHeaders::Replace };
+    SharedService::new(PolicyHeadersLayer(upstream_headers).layer(innermost))
 }
 
 /// Returns the service for requests without a route.

@@ -137,7 +137,7 @@ impl WorkerState {
             && !matches!(config.forwarding.trusted_proxies, TrustedProxies::None)
             && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
         let innermost = if sets_forwarded_prefix { with_forwarded_prefix(prefix, innermost) } else { innermost };
-        let innermost = if cors.is_some() { with_cors_headers(innermost) } else { innermost };
+        let innermost = if cors.is_some() { with_cors_headers(config.is_spring, innermost) } else { innermost };
         let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
         let service = with_forward_path(&route.uri, with_single_keys(config.repeated_keys, route, stacked));
         let resolver = route.uri.key_resolver();
