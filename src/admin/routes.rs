@@ -51,8 +51,8 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
         json!({
             "id": &*route.id,
             "uri": definition.uri,
-            "predicates": definition.masked_predicates,
-            "filters": definition.masked_filters,
+            "predicates": definition.masked_predicates(),
+            "filters": definition.masked_filters(),
             "metadata": masked(&definition.metadata),
             "order": route.order,
         })
@@ -64,7 +64,7 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
 pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
-            let positions = route.definition.masked_filters.iter().zip(1_u32..);
+            let positions = route.definition.masked_filters().iter().zip(1_u32..);
             json(StatusCode::OK, &positions.map(|(filter, position)| (filter.clone(), json!(position))).collect())
         }
         None => unknown_route(),
@@ -124,7 +124,7 @@ fn describe(route: &Route) -> Value {
         "uri": with_port(&route.definition.uri),
         "order": route.order,
         "predicate": predicate(&route.predicates),
-        "filters": route.definition.masked_filters,
+        "filters": route.definition.masked_filters(),
     });
     if !route.definition.metadata.is_empty() {
         described["metadata"] = masked(&route.definition.metadata);

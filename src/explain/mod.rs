@@ -96,7 +96,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
         };
         let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
         let definition = &route.definition;
-        let texts = if settings.masks { &definition.masked_predicates } else { &definition.predicates };
+        let texts = if settings.masks { definition.masked_predicates() } else { &definition.predicates };
         let predicate = position.and_then(|position| texts.get(position));
         let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
         if tried.decision == Decision::Undecided {
@@ -156,9 +156,9 @@ async fn run_layers(
         if let Some(forwarded) = &mut forwarded {
             mask::mask(forwarded, &sent, &sent_query);
         }
-        (&definition.masked_predicates, &definition.masked_filters, &definition.masked_arguments)
+        (definition.masked_predicates(), definition.masked_filters(), definition.masked_arguments())
     } else {
-        (&definition.predicates, &definition.filters, &definition.arguments)
+        (&*definition.predicates, &*definition.filters, &*definition.arguments)
     };
     let filters = filters.iter().zip(arguments).zip(counted).map(|((filter, arguments), counted)| FilterTrace {
         filter: filter.clone(),
@@ -168,7 +168,7 @@ async fn run_layers(
     MatchedRoute {
         id: route.id.to_string(),
         uri: definition.uri.clone(),
-        predicates: predicates.clone(),
+        predicates: predicates.to_vec(),
         variables: shown,
         filters: filters.collect(),
         forwarded,

@@ -36,6 +36,8 @@ mod source;
 mod spec;
 mod spring;
 #[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod tests;
 mod yaml;
 

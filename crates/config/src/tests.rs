@@ -9,6 +9,7 @@ use crate::*;
 
 mod command_line;
 mod files;
+mod growth;
 mod imports;
 mod invalid;
 mod locator;

@@ -30,4 +30,4 @@ pub use self::predicate::rows::PREDICATES;
 pub use self::predicate::rows::version::{ApiVersions, Version, VersionSource};
 pub use self::predicate::{AllOf, Predicate};
 pub use self::request::{RequestView, Variables};
-pub use self::table::{Evaluation, Mismatch, RouteEntry, RouteTable};
+pub use self::table::{Evaluation, Mismatch, RouteEntry, RouteTable, covering_routes};

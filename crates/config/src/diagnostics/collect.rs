@@ -1,10 +1,10 @@
 //! Collection of diagnostics while a configuration is read.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::diagnostics::help::Help;
 use crate::diagnostics::locate::locate;
-use crate::diagnostics::missing::Missing;
+use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
@@ -163,24 +163,16 @@ impl Diagnostics {
 
     /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
     fn report_missing_once(&mut self) -> Vec<Missing> {
-        let mut counts: Vec<(Missing, usize)> = Vec::new();
+        let mut counts: HashMap<(Section, String), usize> = HashMap::new();
         for missing in self.found.iter().filter_map(|found| found.missing.first()) {
-            match counts.iter_mut().find(|(known, _)| known.is_same(missing)) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((missing.clone(), 1)),
-            }
+            *counts.entry(missing.identity()).or_default() += 1;
         }
-        let mut all: Vec<Missing> = Vec::new();
-        for missing in self.found.iter().flat_map(|found| &found.missing) {
-            if !all.iter().any(|known| known.is_same(missing)) {
-                all.push(missing.clone());
-            }
-        }
-        let mut left = counts;
+        let mut seen = HashSet::new();
+        let all = self.found.iter().flat_map(|found| &found.missing);
+        let all: Vec<Missing> = all.filter(|missing| seen.insert(missing.identity())).cloned().collect();
         self.found.retain_mut(|found| {
             let Some(missing) = found.missing.first() else { return true };
-            let Some(at) = left.iter().position(|(known, _)| known.is_same(missing)) else { return false };
-            let (_, count) = left.swap_remove(at);
+            let Some(count) = counts.remove(&missing.identity()) else { return false };
             if count > 1 {
                 found.message.push_str(&format!(" ({count} times)"));
             }

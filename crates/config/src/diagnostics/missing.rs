@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::yaml::key::same_name;
+use crate::yaml::key::canonical;
 
 /// First comment of an overlay.
 pub(crate) const PROPOSAL: &str = "Save this as overlay.yaml, correct the values, and use it:";
@@ -16,7 +16,7 @@ pub(crate) fn is_proposal(text: &str) -> bool {
 }
 
 /// Section of an overlay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Section {
     /// Properties at the top of the file, for placeholders.
     Properties,
@@ -37,9 +37,9 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Returns true if both have the same section and name. Spelling variants of a name are equal.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.section == other.section && same_name(&self.name, &other.name)
+    /// Returns the section and the name, which are the same for spelling variants of a name.
+    pub(super) fn identity(&self) -> (Section, String) {
+        (self.section, canonical(&self.name))
     }
 
     /// Returns true if the overlay can propose a value.

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::diagnostics::excerpt;
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{UnknownNames, mask_line, mask_message};
+use crate::diagnostics::secrets::{FileLines, UnknownNames, mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
@@ -81,15 +81,20 @@ impl Report {
         mut list: Vec<Diagnostic>,
         (missing, mut has_other_errors): (Vec<Missing>, bool),
     ) -> Self {
-        let files: Vec<Vec<&str>> = text.files.iter().map(|file| file.text.lines().collect()).collect();
+        let files = file_lines(&text);
+        let none = FileLines::of("");
+        let has_acceptances = text.has_acceptances();
         let unknown = Box::new(UnknownNames::of(&list));
         for problem in &mut list {
-            let lines = files.get(problem.file).map_or(&[][..], Vec::as_slice);
+            let lines = files.get(problem.file).unwrap_or(&none);
             let line = problem.line.checked_sub(1);
             problem.message = mask_message(&problem.message, lines, line, &unknown);
             problem.help = problem.help.take().map(|help| mask_message(&help, lines, line, &unknown));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
-            if may_be_accepted && text.is_accepted(problem.file, problem.line, &problem.message) {
+            if may_be_accepted
+                && has_acceptances
+                && text.is_accepted(problem.file, lines.all(), problem.line, &problem.message)
+            {
                 problem.severity = Severity::Note;
             } else if problem.is_mistake {
                 problem.severity = Severity::Error;
@@ -187,23 +192,17 @@ impl Report {
 
     fn render_those(&self, color: bool, selects: impl Fn(&Diagnostic) -> bool) -> String {
         let mut out = String::new();
-        let files: Vec<(&str, Vec<&str>)> =
-            self.text.files.iter().map(|file| (&*file.name, file.text.lines().collect())).collect();
+        let files = file_lines(&self.text);
+        let none = FileLines::of("");
         for problem in self.list.iter().filter(|problem| selects(problem)) {
-            let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
             // Writing to a String cannot fail.
-            let _ = self.render_one(&mut out, problem, (name, lines), color);
+            let _ = self.render_one(&mut out, problem, files.get(problem.file).unwrap_or(&none), color);
         }
         out
     }
 
-    fn render_one(
-        &self,
-        out: &mut String,
-        problem: &Diagnostic,
-        (name, lines): (&str, &[&str]),
-        color: bool,
-    ) -> fmt::Result {
+    fn render_one(&self, out: &mut String, problem: &Diagnostic, lines: &FileLines<'_>, color: bool) -> fmt::Result {
+        let name = self.text.name(problem.file);
         let word = problem.severity.as_str();
         let paint = match problem.severity {
             Severity::Error => "\x1b[1;31m",
@@ -216,7 +215,7 @@ impl Report {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.text())?;
-        if let Some(above) = problem.line.checked_sub(1).filter(|above| *above < lines.len()) {
+        if let Some(above) = problem.line.checked_sub(1).filter(|above| *above < lines.all().len()) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             let masked = mask_line(lines, above, &self.unknown);
@@ -231,6 +230,11 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// Returns the lines of each file.
+fn file_lines(text: &SourceText) -> Vec<FileLines<'_>> {
+    text.files.iter().map(|file| FileLines::of(&file.text)).collect()
 }
 
 impl fmt::Display for Report {

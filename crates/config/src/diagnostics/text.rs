@@ -97,19 +97,20 @@ impl From<SourceFile> for SourceText {
 
 impl SourceText {
     /// Returns true if a comment right above the line accepts the warning `message`; above the first setting for a warning
-    /// without a line.
-    pub(crate) fn is_accepted(&self, file: usize, line: usize, message: &str) -> bool {
-        let Some(file) = self.files.get(file).filter(|file| file.format == Format::Yaml) else { return false };
-        let is_it = |line: &str| {
+    /// without a line. `lines` are those of `file`.
+    pub(crate) fn is_accepted(&self, file: usize, lines: &[&str], line: usize, message: &str) -> bool {
+        if self.files.get(file).is_none_or(|file| file.format != Format::Yaml) {
+            return false;
+        }
+        let is_it = |line: &&str| {
             let said = line.trim_start().strip_prefix('#').and_then(|said| said.trim().strip_prefix(ACCEPTED));
             said.is_some_and(|said| said.trim() == message)
         };
-        let is_comment = |line: &&str| line.trim_start().starts_with('#');
-        if line == 0 {
-            return file.text.lines().take_while(is_comment).any(is_it);
+        let is_comment = |line: &&&str| line.trim_start().starts_with('#');
+        match line.checked_sub(1) {
+            None => lines.iter().take_while(is_comment).any(is_it),
+            Some(above) => lines.iter().take(above).rev().take_while(is_comment).any(is_it),
         }
-        let above: Vec<&str> = file.text.lines().take(line - 1).collect();
-        above.into_iter().rev().take_while(is_comment).any(is_it)
     }
 
     /// Returns true if a comment accepts a diagnostic.

@@ -15,7 +15,7 @@ use crate::routes::route::{RouteContext, RouteReader};
 use crate::sections::upstreams::Named;
 use crate::spring::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
-use tollgate_routing::Predicate;
+use tollgate_routing::{Predicate, covering_routes};
 
 /// Sections that define routes.
 pub(crate) struct RouteSections<'r> {
@@ -61,9 +61,9 @@ pub(crate) fn check(
 
 /// Reports routes that get no request because a route before them matches all of theirs.
 fn report_covered(routes: &[(Route, Span)], diagnostics: &mut Diagnostics) {
-    for (position, (route, at)) in routes.iter().enumerate() {
-        let covers = |before: &&(Route, Span)| Predicate::all_imply(&route.predicates, &before.0.predicates);
-        let Some((before, _)) = routes.iter().take(position).find(covers) else { continue };
+    let predicates: Vec<&[Predicate]> = routes.iter().map(|(route, _)| route.predicates.as_slice()).collect();
+    for ((route, at), covering) in routes.iter().zip(covering_routes(&predicates)) {
+        let Some((before, _)) = covering.and_then(|covering| routes.get(covering)) else { continue };
         let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
         let outcome = if route.filters.iter().any(limits) { ", and its limits do not apply" } else { "" };
         let (id, before) = (&route.id, &before.id);

@@ -1,5 +1,6 @@
 //! CORS policies by path, once all routes are known.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tollgate_filters::cors::Policy;
@@ -42,10 +43,10 @@ pub(crate) fn all(
     if let Some(node) = node {
         for (pattern, policy) in by_pattern(node, diagnostics) {
             if includes_unrouted {
-                put(&mut table.unrouted, &pattern, &policy);
+                table.unrouted.put(&pattern, &policy);
             }
-            if !table.by_path.iter().any(|(known, _)| *known == pattern) {
-                put(&mut table.by_path, &pattern, &policy);
+            if !table.by_path.has(&pattern) {
+                table.by_path.put(&pattern, &policy);
             }
         }
         if !includes_unrouted {
@@ -55,8 +56,8 @@ pub(crate) fn all(
     if let Some(own) = own
         && let Some(policy) = policy(&own.value, own.span, diagnostics)
     {
-        put(&mut table.by_path, "/**", &policy);
-        put(&mut table.unrouted, "/**", &policy);
+        table.by_path.put("/**", &policy);
+        table.unrouted.put("/**", &policy);
     }
     let node = node.map_or(Span::ROOT, |node| node.span);
     Cors {
@@ -65,7 +66,12 @@ pub(crate) fn all(
     }
 }
 
-type ByPattern = Vec<(String, Arc<Policy>)>;
+/// Policies in the order of their patterns.
+#[derive(Default)]
+struct ByPattern {
+    list: Vec<(String, Arc<Policy>)>,
+    positions: HashMap<String, usize>,
+}
 
 #[derive(Default)]
 struct Table {
@@ -73,17 +79,21 @@ struct Table {
     unrouted: ByPattern,
 }
 
-/// Adds the policy of `pattern`. Returns true if it replaces another one.
-fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
-    match into.iter_mut().find(|(known, _)| known == pattern) {
-        Some((_, known)) => {
+impl ByPattern {
+    fn has(&self, pattern: &str) -> bool {
+        self.positions.contains_key(pattern)
+    }
+
+    /// Adds the policy of `pattern`. Returns true if it replaces another one.
+    fn put(&mut self, pattern: &str, policy: &Arc<Policy>) -> bool {
+        let known = self.positions.get(pattern).and_then(|at| self.list.get_mut(*at));
+        if let Some((_, known)) = known {
             *known = Arc::clone(policy);
-            true
+            return true;
         }
-        None => {
-            into.push((pattern.to_owned(), Arc::clone(policy)));
-            false
-        }
+        self.positions.insert(pattern.to_owned(), self.list.len());
+        self.list.push((pattern.to_owned(), Arc::clone(policy)));
+        false
     }
 }
 
@@ -105,13 +115,13 @@ fn add_route_policy(route: &Route, cors: &RouteCors, table: &mut Table, diagnost
             .help("give each pattern its own route, or use `globalcors`");
     }
     for pattern in &patterns {
-        if put(&mut table.by_path, pattern, &cors.policy) {
+        if table.by_path.put(pattern, &cors.policy) {
             diagnostics
                 .mistake(cors.span, format!("this policy replaces another route's policy for `{pattern}`"))
                 .help("policies are selected by path only: write it once");
         }
         if cors.is_own {
-            put(&mut table.unrouted, pattern, &cors.policy);
+            table.unrouted.put(pattern, &cors.policy);
         }
     }
     if !cors.is_own && refuses_options(route) {
@@ -169,7 +179,7 @@ fn first_ids(ids: &[&str]) -> String {
 }
 
 /// Returns the policies of `globalcors.cors-configurations`.
-fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
+fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> Vec<(String, Arc<Policy>)> {
     let NodeKind::Map(entries) = &node.kind else {
         diagnostics
             .error(node.span, format!("expected a map by path pattern, found {}", node.describe()))
@@ -177,12 +187,14 @@ fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
         return Vec::new();
     };
     let mut policies = Vec::with_capacity(entries.len());
-    for (at, (pattern, value)) in entries.iter().enumerate() {
-        if entries[..at].iter().any(|(before, _)| before == "/**") {
+    let mut is_covered = false;
+    for (pattern, value) in entries {
+        if is_covered {
             diagnostics
                 .warn(value.span.key(), format!("the policy for `{pattern}` never applies: `/**` is before it"))
                 .help("the first match applies: move `/**` to the end");
         }
+        is_covered |= pattern == "/**";
         let (raw, unknown) = de::read::<RawCors>(value, diagnostics);
         unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
         if let Some(policy) = policy(&raw, value.span, diagnostics) {
@@ -193,8 +205,8 @@ fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
 }
 
 fn predicates(policies: ByPattern, at: Span, diagnostics: &mut Diagnostics) -> Vec<(Predicate, Arc<Policy>)> {
-    let mut found = Vec::with_capacity(policies.len());
-    for (pattern, policy) in policies {
+    let mut found = Vec::with_capacity(policies.list.len());
+    for (pattern, policy) in policies.list {
         match Predicate::path(std::slice::from_ref(&pattern), false) {
             Ok(predicate) => found.push((predicate, policy)),
             Err(error) => {

@@ -1,9 +1,13 @@
 //! Forwards to paths that no route takes.
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::{HeaderMap, Method, Uri};
+
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::yaml::Span;
-use tollgate_routing::Predicate;
+use tollgate_routing::{PathPattern, Predicate, RequestView, RouteTable};
 
 /// Returns true if the filter `name` changes the path, so that a forward may lead elsewhere.
 pub(crate) fn changes_path(name: &str) -> bool {
@@ -13,17 +17,25 @@ pub(crate) fn changes_path(name: &str) -> bool {
 
 /// Warns of forwards to paths that match no route.
 pub(crate) fn report_lost(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
-    for (at, path) in forwards.iter().filter(|(_, path)| !routes.iter().any(|route| may_take(route, path))) {
-        diagnostics
-            .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
-            .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
+    if forwards.is_empty() {
+        return;
+    }
+    let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), ())).collect());
+    let (headers, peer) = (HeaderMap::new(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    for (at, path) in forwards {
+        let takes = |uri| paths.find(&RequestView::new(&Method::GET, &uri, &headers, peer, 0));
+        let found = path.parse::<Uri>().map(takes);
+        if matches!(found, Err(_) | Ok(Ok(None))) {
+            diagnostics
+                .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
+                .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
+        }
     }
 }
 
-/// Returns true if the patterns of the route can match `path`.
-fn may_take(route: &Route, path: &str) -> bool {
-    let takes = |predicate: &Predicate| {
-        predicate.path_patterns().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(path, true)))
-    };
-    route.predicates.iter().all(takes)
+/// Returns the conditions of a route on the path, which ignore a `/` at the end.
+fn path_predicates(route: &Route) -> Vec<Predicate> {
+    let texts = |patterns: &[PathPattern]| patterns.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let paths = route.predicates.iter().filter_map(Predicate::path_patterns);
+    paths.filter_map(|patterns| Predicate::path(&texts(patterns), true).ok()).collect()
 }

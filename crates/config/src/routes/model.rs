@@ -91,16 +91,48 @@ pub struct Definition {
     pub predicates: Vec<String>,
     /// The filters in the order in which they apply, default filters included.
     pub filters: Vec<String>,
-    /// The predicates, with values masked that may be secrets.
-    pub masked_predicates: Vec<String>,
-    /// The filters, with values masked that may be secrets.
-    pub masked_filters: Vec<String>,
     /// The named arguments of each filter; empty for the short form.
     pub arguments: Vec<Vec<(String, String)>>,
-    /// The named arguments of each filter, with values masked that may be secrets.
-    pub masked_arguments: Vec<Vec<(String, String)>>,
+    /// The same with values masked that may be secrets; `None` if nothing is masked, as in most routes.
+    pub(super) masked: Option<Box<MaskedDefinition>>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Parts of a [`Definition`] with values masked that may be secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MaskedDefinition {
+    pub(super) predicates: Vec<String>,
+    pub(super) filters: Vec<String>,
+    pub(super) arguments: Vec<Vec<(String, String)>>,
+}
+
+impl Definition {
+    /// Returns the predicates, with values masked that may be secrets.
+    #[must_use]
+    pub fn masked_predicates(&self) -> &[String] {
+        self.masked.as_ref().map_or(&self.predicates, |masked| &masked.predicates)
+    }
+
+    /// Returns the filters, with values masked that may be secrets.
+    #[must_use]
+    pub fn masked_filters(&self) -> &[String] {
+        self.masked.as_ref().map_or(&self.filters, |masked| &masked.filters)
+    }
+
+    /// Returns the named arguments of each filter, with values masked that may be secrets.
+    #[must_use]
+    pub fn masked_arguments(&self) -> &[Vec<(String, String)>] {
+        self.masked.as_ref().map_or(&self.arguments, |masked| &masked.arguments)
+    }
+
+    /// Puts a filter in front of all others.
+    pub(super) fn prepend_filter(&mut self, filter: &str) {
+        let masked = self.masked.as_mut().map(|masked| &mut masked.filters);
+        for filters in masked.into_iter().chain([&mut self.filters]) {
+            filters.insert(0, filter.to_owned());
+        }
+    }
 }
 
 /// Target of a route.

@@ -64,7 +64,7 @@ pub(crate) fn check(
 ) {
     let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
-    let cors = format!("{cors:?}");
+    let cors = hash_of(format!("{cors:?}"));
     let mut uncounted = Vec::new();
     for route in routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
@@ -73,8 +73,7 @@ pub(crate) fn check(
                 uncounted.push(route.id.to_string());
             }
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
-            route.definition.filters.insert(0, "LocalResponseCache".to_owned());
-            route.definition.masked_filters.insert(0, "LocalResponseCache".to_owned());
+            route.definition.prepend_filter("LocalResponseCache");
         }
         let cache = route.filters.iter_mut().find_map(|filter| match filter {
             Filter::LocalResponseCache(cache) => Some(cache),
@@ -83,9 +82,7 @@ pub(crate) fn check(
         let Some(cache) = cache else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
-        let mut hasher = DefaultHasher::new();
-        (uri, predicates, filters, &cors, format!("{:?}", cache.settings)).hash(&mut hasher);
-        cache.identity = hasher.finish();
+        cache.identity = hash_of((uri, predicates, filters, cors, format!("{:?}", cache.settings)));
     }
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");
@@ -93,4 +90,10 @@ pub(crate) fn check(
             .note(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
             .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -16,7 +16,7 @@ use crate::predicates::context::PredicateContext;
 use crate::routes::forward::changes_path;
 use crate::routes::list::{FilterSlot, ListedFilter, PREDICATE, filter_list, interleave};
 use crate::routes::metadata::read_metadata;
-use crate::routes::model::{Definition, Route, Target};
+use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
 use crate::routes::raw::RawRoute;
 use crate::routes::removed_keys;
 use crate::routes::response_cache::{keep_last, note_uncounted_hits};
@@ -159,11 +159,24 @@ impl RouteReader<'_> {
         note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
         removed_keys::check(&merged, diagnostics);
-        let masked_filters = merged.iter().map(|listed| listed.spec.masked_text()).collect();
+        let masked = MaskedDefinition {
+            predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
+            filters: merged.iter().map(|listed| listed.spec.masked_text()).collect(),
+            arguments: merged.iter().map(|listed| listed.spec.masked_arguments()).collect(),
+        };
         let arguments = merged.iter().map(|listed| listed.spec.named_arguments()).collect();
-        let masked_arguments = merged.iter().map(|listed| listed.spec.masked_arguments()).collect();
-        let (filters, texts): (Vec<_>, Vec<_>) =
-            merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
+        // Thousands of routes stay in memory: their lists have no spare room.
+        let (mut filters, mut texts) = (Vec::with_capacity(merged.len()), Vec::with_capacity(merged.len()));
+        for listed in merged {
+            filters.push(listed.filter);
+            texts.push(listed.spec.text);
+        }
+        let plain = MaskedDefinition {
+            predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
+            filters: texts,
+            arguments,
+        };
+        let masked = (masked != plain).then(|| Box::new(masked));
         let route = Route {
             id,
             uri: target?,
@@ -178,12 +191,10 @@ impl RouteReader<'_> {
             cors: None,
             definition: Definition {
                 uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-                predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
-                masked_predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
-                masked_filters,
-                arguments,
-                masked_arguments,
-                filters: texts,
+                predicates: plain.predicates,
+                filters: plain.filters,
+                arguments: plain.arguments,
+                masked,
                 metadata: BTreeMap::new(),
             },
         };
@@ -199,6 +210,7 @@ impl RouteReader<'_> {
         if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
             checked.extend(context.below_base());
         }
+        checked.shrink_to_fit();
         (checked, is_complete)
     }
 

@@ -5,8 +5,7 @@ use crate::java_properties::{self, BadEscape};
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
-use crate::yaml::key::same_name;
-use crate::yaml::{self, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
+use crate::yaml::{self, NameIndex, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
 
 /// Environment variable with properties as JSON.
 pub(crate) const JSON: &str = "SPRING_APPLICATION_JSON";
@@ -179,8 +178,9 @@ fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagn
     }
     match (&mut under.kind, over.kind) {
         (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            let mut names = NameIndex::relaxed();
             for (key, value) in more {
-                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
+                match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
                     Some((name, old)) => {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                         overlay(old, value, &path, diagnostics);

@@ -1,8 +1,7 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
 
 use crate::diagnostics::Diagnostics;
-use crate::yaml::key::same_name;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{NameIndex, Node, NodeKind, Places};
 
 /// Maximum number of steps of a dotted key. Longer keys stay unchanged.
 const MAX_STEPS: usize = 32;
@@ -21,6 +20,7 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
     let kind = match node.kind {
         NodeKind::Map(entries) => {
             let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
+            let mut names = NameIndex::relaxed();
             for (key, value) in entries {
                 let mut value = expand_keys(value, places, diagnostics);
                 let at = value.span;
@@ -35,11 +35,15 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
                     let span = places.again(value.span);
                     value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
                 }
-                if is_taken(&result, &first, &value, diagnostics.is_spring) {
+                if is_taken(&result, &mut names, &first, &value, diagnostics.is_spring) {
                     diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                 }
                 let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
-                if diagnostics.is_spring { merge_properties(&mut result, one) } else { merge(&mut result, one) }
+                if diagnostics.is_spring {
+                    merge_properties(&mut result, one, &mut names);
+                } else {
+                    merge_indexed(&mut result, one, &mut names);
+                }
             }
             result.kind
         }
@@ -53,9 +57,9 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
 
 /// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
 /// and a map can: see [`OWN_VALUE`].
-fn is_taken(map: &Node, key: &str, value: &Node, is_spring: bool) -> bool {
+fn is_taken(map: &Node, names: &mut NameIndex, key: &str, value: &Node, is_spring: bool) -> bool {
     let NodeKind::Map(entries) = &map.kind else { return false };
-    entries.iter().filter(|(name, _)| same_name(name, key)).any(|(_, old)| {
+    names.find(entries, key).and_then(|at| entries.get(at)).is_some_and(|(_, old)| {
         let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
         let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
         let is_own_value = is_spring && maps[0] != maps[1] && lists == [false, false];
@@ -154,40 +158,48 @@ pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
 
 /// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
 pub(crate) fn merge(under: &mut Node, over: Node) {
+    merge_indexed(under, over, &mut NameIndex::relaxed());
+}
+
+/// Merges as [`merge`] does; `names` are those of `under`.
+fn merge_indexed(under: &mut Node, over: Node, names: &mut NameIndex) {
     match (&mut under.kind, over.kind) {
-        (NodeKind::Map(entries), NodeKind::Map(more)) => {
-            for (key, value) in more {
-                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
-                    Some((_, old)) => merge(old, value),
-                    None => entries.push((key, value)),
-                }
-            }
-        }
+        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_indexed),
         (_, kind) => {
+            names.clear();
             under.kind = kind;
             under.span = over.span;
         }
     }
 }
 
-/// Merges as [`merge`] does. If a key has both a text and nested keys, the text stays as the [`OWN_VALUE`].
-fn merge_properties(under: &mut Node, mut over: Node) {
+/// Merges as [`merge_indexed`] does. If a key has both a text and nested keys, the text stays as the [`OWN_VALUE`].
+fn merge_properties(under: &mut Node, mut over: Node, names: &mut NameIndex) {
     if keep_own_value(under, &mut over) {
+        names.clear();
         return;
     }
     match (&mut under.kind, over.kind) {
-        (NodeKind::Map(entries), NodeKind::Map(more)) => {
-            for (key, value) in more {
-                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
-                    Some((_, old)) => merge_properties(old, value),
-                    None => entries.push((key, value)),
-                }
-            }
-        }
+        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_properties),
         (NodeKind::Map(entries), NodeKind::Null) if !entries.is_empty() => {}
         (_, kind) => {
+            names.clear();
             under.kind = kind;
             under.span = over.span;
+        }
+    }
+}
+
+fn merge_entries(
+    entries: &mut Vec<(String, Node)>,
+    more: Vec<(String, Node)>,
+    names: &mut NameIndex,
+    merge: fn(&mut Node, Node, &mut NameIndex),
+) {
+    for (key, value) in more {
+        match names.find(entries, &key) {
+            Some(at) => merge(&mut entries[at].1, value, names.below(at)),
+            None => entries.push((key, value)),
         }
     }
 }

@@ -168,9 +168,9 @@ mod tests {
         ";
         let config = crate::parse("test", text, &|_| None).unwrap().config;
         let definition = &config.routes[0].definition;
-        assert_eq!(definition.masked_predicates, ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
+        assert_eq!(definition.masked_predicates(), ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
         assert_eq!(
-            definition.masked_filters[..5],
+            definition.masked_filters()[..5],
             [
                 "AddRequestHeader=Authorization, ****",
                 "SetRequestHeader{value=****, name=X-Key}",
@@ -179,7 +179,7 @@ mod tests {
                 "RedirectTo=302, https://****@example.com/a?b=c&token=****",
             ]
         );
-        let limiter = &definition.masked_filters[5];
+        let limiter = &definition.masked_filters()[5];
         assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
         assert!(!limiter.contains("s3cret") && limiter.contains("replenish-rate=1"), "{limiter}");
         assert!(definition.filters.iter().any(|filter| filter.contains("s3cret")), "`explain` shows them");

@@ -4,7 +4,7 @@ use crate::de;
 use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
 use crate::spec::definition::Spec;
-use crate::yaml::{Node, NodeKind, Span};
+use crate::yaml::{NameIndex, Node, NodeKind, Span};
 
 impl Spec {
     /// Reads the arguments as a `T`, positional ones by the order of `positions`. Reports values of the wrong type,
@@ -36,6 +36,7 @@ impl Spec {
             nest(entries, &mut root);
             return root;
         }
+        let mut names = NameIndex::exact();
         for (position, arg) in self.args.iter().enumerate() {
             let Some(name) = positions.get(position) else {
                 let message = format!("the shortcut form of `{}` has no argument for `{}`", self.name, arg.value);
@@ -45,7 +46,8 @@ impl Spec {
                     .help(format!("use the long form for all arguments: `name: {}` and `args:`", self.name));
                 continue;
             };
-            insert(&mut root, &steps(name), Node { span: arg.span, kind: NodeKind::Scalar(arg.value.clone()) });
+            let node = Node { span: arg.span, kind: NodeKind::Scalar(arg.value.clone()) };
+            insert(&mut root, &steps(name), node, &mut names);
         }
         root
     }
@@ -61,6 +63,7 @@ impl Spec {
 
 /// Copies `entries` into the map `root`, keys such as `a.b` and `a[0]` as nested nodes.
 fn nest(entries: &[(String, Node)], root: &mut Node) {
+    let mut names = NameIndex::exact();
     for (key, value) in entries {
         let mut node = Node { span: value.span, kind: value.kind.clone() };
         match &value.kind {
@@ -71,7 +74,7 @@ fn nest(entries: &[(String, Node)], root: &mut Node) {
             NodeKind::Seq(items) => node.kind = NodeKind::Seq(items.iter().map(nested).collect()),
             NodeKind::Null | NodeKind::Scalar(_) => {}
         }
-        insert(root, &steps(key), node);
+        insert(root, &steps(key), node, &mut names);
     }
 }
 
@@ -110,33 +113,39 @@ fn steps(key: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Puts `node` below `root` at the end of `steps`, merging it with the nodes that earlier keys made.
-fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
+/// Puts `node` below `root` at the end of `steps`, merging it with the nodes that earlier keys made. `names` are those of
+/// `root`.
+fn insert(root: &mut Node, steps: &[Step<'_>], node: Node, names: &mut NameIndex) {
     let [step, rest @ ..] = steps else {
         match (&mut root.kind, node.kind) {
             (NodeKind::Map(into), NodeKind::Map(entries)) => into.extend(entries),
             (NodeKind::Seq(into), NodeKind::Seq(items)) => into.extend(items),
-            (kind, new) => *kind = new,
+            (kind, new) => {
+                names.clear();
+                *kind = new;
+            }
         }
         return;
     };
     match step {
         Step::Key(name) => {
             if !matches!(root.kind, NodeKind::Map(_)) {
+                names.clear();
                 root.kind = NodeKind::Map(Vec::new());
             }
             let NodeKind::Map(entries) = &mut root.kind else { return };
             // A plain key that is there already stays twice, for the deserializer to report.
-            let known =
-                entries.iter().position(|(key, _)| key == name).filter(|_| !rest.is_empty() || is_branch(&node));
+            let is_merged = !rest.is_empty() || is_branch(&node);
+            let known = if is_merged { names.find(entries, name) } else { None };
             let at = known.unwrap_or_else(|| {
                 entries.push(((*name).to_owned(), blank(node.span)));
                 entries.len() - 1
             });
-            insert(&mut entries[at].1, rest, node);
+            insert(&mut entries[at].1, rest, node, names.below(at));
         }
         Step::Item(index) => {
             if !matches!(root.kind, NodeKind::Seq(_)) {
+                names.clear();
                 root.kind = NodeKind::Seq(Vec::new());
             }
             let NodeKind::Seq(items) = &mut root.kind else { return };
@@ -144,7 +153,7 @@ fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
             while items.len() <= at {
                 items.push(blank(node.span));
             }
-            insert(&mut items[at], rest, node);
+            insert(&mut items[at], rest, node, names.below(at));
         }
     }
 }

@@ -8,10 +8,12 @@ mod advice;
 pub(crate) mod key;
 pub(crate) mod locate;
 mod maven;
+mod names;
 mod node;
 mod parse;
 mod span;
 
+pub(crate) use names::NameIndex;
 pub(crate) use node::{Node, NodeKind};
 pub(crate) use parse::{Parsed, Problem, ProblemAt, parse, parse_json};
 pub(crate) use span::{Place, Places, Span};

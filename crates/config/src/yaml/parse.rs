@@ -6,6 +6,7 @@ use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, V
 
 use crate::yaml::advice::advice;
 use crate::yaml::maven::{marked, unmarked};
+use crate::yaml::names::NameIndex;
 use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::span::{Place, Places, Span};
 
@@ -192,6 +193,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let span = self.span();
         let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut names = NameIndex::exact();
         let mut merged = Vec::new();
         self.path.push(0);
         while let Some(key) = map.next_key_seed(Key)? {
@@ -199,7 +201,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
             let value = map.next_value_seed(&mut *self)?;
             if key == "<<" {
                 merged.push(value);
-            } else if entries.iter().any(|(name, _)| *name == key) {
+            } else if names.find(&entries, &key).is_some() {
                 self.error(value.span.key(), format!("duplicate key `{key}`"));
             } else {
                 entries.push((key, value));
@@ -208,7 +210,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
         }
         self.path.pop();
         for value in merged {
-            self.merge(&mut entries, value);
+            self.merge(&mut entries, &mut names, value);
         }
         Ok(Node { span, kind: NodeKind::Map(entries) })
     }
@@ -216,16 +218,16 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
 
 impl Build<'_> {
     /// Applies YAML's merge key `<<`: adds the entries of a map, or of each map of a list, that are not present yet.
-    fn merge(&mut self, entries: &mut Vec<(String, Node)>, value: Node) {
+    fn merge(&mut self, entries: &mut Vec<(String, Node)>, names: &mut NameIndex, value: Node) {
         match value.kind {
             NodeKind::Map(more) => {
                 for (key, value) in more {
-                    if !entries.iter().any(|(name, _)| *name == key) {
+                    if names.find(entries, &key).is_none() {
                         entries.push((key, value));
                     }
                 }
             }
-            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(entries, item)),
+            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(entries, names, item)),
             NodeKind::Null | NodeKind::Scalar(_) => {
                 self.error(value.span, "`<<` merges a map or a list of maps, not a plain value".to_owned());
             }

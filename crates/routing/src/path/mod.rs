@@ -116,7 +116,7 @@ impl PathPattern {
     }
 
     /// Returns the leading segments that all matching paths share, up to the first `**`; `None` is any segment.
-    pub(super) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
+    pub(crate) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
         self.parts.iter().map_while(|part| match part {
             PatternPart::Segment(segment) => Some(segment.literal()),
             PatternPart::AnySegments(_) => None,

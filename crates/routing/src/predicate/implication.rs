@@ -24,7 +24,22 @@ impl Predicate {
             (Kind::All(members), _) => members.iter().any(|member| member.implies(other)),
             (Kind::Path(path), Kind::Path(other)) => path_implies(path, other),
             (Kind::Method(method), Kind::Method(other)) => method.methods().iter().all(|m| other.methods().contains(m)),
-            _ => !self.draws_lots() && !other.draws_lots() && format!("{self:?}") == format!("{other:?}"),
+            _ => {
+                std::mem::discriminant(&self.0) == std::mem::discriminant(&other.0) && {
+                    let own = self.exact_text();
+                    own.is_some() && own == other.exact_text()
+                }
+            }
+        }
+    }
+
+    /// Returns the text of a predicate that only equal ones imply; `None` for any other predicate. Decisions by chance
+    /// imply nothing.
+    pub(crate) fn exact_text(&self) -> Option<String> {
+        match &self.0 {
+            Kind::Host(_) | Kind::Other(_) => Some(format!("{self:?}")),
+            Kind::Not(member) => (!member.draws_lots()).then(|| format!("{self:?}")),
+            Kind::Path(_) | Kind::Method(_) | Kind::Weight(_) | Kind::Any(_) | Kind::All(_) => None,
         }
     }
 

@@ -13,6 +13,8 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of pairs of a prefix and a suffix for one route. A route with more is indexed by its paths only, so
 /// that the index does not grow with the square of the number of patterns.
 const MAX_PAIRS: usize = 1024;
+/// Number of routes that [`Index::covering`] returns at least, if there are as many; the first ones.
+pub(super) const MAX_COVERING: usize = 1_000;
 /// Number of route lists that are merged without an allocation.
 const INLINE_LISTS: usize = 8;
 
@@ -37,8 +39,8 @@ type Routes = Vec<usize>;
 struct Node {
     /// Routes for any host.
     routes: Routes,
-    /// Routes by host suffix.
-    hosts: Map<Routes>,
+    /// Routes by text: a host suffix, unless the index has other keys.
+    texts: Map<Routes>,
     children: Map<Node>,
     /// The child for any segment.
     wildcard: Option<Box<Node>>,
@@ -57,13 +59,20 @@ pub(super) struct Candidates<'i> {
 
 impl Index {
     pub(super) fn new<'p>(routes: impl Iterator<Item = &'p [Predicate]>) -> Self {
+        Self::of_keys(routes.map(|predicates| (path_prefixes(predicates), host_suffixes(predicates))))
+    }
+
+    /// Creates an index of routes by path prefixes and texts; `None` stands for any path and any text.
+    pub(super) fn of_keys<'p>(
+        routes: impl Iterator<Item = (Option<Vec<PathPrefix<'p>>>, Option<Vec<String>>)>,
+    ) -> Self {
         let mut index = Self::default();
-        for (route, predicates) in routes.enumerate() {
-            let prefixes = path_prefixes(predicates).unwrap_or_else(|| vec![PathPrefix::new()]);
-            let suffixes = host_suffixes(predicates).filter(|suffixes| suffixes.len() * prefixes.len() <= MAX_PAIRS);
+        for (route, (prefixes, texts)) in routes.enumerate() {
+            let prefixes = prefixes.unwrap_or_else(|| vec![PathPrefix::new()]);
+            let texts = texts.filter(|texts| texts.len() * prefixes.len() <= MAX_PAIRS);
             for prefix in &prefixes {
                 let prefix = prefix.get(..MAX_DEPTH).unwrap_or(prefix);
-                index.root.descend(prefix).add(suffixes.as_deref(), route);
+                index.root.descend(prefix).add(texts.as_deref(), route);
             }
         }
         index
@@ -73,8 +82,16 @@ impl Index {
     pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
         let mut candidates = Candidates::default();
         self.root.collect(request.path.strip_prefix('/'), request.host(), &mut candidates);
-        candidates.overflow.sort_unstable_by(|one, other| other.cmp(one));
-        candidates
+        candidates.sorted()
+    }
+
+    /// Returns the positions of all routes with a path prefix that one of `paths` has, too, and any text or one of `texts`,
+    /// in ascending order. Any segment of a path has only the prefixes with any segment there.
+    pub(super) fn covering(&self, paths: &[PathPrefix<'_>], texts: &[String]) -> Candidates<'_> {
+        let mut candidates = Candidates::default();
+        self.root.collect_texts(texts, &mut candidates);
+        paths.iter().for_each(|path| self.root.collect_below(path, texts, &mut candidates));
+        candidates.sorted()
     }
 }
 
@@ -99,7 +116,7 @@ impl Node {
         match suffixes {
             None => add(&mut self.routes),
             Some(suffixes) => {
-                suffixes.iter().for_each(|suffix| add(self.hosts.entry(suffix.as_str().into()).or_default()));
+                suffixes.iter().for_each(|suffix| add(self.texts.entry(suffix.as_str().into()).or_default()));
             }
         }
     }
@@ -107,10 +124,10 @@ impl Node {
     /// Adds the routes of this node, and of the nodes below it on the path `remaining`. The depth is at most [`MAX_DEPTH`].
     fn collect<'i>(&'i self, remaining: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
         candidates.push(&self.routes);
-        if !self.hosts.is_empty()
+        if !self.texts.is_empty()
             && let Some(host) = host
         {
-            let known = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.hosts.get(suffix));
+            let known = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.texts.get(suffix));
             known.for_each(|routes| candidates.push(routes));
         }
         let Some(remaining) = remaining else { return };
@@ -128,9 +145,33 @@ impl Node {
     }
 }
 
+impl Node {
+    fn collect_texts<'i>(&'i self, texts: &[String], candidates: &mut Candidates<'i>) {
+        let texts = texts.iter().filter_map(|text| self.texts.get(&**text));
+        for routes in std::iter::once(&self.routes).chain(texts) {
+            candidates.push(routes.get(..MAX_COVERING).unwrap_or(routes));
+        }
+    }
+
+    /// Adds the routes of the nodes below this one on `path`.
+    fn collect_below<'i>(&'i self, path: &[Option<&str>], texts: &[String], candidates: &mut Candidates<'i>) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let child = first.and_then(|text| self.children.get(text));
+        for node in child.into_iter().chain(self.wildcard.as_deref()) {
+            node.collect_texts(texts, candidates);
+            node.collect_below(rest, texts, candidates);
+        }
+    }
+}
+
 // === impl Candidates ===
 
 impl<'i> Candidates<'i> {
+    fn sorted(mut self) -> Self {
+        self.overflow.sort_unstable_by(|one, other| other.cmp(one));
+        self
+    }
+
     fn push(&mut self, list: &'i [usize]) {
         if list.is_empty() {
             return;

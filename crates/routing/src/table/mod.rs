@@ -1,11 +1,13 @@
 //! The route table: routes in order, of which the first that matches takes the request.
 
+mod coverage;
 mod index;
 mod prefixes;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::coverage::covering_routes;
 use self::index::Index;
 use crate::decision::{Decision, Undecided};
 use crate::predicate::Predicate;

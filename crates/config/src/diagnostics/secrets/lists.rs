@@ -4,7 +4,8 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use super::{block_end, entries, flow_end, is_secret_key, is_variable, names_secret};
+use super::lines::FileLines;
+use super::{block_end, entries, flow_end, is_secret_key, is_variable};
 
 /// YAML keys whose values are key ids of clients, such as API keys.
 const KEY_LISTS: [&str; 2] = ["exempt", "block"];
@@ -25,8 +26,8 @@ enum ValueKind {
 
 /// Adds to `found` the secrets on the line at `at`: key ids in lists and tables, and a secret whose YAML key is on an
 /// earlier line.
-pub(super) fn find(lines: &[&str], at: usize, found: &mut Vec<Range<usize>>) {
-    let line = lines[at];
+pub(super) fn find(lines: &FileLines<'_>, at: usize, found: &mut Vec<Range<usize>>) {
+    let line = lines.line(at);
     for (start, key) in keys(line) {
         let value = &line[start..];
         match key_kind(key) {
@@ -45,15 +46,6 @@ pub(super) fn find(lines: &[&str], at: usize, found: &mut Vec<Range<usize>>) {
         ValueKind::Secret if keys(line).next().is_none() => found.push(trimmed(line, start..end)),
         ValueKind::Secret | ValueKind::Other => {}
     }
-}
-
-/// Returns true if another line of the same block has a secret name, as `name: X-Token` beside `value: abc` has.
-pub(super) fn has_secret_sibling(lines: &[&str], at: usize) -> bool {
-    let Some(indent) = content_column(lines[at]) else { return false };
-    let in_block = |line: &&&str| content_column(line).is_none_or(|other| other >= indent);
-    let above = lines[..at].iter().rev().take_while(in_block);
-    let below = lines[at + 1..].iter().take_while(in_block);
-    above.chain(below).any(|line| content_column(line) == Some(indent) && names_secret(line))
 }
 
 /// Returns the YAML keys of a line, each with the column of its value.
@@ -79,14 +71,8 @@ fn key_kind(key: &str) -> ValueKind {
 }
 
 /// Returns the kind of the value that contains the line at `at`, if its YAML key is on an earlier line.
-fn enclosing_kind(lines: &[&str], at: usize) -> ValueKind {
-    let Some(own) = lines.get(at).and_then(|line| indentation(line)) else { return ValueKind::Other };
-    let is_item = lines[at].trim_start().starts_with('-');
-    let mut above = lines[..at].iter().rev().filter_map(|line| Some((line, indentation(line)?)));
-    let is_parent = |(line, indent): &(&&str, usize)| {
-        *indent < own || is_item && *indent == own && !line.trim_start().starts_with('-')
-    };
-    let Some((line, _)) = above.find(is_parent) else { return ValueKind::Other };
+fn enclosing_kind(lines: &FileLines<'_>, at: usize) -> ValueKind {
+    let Some(line) = lines.parent(at) else { return ValueKind::Other };
     // The last key whose value continues on the next line.
     let open = keys(line).filter(|(start, _)| {
         let value = line[*start..].trim();
@@ -95,19 +81,6 @@ fn enclosing_kind(lines: &[&str], at: usize) -> ValueKind {
             || value.starts_with(['[', '{']) && block_end(value).is_none()
     });
     open.last().map_or(ValueKind::Other, |(_, key)| key_kind(key))
-}
-
-/// Returns the indentation of a line, unless it is empty or a comment.
-fn indentation(line: &str) -> Option<usize> {
-    let text = line.trim_start();
-    (!text.is_empty() && !text.starts_with('#')).then(|| line.len() - text.len())
-}
-
-/// Returns the column of the first key or value of a line, after a list marker `- `.
-fn content_column(line: &str) -> Option<usize> {
-    let start = indentation(line)?;
-    let text = &line[start..];
-    Some(start + text.strip_prefix("- ").map_or(0, |item| text.len() - item.trim_start().len()))
 }
 
 /// Returns the length of the value at the start of `value`, a part of `line`.
@@ -177,11 +150,11 @@ fn is_network(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::diagnostics::secrets::{UnknownNames, mask_line, mask_message};
+    use crate::diagnostics::secrets::{FileLines, UnknownNames, mask_line, mask_message};
 
     fn masked(text: &str) -> String {
-        let lines: Vec<&str> = text.lines().collect();
-        (0..lines.len()).map(|at| mask_line(&lines, at, &UnknownNames::default())).collect::<Vec<_>>().join("\n")
+        let lines = FileLines::of(text);
+        (0..lines.all().len()).map(|at| mask_line(&lines, at, &UnknownNames::default())).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -228,7 +201,7 @@ mod tests {
 
     #[test]
     fn messages_do_not_repeat_a_key() {
-        let lines = ["exempt:", "  - abc", "  - 10.0.0.0/99"];
+        let lines = FileLines::of("exempt:\n  - abc\n  - 10.0.0.0/99");
         let message =
             |at| mask_message("`abc` is no network; `10.0.0.0/99` neither", &lines, Some(at), &UnknownNames::default());
         assert_eq!(message(1), "`****` is no network; `10.0.0.0/99` neither");

@@ -1,10 +1,12 @@
 //! Secrets in lines of a configuration, which excerpts and messages mask.
 
+mod lines;
 mod lists;
 mod misspelled;
 
 use std::ops::Range;
 
+pub(super) use self::lines::FileLines;
 pub(super) use self::misspelled::UnknownNames;
 use self::misspelled::resembles_secret;
 
@@ -45,16 +47,16 @@ const SHORTCUTS: [&str; 8] = [
 ];
 
 /// Returns the line at `at` with each character of a secret replaced by `*`. Columns stay the same.
-pub(super) fn mask_line(lines: &[&str], at: usize, unknown: &UnknownNames) -> String {
-    let line = lines.get(at).copied().unwrap_or_default();
+pub(super) fn mask_line(lines: &FileLines<'_>, at: usize, unknown: &UnknownNames) -> String {
+    let line = lines.line(at);
     let ranges = secrets(lines, at, unknown);
     let is_secret = |at: usize| ranges.iter().any(|range| range.contains(&at));
     line.char_indices().map(|(at, c)| if is_secret(at) { '*' } else { c }).collect()
 }
 
 /// Returns `message` without the secrets of the line at `at`, and without passwords of URLs.
-pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>, unknown: &UnknownNames) -> String {
-    let line = at.and_then(|at| lines.get(at)).copied().unwrap_or_default();
+pub(super) fn mask_message(message: &str, lines: &FileLines<'_>, at: Option<usize>, unknown: &UnknownNames) -> String {
+    let line = at.map_or("", |at| lines.line(at));
     let secrets: Vec<&str> =
         at.map(|at| secrets(lines, at, unknown)).unwrap_or_default().into_iter().map(|range| &line[range]).collect();
     // Messages quote values in backquotes; a quoted value may be a part of the secret.
@@ -75,10 +77,13 @@ pub(super) fn mask_message(message: &str, lines: &[&str], at: Option<usize>, unk
 }
 
 /// Returns the places of the line at `at` that may be secrets.
-fn secrets(lines: &[&str], at: usize, unknown: &UnknownNames) -> Vec<Range<usize>> {
-    let Some(line) = lines.get(at) else { return Vec::new() };
+fn secrets(lines: &FileLines<'_>, at: usize, unknown: &UnknownNames) -> Vec<Range<usize>> {
+    let line = lines.line(at);
+    if line.is_empty() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
-    find_values(line, lists::has_secret_sibling(lines, at), unknown, &mut found);
+    find_values(line, lines.has_secret_sibling(at, names_secret), unknown, &mut found);
     lists::find(lines, at, &mut found);
     find_tables(line, &mut found);
     for shortcut in SHORTCUTS.into_iter().chain(unknown.shortcuts()) {

@@ -30,7 +30,7 @@ fn secrets_are_masked_and_columns_stay() {
         ("redis: {password:abc, url: x}", "redis: {password:***, url: x}"),
         ("redis: {url: ä,api-key:äbc}", "redis: {url: ä,api-key:***}"),
     ] {
-        assert_eq!(mask_line(&[line], 0, &UnknownNames::default()), masked);
+        assert_eq!(mask_line(&FileLines::of(line), 0, &UnknownNames::default()), masked);
         assert_eq!(line.chars().count(), masked.chars().count());
     }
 }
@@ -47,24 +47,34 @@ fn other_values_are_shown() {
         "  args: {key-resolvers: [ip, cookie:session], a: ${PORT:80}}",
         "  username: gateway",
     ] {
-        let shown = mask_line(&[line], 0, &UnknownNames::default());
+        let shown = mask_line(&FileLines::of(line), 0, &UnknownNames::default());
         assert!(shown == line || line.contains("a@b"), "{shown}");
     }
 }
 
 #[test]
 fn messages_do_not_repeat_a_secret() {
-    let line = ["- AddRequestHeader=Authorization, Bearer x, and y"];
+    let line = "- AddRequestHeader=Authorization, Bearer x, and y";
     assert_eq!(
-        mask_message("expected text, found `hunter2`", &["  password: hunter2"], Some(0), &UnknownNames::default()),
+        mask_message(
+            "expected text, found `hunter2`",
+            &FileLines::of("  password: hunter2"),
+            Some(0),
+            &UnknownNames::default()
+        ),
         "expected text, found `****`"
     );
     assert_eq!(
-        mask_message("`and y` is one too many for `AddRequestHeader`", &line, Some(0), &UnknownNames::default()),
+        mask_message(
+            "`and y` is one too many for `AddRequestHeader`",
+            &FileLines::of(line),
+            Some(0),
+            &UnknownNames::default()
+        ),
         "`****` is one too many for `AddRequestHeader`"
     );
     assert_eq!(
-        mask_message("cannot read `redis://u:p@h:1x`", &[], None, &UnknownNames::default()),
+        mask_message("cannot read `redis://u:p@h:1x`", &FileLines::of(""), None, &UnknownNames::default()),
         "cannot read `redis://u:****@h:1x`"
     );
 }
@@ -106,7 +116,7 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         ("a: {client-scr: abc, client-nm: d}", "a: {client-scr: ***, client-nm: d}"),
         ("a: {zone: abc, x: d}", "a: {zone: abc, x: d}"),
     ] {
-        assert_eq!(mask_line(&[line], 0, &names), masked);
+        assert_eq!(mask_line(&FileLines::of(line), 0, &names), masked);
     }
-    assert_eq!(mask_message("found `abc`", &["client-scr: abc"], Some(0), &names), "found `****`");
+    assert_eq!(mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &names), "found `****`");
 }

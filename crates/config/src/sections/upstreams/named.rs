@@ -1,7 +1,7 @@
 //! Upstreams of a file by name.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::diagnostics::Diagnostics;
@@ -14,6 +14,8 @@ use crate::yaml::Span;
 pub(crate) struct Named {
     /// Upstreams of the file; `None` for one with errors, which are reported.
     listed: BTreeMap<String, Option<Arc<Upstream>>>,
+    /// Names in `listed` by their lower-case form; of several, the first.
+    by_lower_case: HashMap<String, String>,
     /// Settings of services in registries; `None` without a registry.
     services: Option<Discovered>,
     /// Services that routes name.
@@ -22,12 +24,16 @@ pub(crate) struct Named {
 
 impl Named {
     pub(super) fn new(listed: BTreeMap<String, Option<Arc<Upstream>>>, services: Option<Discovered>) -> Self {
-        Self { listed, services, discovered: RefCell::default() }
+        let mut by_lower_case = HashMap::new();
+        for name in listed.keys() {
+            by_lower_case.entry(name.to_ascii_lowercase()).or_insert_with(|| name.clone());
+        }
+        Self { listed, by_lower_case, services, discovered: RefCell::default() }
     }
 
     /// Returns the upstream of the file with that name, in any case.
     pub(super) fn get(&self, name: &str) -> Option<&Option<Arc<Upstream>>> {
-        let alike = || self.listed.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, found)| found);
+        let alike = || self.listed.get(self.by_lower_case.get(&name.to_ascii_lowercase())?);
         self.listed.get(name).or_else(alike)
     }
 
