@@ -71,7 +71,8 @@ impl Rates {
             RouteRates::between(previous, totals, seconds, &oldest.routes.get(id).unwrap_or(&none).latency)
         };
         let routes = totals.routes.iter().map(|(id, totals)| (Arc::clone(id), of_route(id, totals))).collect();
-        let [sum, previous_sum, oldest_sum] = [totals, previous, oldest].map(sum);
+        // Routes that are gone have no rates.
+        let [sum, previous_sum, oldest_sum] = [totals, previous, oldest].map(|of| sum(of, totals));
         Some(Current {
             all: RouteRates::between(&previous_sum, &sum, seconds, &oldest_sum.latency),
             unrouted: per_second(previous.unrouted, totals.unrouted, seconds),
@@ -95,8 +96,9 @@ impl RouteRates {
     }
 }
 
-fn sum(totals: &Totals) -> RouteTotals {
-    totals.routes.values().fold(RouteTotals::default(), |mut sum, route| {
+/// Returns the sum of `totals` over the routes of `latest`.
+fn sum(totals: &Totals, latest: &Totals) -> RouteTotals {
+    latest.routes.keys().filter_map(|id| totals.routes.get(id)).fold(RouteTotals::default(), |mut sum, route| {
         sum.merge(route);
         sum
     })

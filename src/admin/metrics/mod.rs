@@ -36,6 +36,16 @@ use tollgate_proxy::telemetry::upstreams::UpstreamCollector;
 
 /// Returns the current value of every metric, in the format that `headers` accept.
 pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<Bytes>> {
+    match state.metrics.scraped(|| page(state)) {
+        Ok(page) => {
+            let format = Format::accepted(headers);
+            reply(StatusCode::OK, format.content_type(), format.convert(page).into())
+        }
+        Err(fmt::Error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics"),
+    }
+}
+
+fn page(state: &AdminState) -> Result<String, fmt::Error> {
     let config = state.config.load();
     let common = config.management.tags.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
     let mut registry = Registry::with_labels(common);
@@ -67,13 +77,8 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
         registry.register_collector(Box::new(redis));
     }
     let mut page = String::new();
-    match encoding::text::encode(&mut page, &registry) {
-        Ok(()) => {
-            let format = Format::accepted(headers);
-            reply(StatusCode::OK, format.content_type(), format.convert(page).into())
-        }
-        Err(fmt::Error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics"),
-    }
+    encoding::text::encode(&mut page, &registry)?;
+    Ok(page)
 }
 
 /// Counters and gauges of the process, read once per scrape.

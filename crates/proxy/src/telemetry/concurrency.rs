@@ -19,7 +19,7 @@ use crate::telemetry::verdicts::LimiterMetrics;
 #[derive(Debug)]
 pub struct ConcurrencyMetrics {
     route: Arc<str>,
-    rule: Box<str>,
+    rule: Arc<str>,
     verdicts: LimiterMetrics,
     leases: Arc<LeaseStats>,
 }
@@ -34,14 +34,9 @@ pub struct ConcurrencyCollector {
 }
 
 impl ConcurrencyMetrics {
-    pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
+    pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
         let verdicts = LimiterMetrics::new(route, rule);
-        Self { route: Arc::clone(route), rule: rule.into(), verdicts, leases: Arc::default() }
-    }
-
-    /// Returns true for the series of the limiter `rule` of `route`.
-    pub(super) fn is_of(&self, route: &str, rule: &str) -> bool {
-        &*self.route == route && &*self.rule == rule
+        Self { route: Arc::clone(route), rule: Arc::clone(rule), verdicts, leases: Arc::default() }
     }
 
     /// Shows the verdicts of a configured limiter from 0 on.
@@ -76,12 +71,12 @@ struct ConcurrencySums {
 }
 
 /// Sums by route and rule.
-type SumsByRule = BTreeMap<(Arc<str>, Box<str>), ConcurrencySums>;
+type SumsByRule = BTreeMap<(Arc<str>, Arc<str>), ConcurrencySums>;
 
 fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
     let mut sums = SumsByRule::new();
     metrics.concurrency.for_each(|series| {
-        let sums = sums.entry((Arc::clone(&series.route), series.rule.clone())).or_default();
+        let sums = sums.entry((Arc::clone(&series.route), Arc::clone(&series.rule))).or_default();
         series.verdicts.for_each(has_redis, |verdict, source, count| {
             *sums.verdicts.entry((verdict, source)).or_default() += count;
         });

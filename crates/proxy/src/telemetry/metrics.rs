@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Method;
 use parking_lot::Mutex;
@@ -21,15 +21,23 @@ const BUCKETS_US: [u64; 13] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// Every series of the process. A series outlives the configuration that needed it: a counter never falls.
+/// Time after a scrape for which series that no configuration needs any more wait for the next one.
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Every series of the process. A series outlives the configuration that needed it until a scrape has shown its last values:
+/// a counter never falls before it ends.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    pub(super) routes: SeriesList<RouteMetrics>,
-    pub(super) limiters: SeriesList<LimiterMetrics>,
-    pub(super) concurrency: SeriesList<ConcurrencyMetrics>,
-    pub(super) retries: SeriesList<RetryMetrics>,
-    pub(super) upstream_times: SeriesList<UpstreamTimes>,
+    pub(super) routes: SeriesList<Option<RouteLabels>, RouteMetrics>,
+    pub(super) limiters: SeriesList<RuleLabels, LimiterMetrics>,
+    pub(super) concurrency: SeriesList<RuleLabels, ConcurrencyMetrics>,
+    pub(super) retries: SeriesList<Arc<str>, RetryMetrics>,
+    pub(super) upstream_times: SeriesList<Arc<str>, UpstreamTimes>,
+    last_scrape: Mutex<Option<Instant>>,
 }
+
+/// Route and rule. Series have labels of their own: those of a configuration would keep its memory from being returned.
+type RuleLabels = (Arc<str>, Arc<str>);
 
 /// Requests of one route on one worker, by method and status.
 ///
@@ -42,7 +50,7 @@ pub struct RouteMetrics {
 }
 
 /// Labels that all requests of a route share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteLabels {
     /// Id of the route.
     pub id: Arc<str>,
@@ -69,32 +77,69 @@ pub struct LatencyHistogram {
 }
 
 impl Metrics {
+    /// Writer of the series that a configuration shows from the start, beside the workers.
+    pub const CONFIGURED: usize = usize::MAX;
+
     /// Returns the request series of a route on one worker; `None` stands for requests without a route.
     pub fn route(&self, worker: usize, route: Option<RouteLabels>) -> Arc<RouteMetrics> {
-        let create = || RouteMetrics { route: route.clone(), cells: Mutex::default() };
-        self.routes.get_or_create(worker, |known| known.route == route, create)
+        let create = |route: &Option<RouteLabels>| RouteMetrics { route: route.clone(), cells: Mutex::default() };
+        self.routes.get_or_create(worker, route, create)
     }
 
     /// Returns the series of the limiter `rule` of `route` on one worker.
-    pub fn limiter(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<LimiterMetrics> {
-        let create = || LimiterMetrics::new(route, rule);
-        self.limiters.get_or_create(worker, |known| known.is_of(route, rule), create)
+    pub fn limiter(&self, worker: usize, route: &str, rule: &str) -> Arc<LimiterMetrics> {
+        let create = |labels: &RuleLabels| LimiterMetrics::new(&labels.0, &labels.1);
+        self.limiters.get_or_create(worker, (route.into(), rule.into()), create)
     }
 
     /// Returns the series of the concurrency limiter `rule` of `route` on one worker.
-    pub fn concurrency(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<ConcurrencyMetrics> {
-        let create = || ConcurrencyMetrics::new(route, rule);
-        self.concurrency.get_or_create(worker, |known| known.is_of(route, rule), create)
+    pub fn concurrency(&self, worker: usize, route: &str, rule: &str) -> Arc<ConcurrencyMetrics> {
+        let create = |labels: &RuleLabels| ConcurrencyMetrics::new(&labels.0, &labels.1);
+        self.concurrency.get_or_create(worker, (route.into(), rule.into()), create)
     }
 
     /// Returns the connect and response times of the upstream `name` on one worker.
     pub fn upstream_times(&self, worker: usize, name: &str) -> Arc<UpstreamTimes> {
-        self.upstream_times.get_or_create(worker, |known| &*known.name == name, || UpstreamTimes::new(name.into()))
+        self.upstream_times.get_or_create(worker, name.into(), |name| UpstreamTimes::new(Arc::clone(name)))
     }
 
     /// Returns the series of the `Retry` filters of `route` on one worker.
-    pub fn retries(&self, worker: usize, route: &Arc<str>) -> Arc<RetryMetrics> {
-        self.retries.get_or_create(worker, |known| known.is_of(route), || RetryMetrics::new(route))
+    pub fn retries(&self, worker: usize, route: &str) -> Arc<RetryMetrics> {
+        self.retries.get_or_create(worker, route.into(), RetryMetrics::new)
+    }
+
+    /// Runs `scrape`, which shows all series, and then removes those that nothing needs any more.
+    pub fn scraped<R>(&self, scrape: impl FnOnce() -> R) -> R {
+        *self.last_scrape.lock() = Some(Instant::now());
+        self.mark_unused();
+        let result = scrape();
+        self.remove_marked();
+        result
+    }
+
+    /// Removes the series that nothing needs any more, unless a scrape is expected to show their last values. Call it after a
+    /// reload.
+    pub fn remove_unscraped(&self) {
+        if self.last_scrape.lock().is_none_or(|last| last.elapsed() > SCRAPE_TIMEOUT) {
+            self.mark_unused();
+            self.remove_marked();
+        }
+    }
+
+    fn mark_unused(&self) {
+        self.routes.mark_unused();
+        self.limiters.mark_unused();
+        self.concurrency.mark_unused();
+        self.retries.mark_unused();
+        self.upstream_times.mark_unused();
+    }
+
+    fn remove_marked(&self) {
+        self.routes.remove_marked();
+        self.limiters.remove_marked();
+        self.concurrency.remove_marked();
+        self.retries.remove_marked();
+        self.upstream_times.remove_marked();
     }
 }
 
@@ -111,6 +156,8 @@ impl RouteMetrics {
 fn find_or_add_cell(cells: &mut Vec<RequestCell>, method: Method, status: u16) -> usize {
     let known = cells.iter().position(|cell| cell.status == status && cell.method == method);
     known.unwrap_or_else(|| {
+        // Most routes have one method and one status.
+        cells.reserve_exact(1);
         cells.push(RequestCell { method, status, histogram: LatencyHistogram::default() });
         cells.len() - 1
     })

@@ -48,7 +48,7 @@ impl Collector for RequestCollector {
                 ([("method", method.as_str()), ("status", code)], ConstCounter::new(**count))
             }),
         )?;
-        verdicts::encode(&mut encoder, &self.metrics.limiters, self.has_redis)
+        verdicts::encode(&mut encoder, &self.metrics, self.has_redis)
     }
 }
 

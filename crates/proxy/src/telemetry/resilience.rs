@@ -39,10 +39,6 @@ impl RetryMetrics {
         Self { route: Arc::clone(route), counts: Default::default() }
     }
 
-    pub(super) fn is_of(&self, route: &str) -> bool {
-        &*self.route == route
-    }
-
     /// Counts the outcome of a failed attempt.
     pub fn count(&self, event: Event) {
         for ((known, _), count) in EVENTS.iter().zip(&self.counts) {

@@ -8,7 +8,7 @@ use tollgate_limiter::verdict::Source;
 
 use crate::telemetry::metrics::{LatencyHistogram, Metrics};
 
-/// Counters since the start. They never fall.
+/// Counters since the start. Those of a route that is gone end.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Counters of each route, by its id. Routes without a request or a limiter may be missing.

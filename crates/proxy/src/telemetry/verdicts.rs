@@ -12,7 +12,7 @@ use tollgate_limiter::verdict::Source;
 
 use crate::http::facts::report;
 use crate::telemetry::encode::family;
-use crate::telemetry::series::SeriesList;
+use crate::telemetry::metrics::Metrics;
 
 /// Verdicts of one limiter on one worker.
 #[derive(Debug)]
@@ -36,13 +36,13 @@ const SOURCES: [Option<Source>; 5] =
     [Some(Source::Memory), Some(Source::Redis), Some(Source::DenialCache), Some(Source::Fallback), None];
 
 impl LimiterMetrics {
-    pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
-        Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default(), zeros: AtomicU8::new(HIDDEN) }
-    }
-
-    /// Returns true for the series of the limiter `rule` of `route`.
-    pub(super) fn is_of(&self, route: &str, rule: &str) -> bool {
-        &*self.route == route && &*self.rule == rule
+    pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
+        Self {
+            route: Arc::clone(route),
+            rule: Arc::clone(rule),
+            counts: Default::default(),
+            zeros: AtomicU8::new(HIDDEN),
+        }
     }
 
     /// Shows the series of a configured rule from 0 on: allowed and denied by its store.
@@ -96,14 +96,10 @@ impl LimiterMetrics {
 /// Route, rule, verdict and source.
 type Labels = (Arc<str>, Arc<str>, &'static str, &'static str);
 
-/// Encodes the verdicts of `limiters`, summed over workers.
-pub(super) fn encode(
-    encoder: &mut DescriptorEncoder<'_>,
-    limiters: &SeriesList<LimiterMetrics>,
-    has_redis: bool,
-) -> fmt::Result {
+/// Encodes the verdicts of all limiters, summed over workers.
+pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics, has_redis: bool) -> fmt::Result {
     let mut sums: BTreeMap<Labels, u64> = BTreeMap::new();
-    limiters.for_each(|limiter| {
+    metrics.limiters.for_each(|limiter| {
         limiter.for_each(has_redis, |verdict, source, count| {
             *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;
         });

@@ -10,6 +10,7 @@ mod sketch;
 mod tests;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub enum CountedVerdict {
 }
 
 /// Rule whose keys are counted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleName {
     /// Id of the route.
     pub route: Arc<str>,
@@ -110,8 +111,12 @@ pub struct Readers(Vec<mpsc::Sender<Request>>);
 /// Sketches of one worker.
 #[derive(Debug)]
 struct WorkerKeys {
-    /// Rules by the slot of their handles. Empty slots are used again.
+    /// Rules by the slot of their handles.
     rules: Vec<Option<RuleKeys>>,
+    /// Slots by the name of their rule.
+    slots: HashMap<RuleName, usize>,
+    /// Empty slots, which are used again.
+    vacant: Vec<usize>,
     /// Start of the current window, and of the one before.
     started: Instant,
     before: Instant,
@@ -212,19 +217,21 @@ impl CountedVerdict {
 
 impl WorkerKeys {
     fn new(now: Instant) -> Self {
-        Self { rules: Vec::new(), started: now, before: now }
+        Self { rules: Vec::new(), slots: HashMap::new(), vacant: Vec::new(), started: now, before: now }
     }
 
     fn register(&mut self, name: RuleName) -> RuleHandle {
         let handle = |slot, in_use: &Arc<()>| RuleHandle { slot, _in_use: Arc::clone(in_use) };
-        let mut known = self.rules.iter().enumerate().filter_map(|(slot, rule)| Some((slot, rule.as_ref()?)));
-        if let Some((slot, rule)) = known.find(|(_, rule)| rule.name == name) {
+        if let Some(&slot) = self.slots.get(&name)
+            && let Some(Some(rule)) = self.rules.get(slot)
+        {
             return handle(slot, &rule.in_use);
         }
-        let slot = self.rules.iter().position(Option::is_none).unwrap_or_else(|| {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
             self.rules.push(None);
             self.rules.len() - 1
         });
+        self.slots.insert(name.clone(), slot);
         let in_use = Arc::default();
         let registered = handle(slot, &in_use);
         self.rules[slot] = Some(RuleKeys { name, in_use, current: Default::default(), previous: Default::default() });
@@ -233,7 +240,7 @@ impl WorkerKeys {
 
     #[inline]
     fn observe(&mut self, rule: &RuleHandle, verdict: CountedVerdict, key: &[u8]) {
-        let rules = self.rules.len();
+        let rules = self.slots.len();
         if let Some(Some(rule)) = self.rules.get_mut(rule.slot) {
             rule.current[verdict as usize].get_or_insert_with(|| Box::new(new_sketch(rules))).observe(key);
         }
@@ -245,14 +252,15 @@ impl WorkerKeys {
             return;
         }
         (self.before, self.started) = (self.started, now);
-        for slot in &mut self.rules {
+        for (number, slot) in self.rules.iter_mut().enumerate() {
             let Some(rule) = slot else { continue };
             rule.previous = std::mem::take(&mut rule.current);
             if Arc::strong_count(&rule.in_use) == 1 && rule.previous.iter().all(Option::is_none) {
+                self.slots.remove(&rule.name);
+                self.vacant.push(number);
                 *slot = None;
             }
         }
-        while self.rules.pop_if(|last| last.is_none()).is_some() {}
     }
 
     fn read(&self, query: &Query, now: Instant) -> WorkerTop {
