@@ -1,5 +1,8 @@
 //! Reply with headers and body rendered at load.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -7,15 +10,24 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use super::accept::prefers_problem;
 use crate::context::LocalReply;
 
+/// Media type of problems.
+const PROBLEM: Option<&str> = Some("application/problem+json");
+
 /// Prepared response, in plain text and optionally as a problem (RFC 9457).
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     status: StatusCode,
     /// `None` if responses do not carry a [`LocalReply`].
     local_reply: Option<LocalReply>,
-    text: Representation,
-    problem: Option<Representation>,
+    text: Arc<Representation>,
+    problem: Option<Arc<Representation>>,
 }
+
+/// Representations by media type and body.
+type Representations = HashMap<(Option<&'static str>, String), Arc<Representation>>;
+
+/// Representations of replies that do not depend on a route: layers of many routes share them.
+static SHARED: LazyLock<Mutex<Representations>> = LazyLock::new(Mutex::default);
 
 /// Headers and body of one media type. Copying a header map costs less than a third of filling it.
 #[derive(Clone, Debug)]
@@ -30,7 +42,7 @@ impl Reply {
     /// Prepares a response without a body.
     #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
     pub(crate) fn empty(status: StatusCode, reason: &'static str) -> Self {
-        let text = Representation::new(None, String::new());
+        let text = Representation::shared(None, String::new());
         Self { status, local_reply: Some(LocalReply { reason }), text, problem: None }
     }
 
@@ -50,17 +62,19 @@ impl Reply {
         Self {
             status,
             local_reply: Some(LocalReply { reason }),
-            text: Representation::new(Some("text/plain; charset=utf-8"), format!("{name}\n")),
-            problem: Some(Representation::new(Some("application/problem+json"), json)),
+            text: Representation::shared(Some("text/plain; charset=utf-8"), format!("{name}\n")),
+            problem: Some(match members {
+                "" => Representation::shared(PROBLEM, json),
+                _ => Arc::new(Representation::new(PROBLEM, json)),
+            }),
         }
     }
 
     /// Lets `write` add headers to every representation.
     #[cfg(feature = "request-rate-limiter")]
     pub(crate) fn prepare(&mut self, write: impl Fn(&mut HeaderMap)) {
-        write(&mut self.text.headers);
-        if let Some(problem) = &mut self.problem {
-            write(&mut problem.headers);
+        for representation in std::iter::once(&mut self.text).chain(&mut self.problem) {
+            write(&mut Arc::make_mut(representation).headers);
         }
     }
 
@@ -98,6 +112,13 @@ impl Reply {
 // === impl Representation ===
 
 impl Representation {
+    /// Returns the one instance of a representation. The process has few: one for each status and reason.
+    fn shared(content_type: Option<&'static str>, body: String) -> Arc<Self> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shared.entry((content_type, body.clone()));
+        Arc::clone(known.or_insert_with(|| Arc::new(Self::new(content_type, body))))
+    }
+
     fn new(content_type: Option<&'static str>, body: String) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -1,6 +1,6 @@
 //! Responses to denied requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -16,36 +16,55 @@ const TITLE: &str = "Request cannot be satisfied as assigned quota has been exce
 /// Denials of a rule set.
 #[derive(Clone)]
 pub(super) enum Denial {
-    /// A reply for each combination of violated rules: that of the bit mask `m` is at `m - 1`.
-    Prepared(Box<[Reply]>),
-    Template {
-        status: StatusCode,
-        template: Arc<Template>,
-        route: Arc<str>,
-        local_reply: bool,
-    },
+    Prepared(PreparedReplies),
+    Template { status: StatusCode, template: Arc<Template>, route: Arc<str>, local_reply: bool },
+}
+
+/// Replies for combinations of violated rules, each prepared by its first denial: most routes deny nothing.
+#[derive(Clone)]
+pub(super) struct PreparedReplies {
+    /// That of the bit mask `m` is at `m - 1`.
+    replies: Box<[OnceLock<Reply>]>,
+    /// Names of the rules.
+    names: Box<[Box<str>]>,
+    body: ErrorBody,
+    status: StatusCode,
+    local_reply: bool,
+}
+
+impl PreparedReplies {
+    fn get(&self, violated: usize, headers: &RateLimitHeaders) -> Option<&Reply> {
+        let mask = usize::max(violated, 1);
+        Some(self.replies.get(mask - 1)?.get_or_init(|| self.prepare(mask, headers)))
+    }
+
+    #[cold]
+    fn prepare(&self, mask: usize, headers: &RateLimitHeaders) -> Reply {
+        let violated = self.names.iter().enumerate().filter(|(at, _)| mask & 1 << at != 0);
+        let names = violated.map(|(_, name)| &**name);
+        let mut reply = self.body.denial(self.status, LOCAL_REPLY.reason, TITLE, names);
+        reply.prepare(|map| headers.prepare(map));
+        if !self.local_reply {
+            reply.omit_local_reply();
+        }
+        reply
+    }
 }
 
 impl Denial {
-    pub(super) fn new(
-        rules: &[NamedRule<'_>],
-        route: &Arc<str>,
-        body: &ErrorBody,
-        status: StatusCode,
-        headers: &RateLimitHeaders,
-    ) -> Self {
-        let prepare = |mask: usize| {
-            let violated = rules.iter().enumerate().filter(|(at, _)| mask & 1 << at != 0);
-            let mut reply = body.denial(status, LOCAL_REPLY.reason, TITLE, violated.map(|(_, rule)| rule.name));
-            reply.prepare(|map| headers.prepare(map));
-            reply
-        };
+    pub(super) fn new(rules: &[NamedRule<'_>], route: &Arc<str>, body: &ErrorBody, status: StatusCode) -> Self {
         match body {
             ErrorBody::Template(template) => {
                 let (template, route) = (Arc::clone(template), Arc::clone(route));
                 Self::Template { status, template, route, local_reply: true }
             }
-            ErrorBody::Problem | ErrorBody::Empty => Self::Prepared((1..1 << rules.len()).map(prepare).collect()),
+            ErrorBody::Problem | ErrorBody::Empty => Self::Prepared(PreparedReplies {
+                replies: (1..1 << rules.len()).map(|_| OnceLock::new()).collect(),
+                names: rules.iter().map(|rule| rule.name.into()).collect(),
+                body: body.clone(),
+                status,
+                local_reply: true,
+            }),
         }
     }
 
@@ -63,7 +82,7 @@ impl Denial {
     ) -> Response<R> {
         let mut response = match self {
             Self::Prepared(replies) => {
-                let Some(reply) = replies.get(usize::max(violated, 1) - 1) else {
+                let Some(reply) = replies.get(violated, headers) else {
                     return Response::new(Bytes::new().into());
                 };
                 let mut response = reply.to_response(request);
@@ -89,7 +108,7 @@ impl Denial {
     /// Omits [`LocalReply`] from responses.
     pub(super) fn omit_local_reply(&mut self) {
         match self {
-            Self::Prepared(replies) => replies.iter_mut().for_each(Reply::omit_local_reply),
+            Self::Prepared(replies) => replies.local_reply = false,
             Self::Template { local_reply, .. } => *local_reply = false,
         }
     }

@@ -61,7 +61,7 @@ impl RuleSet {
             first,
             observes: limits.iter().any(|limit| !limit.enforcement.is_full()),
             varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
-            denial: Denial::new(&named, route, &settings.error_body, settings.status, &headers),
+            denial: Denial::new(&named, route, &settings.error_body, settings.status),
             limits,
             headers,
         }
