@@ -43,8 +43,8 @@ pub(super) struct RefusedReload {
 
 impl RefusedReload {
     /// Creates the state of a configuration that was refused just now.
-    pub(super) fn new(error: &LoadError) -> Self {
-        Self { at: Timestamp::now(), detail: in_words(error) }
+    pub(super) fn new(text: &str) -> Self {
+        Self { at: Timestamp::now(), detail: in_words(text) }
     }
 }
 
@@ -94,17 +94,18 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
             problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, Some(("diagnostics", diagnostics(&report))))
         }
         Some(Err(ReloadError::Load(error))) => {
-            let detail = format!("the running configuration stays in use: {}", in_words(&error));
+            let detail = format!("the running configuration stays in use: {}", in_words(&error.render(false)));
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
         }
+        Some(Err(error @ ReloadError::Thread(_))) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
 }
 
-/// Returns what `tollgate check` prints about `error`.
-fn in_words(error: &LoadError) -> String {
-    error.render(false).trim().trim_start_matches("tollgate: ").to_owned()
+/// Returns `text`, which `tollgate check` prints about an error, without the name of the program.
+fn in_words(text: &str) -> String {
+    text.trim().trim_start_matches("tollgate: ").to_owned()
 }
 
 /// Returns the diagnostics, with secrets masked.

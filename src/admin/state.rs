@@ -50,7 +50,8 @@ pub struct AdminState {
     /// Stores of limiters.
     pub stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
-    pub(super) metrics: Arc<Metrics>,
+    /// Metrics of the process.
+    pub metrics: Arc<Metrics>,
     pub(super) top: top_keys::Readers,
     pub(super) log: Option<LogWriter>,
     /// Counters of spans; `None` if traces are off.
@@ -75,6 +76,9 @@ pub enum ReloadError {
     /// The file cannot be read, or has errors.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The thread that reads the file cannot be created.
+    #[error("cannot create a thread: {0}")]
+    Thread(std::io::Error),
 }
 
 impl AdminState {
@@ -123,9 +127,9 @@ impl AdminState {
         self.last_reload.record(true);
     }
 
-    /// Records that a reload was refused: the running configuration stays in use.
-    pub fn reload_refused(&self, error: &LoadError) {
-        self.refused_reload.store(Some(Arc::new(RefusedReload::new(error))));
+    /// Records that a reload was refused with this text: the running configuration stays in use.
+    pub fn reload_refused(&self, text: &str) {
+        self.refused_reload.store(Some(Arc::new(RefusedReload::new(text))));
         self.failed_reloads.fetch_add(1, Relaxed);
         self.last_reload.record(false);
     }

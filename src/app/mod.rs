@@ -7,7 +7,9 @@
 mod admin_listeners;
 pub mod descriptors;
 mod drain;
+mod memory;
 mod process;
+mod reader;
 pub mod reload;
 mod signals;
 pub mod start;

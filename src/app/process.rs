@@ -11,7 +11,9 @@ use tollgate_config::Config;
 
 use crate::admin::socket::SocketFile;
 use crate::admin::{AdminState, ReloadRequests};
+use crate::app::reader::Reader;
 use tollgate_discovery::Registrations;
+use tollgate_proxy::gateway::SharedGeneration;
 #[cfg(feature = "jwt")]
 use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
@@ -22,8 +24,12 @@ use tollgate_proxy::upstream::balance::UpstreamManager;
 
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {
-    /// Configuration that the workers serve.
+    /// The running configuration.
     pub(super) config: watch::Sender<Arc<Config>>,
+    /// The same in the form that the workers serve.
+    pub(super) generation: watch::Sender<Arc<SharedGeneration>>,
+    /// Thread that read the running configuration.
+    pub(super) reader: Reader,
     /// Time within which the workers shall drain; `None` while they serve.
     pub(super) drain: watch::Sender<Option<Duration>>,
     /// Each thread returns the number of connections that it closed at the end.

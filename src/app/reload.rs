@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
+use crate::app::reader::Reader;
 use crate::app::signals::{Signal, Signals};
-use tollgate_config::{CommandLine, Loaded};
+use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
+use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_proxy::telemetry::key_display;
-use tollgate_proxy::upstream::balance::UpstreamManager;
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);
@@ -55,22 +56,35 @@ impl Process {
         if let Some(log) = &self.log {
             log.reopen();
         }
-        let Loaded { config, notes } = with_services(self.read(source)?, &mut self.upstreams, source);
+        let Source::Files { .. } = source else {
+            tracing::info!("nothing to reload: the built-in configuration has no file");
+            return Err(ReloadError::NoFile);
+        };
+        let reader = Reader::start().map_err(|error| {
+            self.refuse(&error.to_string());
+            ReloadError::Thread(error)
+        })?;
+        let (from, services) = (source.clone(), self.upstreams.services().clone());
+        let (config, state) = match reader.run(move || read(&from, &services)).await {
+            Ok(read) => read,
+            Err((error, text)) => {
+                self.refuse(&text);
+                return Err(error.into());
+            }
+        };
         let needs_restart = tollgate_config::needs_restart(&self.config.borrow(), &config);
         for setting in &needs_restart {
             tracing::warn!(setting, "changed setting takes effect after a restart");
         }
-        let config = Arc::new(config);
-        #[cfg(feature = "jwt")]
-        self.jwks.apply(config.jwt.as_ref()).await;
-        self.upstreams.apply(&config).await;
-        self.registrations.apply(&config.registrations, self.listener, config.server.tls.is_some()).await;
-        self.admin.stores.declare_limiters(&config);
-        key_display::configure(config.management.key_hashing.as_ref());
-        self.admin.reload_applied(&config, ConfigState::new(source.paths(), notes));
-        self.config.send_replace(Arc::clone(&config));
+        let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(needs_restart)
+    }
+
+    /// Records and logs that the configuration cannot be reloaded.
+    fn refuse(&self, text: &str) {
+        self.admin.reload_refused(text);
+        tracing::error!("configuration not reloaded, the running one stays in use:\n{text}");
     }
 
     /// Adds and removes routes of `discovery.locator` after the services in the registries have changed.
@@ -78,21 +92,20 @@ impl Process {
         // Services that start together come in one step.
         tokio::time::sleep(LOCATE_DELAY).await;
         let Some(locator) = self.config.borrow().locator.clone() else { return };
-        let services = self.upstreams.services();
-        match tollgate_config::load_with_services(&locator, services, &source.command_line()) {
+        let (services, command_line) = (self.upstreams.services().clone(), source.command_line());
+        let count = services.len();
+        let load = move || tollgate_config::load_with_services(&locator, &services, &command_line);
+        let reader = match Reader::start() {
+            Ok(reader) => reader,
+            Err(error) => {
+                tracing::error!(%error, "routes of the registries not changed: no thread can be created");
+                return;
+            }
+        };
+        match reader.run(load).await {
             Ok(Loaded { config, .. }) => {
-                let config = Arc::new(config);
-                tracing::info!(
-                    services = services.len(),
-                    routes = config.routes.len(),
-                    "routes of the registries changed"
-                );
-                #[cfg(feature = "jwt")]
-                self.jwks.apply(config.jwt.as_ref()).await;
-                self.upstreams.apply(&config).await;
-                self.admin.stores.declare_limiters(&config);
-                self.admin.config.store(Arc::clone(&config));
-                self.config.send_replace(config);
+                let config = self.apply(config, None, reader).await;
+                tracing::info!(services = count, routes = config.routes.len(), "routes of the registries changed");
             }
             Err(error) => {
                 tracing::error!("routes of the registries not changed:\n{}", error.render(false));
@@ -100,33 +113,49 @@ impl Process {
         }
     }
 
-    /// Reads the configuration, and logs its warnings or the reason why it cannot be applied.
-    fn read(&self, source: &Source) -> Result<Loaded, ReloadError> {
-        let Source::Files { paths, command_line } = source else {
-            tracing::info!("nothing to reload: the built-in configuration has no file");
-            return Err(ReloadError::NoFile);
-        };
-        match tollgate_config::load(paths, command_line) {
-            Ok(loaded) => {
-                loaded.notes.log();
-                Ok(loaded)
-            }
-            Err(error) => {
-                self.admin.reload_refused(&error);
-                tracing::error!("configuration not reloaded, the running one stays in use:\n{}", error.render(false));
-                Err(error.into())
-            }
+    /// Applies `config`, which `reader` has read as `state` says; `None` if only its routes have changed.
+    async fn apply(&mut self, config: Config, state: Option<ConfigState>, reader: Reader) -> Arc<Config> {
+        let config = Arc::new(config);
+        #[cfg(feature = "jwt")]
+        self.jwks.apply(config.jwt.as_ref()).await;
+        self.upstreams.apply(&config).await;
+        if state.is_some() {
+            self.registrations.apply(&config.registrations, self.listener, config.server.tls.is_some()).await;
+            key_display::configure(config.management.key_hashing.as_ref());
         }
+        let (new, admin, is_traced) = (Arc::clone(&config), Arc::clone(&self.admin), self.spans.is_some());
+        let build = move || {
+            admin.stores.declare_limiters(&new);
+            Arc::new(SharedGeneration::new(new, &admin.stores, &admin.metrics, is_traced))
+        };
+        let generation = reader.run(build).await;
+        match state {
+            Some(state) => self.admin.reload_applied(&config, state),
+            None => self.admin.config.store(Arc::clone(&config)),
+        }
+        self.config.send_replace(Arc::clone(&config));
+        drop(self.generation.send_replace(Arc::clone(&generation)));
+        reader.keep(generation, Arc::clone(&self.admin.metrics));
+        // Its thread drops the configuration before.
+        self.reader = reader;
+        config
     }
 }
 
+/// Reads the configuration of `source` and logs its warnings. The error comes with its text, which takes time to render.
+fn read(source: &Source, services: &Services) -> Result<(Config, ConfigState), (LoadError, String)> {
+    let loaded = tollgate_config::load(source.paths(), &source.command_line()).map_err(|error| {
+        let text = error.render(false);
+        (error, text)
+    })?;
+    loaded.notes.log();
+    let Loaded { config, notes } = with_services(loaded, services, source);
+    Ok((config, ConfigState::new(source.paths(), notes)))
+}
+
 /// Returns `loaded` with the routes of `discovery.locator`, if they can be used with those of the file.
-pub(super) fn with_services(loaded: Loaded, upstreams: &mut UpstreamManager, source: &Source) -> Loaded {
-    let Some(locator) = &loaded.config.locator else { return loaded };
-    let services = upstreams.services();
-    if services.is_empty() {
-        return loaded;
-    }
+pub(super) fn with_services(loaded: Loaded, services: &Services, source: &Source) -> Loaded {
+    let Some(locator) = loaded.config.locator.as_ref().filter(|_| !services.is_empty()) else { return loaded };
     match tollgate_config::load_with_services(locator, services, &source.command_line()) {
         Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
         Err(error) => {

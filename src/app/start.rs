@@ -17,9 +17,11 @@ use crate::admin::{AdminState, ConfigState, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::descriptors;
 use crate::app::process::Process;
+use crate::app::reader::Reader;
 use crate::app::reload::{Source, with_services};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
+use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_proxy::http::connection_stats::ConnectionStats;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::server::gate::Gate;
@@ -96,7 +98,7 @@ impl Process {
         let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
         manager.apply(&loaded.config).await;
         let has_locator = loaded.config.locator.is_some();
-        let Loaded { config, notes } = with_services(loaded, &mut manager, source);
+        let Loaded { config, notes } = with_services(loaded, manager.services(), source);
         let config = Arc::new(config);
         if has_locator {
             manager.apply(&config).await;
@@ -124,6 +126,9 @@ impl Process {
         let admin_address = start_admin(&config, &admin)?;
         let admin_socket = start_admin_socket(&config, &admin)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
+        let generation = Arc::new(SharedGeneration::new(Arc::clone(&config), &stores, &metrics, tracing.is_some()));
+        let reader = Reader::start()?;
+        let (generation_sender, generation_receiver) = watch::channel(Arc::clone(&generation));
         let (drain_sender, drain_receiver) = watch::channel(None);
         let (starting, started) = mpsc::channel(1);
         let workers = start_workers(
@@ -133,7 +138,7 @@ impl Process {
                 listener,
                 gate,
                 starting: starting.clone(),
-                config: config_receiver.clone(),
+                generation: generation_receiver.clone(),
                 drain: drain_receiver.clone(),
                 stores: Arc::clone(&stores),
                 upstreams: Arc::clone(&upstreams),
@@ -155,10 +160,13 @@ impl Process {
         spawn_boxed(report_ready(started, Arc::clone(&admin)));
         let mut registrations = Registrations::default();
         registrations.apply(&config.registrations, address, config.server.tls.is_some()).await;
+        reader.keep(generation, metrics);
         Ok(Self {
             registrations,
             listener: address,
             config: config_sender,
+            generation: generation_sender,
+            reader,
             drain: drain_sender,
             workers,
             admin,

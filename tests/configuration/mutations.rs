@@ -10,13 +10,16 @@ mod mutate;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
-use tollgate_proxy::gateway::WorkerState;
+use tollgate_proxy::gateway::{SharedGeneration, WorkerState};
 use tollgate_proxy::state::stores::{SharedStores, Stores};
+use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_routing::RouteEntry;
 
 /// Changed files by default.
 const CASES: usize = 1_200;
@@ -119,9 +122,15 @@ fn have_places(problems: &Report, text: &str) -> Result<(), String> {
 fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stores = Stores::new(SharedStores::new(config));
-        let worker = WorkerState::new(0, Arc::default(), stores, Arc::default(), true, None);
-        let generation = worker.build_generation(config);
-        assert_eq!(generation.table.len(), config.routes.len());
+        let (stores, metrics) = (SharedStores::new(config), Arc::<Metrics>::default());
+        let shared = SharedGeneration::new(Arc::new(config.clone()), &stores, &metrics, false);
+        let worker = Rc::new(WorkerState::new(0, metrics, Stores::new(stores), Arc::default(), true, None));
+        let generation = worker.generation(Arc::new(shared)).await;
+        let routes = generation.table.iter().enumerate().map(|(index, (predicates, value))| RouteEntry {
+            value,
+            index,
+            predicates,
+        });
+        assert_eq!(routes.filter(|route| generation.stack(route).is_some()).count(), config.routes.len());
     });
 }

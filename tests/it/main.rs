@@ -52,6 +52,7 @@ mod limits_in_redis;
 mod limits_redis_lost;
 mod log_fields;
 mod malformed;
+mod many_routes;
 mod metering;
 mod metrics;
 mod openapi;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
-use crate::gateway::{Gateway, WorkerState};
+use crate::gateway::{Gateway, Generation, SharedGeneration, WorkerState};
 use crate::http::service::SharedService;
 use crate::server::accept;
 use crate::server::activity::ClientTimeouts;
@@ -30,6 +30,8 @@ use tollgate_transport::executor::spawn_boxed;
 
 /// Timeout of a client that has none: longer than any process runs.
 const NO_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// Stacks of a replaced generation that are dropped at once, which takes some tens of microseconds.
+const STACKS_PER_TURN: usize = 16;
 
 /// Arguments of a worker thread.
 pub struct Worker {
@@ -37,8 +39,8 @@ pub struct Worker {
     pub number: usize,
     /// Listener of the worker, one of several on the same address.
     pub listener: TcpListener,
-    /// Configuration to serve; a new value is applied to the next request.
-    pub config: watch::Receiver<Arc<Config>>,
+    /// Configuration to serve; a new value is applied to the next request. It has another owner, which is the last one.
+    pub generation: watch::Receiver<Arc<SharedGeneration>>,
     /// Time within which the worker drains, once it is set.
     pub drain: watch::Receiver<Option<Duration>>,
     /// Admission of client connections, shared by all workers.
@@ -78,7 +80,8 @@ impl Worker {
     }
 
     async fn serve(mut self) -> std::io::Result<usize> {
-        let config = Arc::clone(&self.config.borrow_and_update());
+        let shared = Arc::clone(&self.generation.borrow_and_update());
+        let config = Arc::clone(&shared.config);
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
@@ -89,13 +92,15 @@ impl Worker {
                 .own_endpoints((self.own_endpoints)()),
         );
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
-        let gateway = Gateway::new(state.build_generation(&config), unrouted, log.clone());
-        state.wait_connected().await;
+        let gateway = Gateway::new(state.generation(shared).await, unrouted, log.clone());
         drop(self.starting);
         let limits = Rc::new(RefCell::new(connection_limits(&config)));
+        // It is not kept beyond the next reload.
+        drop(config);
         spawn_boxed(maintain(Rc::clone(&state)));
         spawn_boxed(top_keys::answer(self.top_queries));
-        let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
+        let reload = Reload { state: Rc::clone(&state), gateway: Rc::clone(&gateway), limits: Rc::clone(&limits) };
+        let reloads = reload.apply_all(self.generation);
         let stop = drain_requested(self.drain, reloads);
         let connections = self.gate.connections(self.number);
         let closed = accept::run(listener, gateway, limits, self.gate, connections, stop).await;
@@ -116,19 +121,36 @@ async fn drain_requested(mut drain: watch::Receiver<Option<Duration>>, reloads: 
     }
 }
 
-/// Applies new configurations for as long as the process sends them.
-async fn apply_configs(
-    mut configs: watch::Receiver<Arc<Config>>,
+/// Parts of the worker that a new configuration changes.
+struct Reload {
     state: Rc<WorkerState>,
     gateway: Rc<Gateway>,
     limits: Rc<RefCell<ConnectionLimits>>,
-) {
-    while configs.changed().await.is_ok() {
-        let config = Arc::clone(&configs.borrow_and_update());
-        let generation = state.build_generation(&config);
-        state.wait_connected().await;
-        gateway.swap(generation);
-        limits.replace(connection_limits(&config));
+}
+
+impl Reload {
+    /// Applies new configurations for as long as the process sends them.
+    async fn apply_all(self, mut generations: watch::Receiver<Arc<SharedGeneration>>) {
+        while generations.changed().await.is_ok() {
+            let shared = Arc::clone(&generations.borrow_and_update());
+            let config = Arc::clone(&shared.config);
+            let generation = self.state.generation(shared).await;
+            let before = self.gateway.swap(generation);
+            self.limits.replace(connection_limits(&config));
+            drop_stacks(before).await;
+        }
+    }
+}
+
+/// Drops the stacks of a generation, a few at a time between requests. Requests in flight keep the services that they need.
+/// The thread that made the shared part is its last owner.
+async fn drop_stacks(generation: Rc<Generation>) {
+    let Some(generation) = Rc::into_inner(generation) else { return };
+    for (number, stack) in generation.into_stacks().enumerate() {
+        drop(stack);
+        if number % STACKS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }
 

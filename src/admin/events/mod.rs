@@ -101,13 +101,17 @@ async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rates = Rates::default();
     let mut watched = Instant::now();
-    let config = state.config.load_full();
+    let asks = |config: &Config| port_needs_identity(state.address, &config.management);
+    // The configuration itself is not kept beyond a reload.
+    let (config, asked) = {
+        let config = state.config.load_full();
+        (Arc::downgrade(&config), asks(&config))
+    };
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
         let latest = state.config.load_full();
-        let asks = |config: &Config| port_needs_identity(state.address, &config.management);
-        let is_replaced = !Arc::ptr_eq(&config, &latest) && (asks(&config) || asks(&latest));
+        let is_replaced = config.as_ptr() != Arc::as_ptr(&latest) && (asked || asks(&latest));
         let snapshot = event("snapshot", &snapshot::take(&state, &mut rates).await);
         let mut shared = state.events.lock();
         if shared.viewers > 0 {

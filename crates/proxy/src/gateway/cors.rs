@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
@@ -18,7 +17,7 @@ use tollgate_routing::{Predicate, RouteTable};
 
 /// CORS policies by path pattern; the first match applies.
 #[derive(Clone, Debug)]
-pub(super) struct PolicyTable(Rc<RouteTable<Arc<Policy>>>);
+pub(super) struct PolicyTable(Arc<RouteTable<Arc<Policy>>>);
 
 /// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin`
 /// field, and on those that may be routed again.
@@ -29,7 +28,7 @@ impl PolicyTable {
     /// Creates the table; `None` without a policy.
     pub(super) fn new(policies: &[(Predicate, Arc<Policy>)]) -> Option<Self> {
         let routes: Vec<_> = policies.iter().map(|(path, policy)| (vec![path.clone()], Arc::clone(policy))).collect();
-        (!routes.is_empty()).then(|| Self(Rc::new(RouteTable::new(routes))))
+        (!routes.is_empty()).then(|| Self(Arc::new(RouteTable::new(routes))))
     }
 }
 

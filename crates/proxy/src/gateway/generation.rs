@@ -1,26 +1,36 @@
-//! One configuration on one worker: a route table, and a stack of layers for each route.
+//! One configuration in the form that requests use: a [`SharedGeneration`] for all workers, and a [`Generation`] with the
+//! layer stacks of one.
 
+use std::any::Any;
+use std::cell::OnceCell;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::gateway::reroute::CurrentGeneration;
+use crate::gateway::cors::PolicyTable;
+use crate::gateway::declare::declare;
+use crate::gateway::route::{Route, RouteStack};
 use crate::gateway::sanitize::SanitizeRules;
+use crate::gateway::worker_state::WorkerState;
 use crate::http::service::SharedService;
 use crate::http::trailers::TrailerRules;
 use crate::http::upgrade::UpgradePolicy;
-use crate::telemetry::metrics::RouteMetrics;
+use crate::state::stores::SharedStores;
+use crate::telemetry::metrics::Metrics;
 use crate::telemetry::traces::Tracing;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, ForwardedHeaders, TrafficEndpoints, TrustedProxies};
-use tollgate_routing::{PathPattern, Predicate, RouteTable};
+use tollgate_routing::{RouteEntry, RouteTable};
 
-/// Configuration in the form that requests use.
+/// Configuration in the form that requests use, without the parts of one worker. It is built once, on any thread.
 #[derive(Debug)]
-pub struct Generation {
-    /// Route table.
+pub struct SharedGeneration {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Route table. Its routes have the positions of those in `config`.
     pub table: RouteTable<Route>,
     /// Proxies trusted to report the client address.
     pub trusted_proxies: TrustedProxies,
@@ -29,7 +39,7 @@ pub struct Generation {
     /// Checks of requests before routing.
     pub sanitize: SanitizeRules,
     /// Fields that trailers of clients may not have.
-    pub trailer_rules: Rc<TrailerRules>,
+    trailer_rules: TrailerRules,
     /// Header fields that are not forwarded.
     pub header_policy: Arc<HeaderPolicy>,
     /// Timeout for the next part of a request body; `None` for no limit.
@@ -38,18 +48,31 @@ pub struct Generation {
     pub uses_reported_address: bool,
     /// Forwarding headers sent to upstreams.
     pub forwarded: ForwardedHeaders,
-    /// True if there is a CORS policy, which needs the scheme of the client.
-    pub(super) has_cors: bool,
+    /// Rules for requests to switch protocols; `None` if none is tunnelled.
+    pub upgrades: Option<UpgradePolicy>,
+    /// CORS policies of routes.
+    pub(super) cors: Option<PolicyTable>,
+    /// CORS policies of requests without a route.
+    pub(super) unrouted_cors: Option<PolicyTable>,
+    /// Metrics, caches and circuit breakers of the configuration, also of routes without a request.
+    _declared: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Generation of one worker. The layers of a route are stacked by its first request, so that a reload takes no time and
+/// idle routes take no memory.
+#[derive(Debug)]
+pub struct Generation {
+    shared: Arc<SharedGeneration>,
+    worker: Rc<WorkerState>,
+    stacks: Vec<OnceCell<Box<RouteStack>>>,
+    /// Fields that trailers of clients may not have.
+    pub(super) trailer_rules: Rc<TrailerRules>,
     /// Service for requests without a route, if a CORS policy applies to them.
     pub(super) unrouted: Option<SharedService>,
     /// Endpoints of the gateway itself, before all routes; `None` without any.
     pub(super) own_endpoints: Option<OwnEndpoints>,
-    /// Rules for requests to switch protocols; `None` if none is tunnelled.
-    pub upgrades: Option<UpgradePolicy>,
     /// Traces of requests; `None` if they are off.
     pub tracing: Option<Tracing>,
-    /// Set to this generation when it goes into use.
-    pub(super) current: Rc<CurrentGeneration>,
 }
 
 /// Endpoints of the gateway itself on the port for traffic.
@@ -61,28 +84,92 @@ pub(super) struct OwnEndpoints {
     pub(super) service: SharedService,
 }
 
-/// Route in the form that requests use.
-#[derive(Debug)]
-pub struct Route {
-    /// Id of the route.
-    pub id: Arc<str>,
-    /// Layers of the route, down to the upstream.
-    pub service: SharedService,
-    /// Request metrics.
-    pub metrics: Arc<RouteMetrics>,
-    /// Request metrics by `Path` pattern, if the path label is on.
-    pub metrics_by_path: Vec<(PathPattern, Arc<RouteMetrics>)>,
-    /// Patterns of `Path` with their text, if traces are on.
-    pub patterns: Vec<(PathPattern, Box<str>)>,
-    /// True if a layer reads the request context.
-    pub needs_context: bool,
-    /// True if a layer reads URI template variables.
-    pub needs_variables: bool,
-    /// True if `X-Forwarded-Prefix` reports the path prefix that filters removed.
-    pub sets_forwarded_prefix: bool,
-    /// True if a request may be routed again (`forward:`).
-    pub may_reroute: bool,
+// === impl SharedGeneration ===
+
+impl SharedGeneration {
+    /// Builds the generation of `config`. `is_traced` is true if traces are on.
+    #[must_use]
+    pub fn new(config: Arc<Config>, stores: &SharedStores, metrics: &Metrics, is_traced: bool) -> Self {
+        let cors = PolicyTable::new(&config.cors.by_path);
+        let routes =
+            config.routes.iter().map(|route| (route.predicates.clone(), Route::new(route, &config, is_traced)));
+        Self {
+            table: RouteTable::new(routes.collect()),
+            trusted_proxies: config.forwarding.trusted_proxies.clone(),
+            request_id: config.request_id.header.clone(),
+            sanitize: SanitizeRules::of(&config),
+            trailer_rules: TrailerRules::of(&config),
+            header_policy: Arc::new(HeaderPolicy::of(&config.forwarding)),
+            body_timeout: config.server.body_timeout,
+            uses_reported_address: config.forwarding.trusts_client_address,
+            forwarded: config.forwarding.headers,
+            upgrades: UpgradePolicy::of(&config),
+            cors,
+            unrouted_cors: PolicyTable::new(&config.cors.unrouted),
+            _declared: declare(&config, stores, metrics),
+            config,
+        }
+    }
+
+    /// Returns true if there is a CORS policy, which needs the scheme of the client.
+    pub(super) fn has_cors(&self) -> bool {
+        self.cors.is_some() || self.unrouted_cors.is_some()
+    }
 }
+
+// === impl Generation ===
+
+impl Generation {
+    pub(super) fn new(
+        shared: Arc<SharedGeneration>,
+        worker: Rc<WorkerState>,
+        unrouted: Option<SharedService>,
+        own_endpoints: Option<OwnEndpoints>,
+        tracing: Option<Tracing>,
+    ) -> Self {
+        let stacks = shared.table.iter().map(|_| OnceCell::new()).collect();
+        let trailer_rules = Rc::new(shared.trailer_rules.clone());
+        Self { shared, worker, stacks, trailer_rules, unrouted, own_endpoints, tracing }
+    }
+
+    /// Makes this the generation that requests are routed again in.
+    pub(super) fn in_use(self) -> Rc<Self> {
+        let generation = Rc::new(self);
+        generation.worker.set_current(&generation);
+        generation
+    }
+
+    /// Returns the layers of a route of the table. The first call stacks them.
+    #[inline]
+    pub fn stack(&self, route: &RouteEntry<'_, Route>) -> Option<&RouteStack> {
+        let stack = self.stacks.get(route.index)?;
+        match stack.get() {
+            Some(stack) => Some(stack),
+            None => self.build(stack, route.index),
+        }
+    }
+
+    #[cold]
+    fn build<'g>(&self, stack: &'g OnceCell<Box<RouteStack>>, index: usize) -> Option<&'g RouteStack> {
+        let route = self.config.routes.get(index)?;
+        Some(stack.get_or_init(|| Box::new(self.worker.build_stack(route, &self.shared))))
+    }
+
+    /// Returns the layer stacks.
+    pub(crate) fn into_stacks(self) -> impl Iterator<Item = Box<RouteStack>> {
+        self.stacks.into_iter().filter_map(OnceCell::into_inner)
+    }
+}
+
+impl Deref for Generation {
+    type Target = SharedGeneration;
+
+    fn deref(&self) -> &SharedGeneration {
+        &self.shared
+    }
+}
+
+// === impl OwnEndpoints ===
 
 impl OwnEndpoints {
     /// Creates the endpoints of `config`, answered by `service`; `None` without any.
@@ -95,19 +182,4 @@ impl OwnEndpoints {
     pub(super) fn service_for(&self, path: &str) -> Option<&SharedService> {
         self.endpoints.owns(path).then_some(&self.service)
     }
-}
-
-impl Route {
-    /// Returns the metrics of a request for `path`.
-    #[must_use]
-    pub fn metrics_for(&self, path: &str) -> &Arc<RouteMetrics> {
-        let by_path = self.metrics_by_path.iter().find(|(pattern, _)| pattern.matches(path, true));
-        by_path.map_or(&self.metrics, |(_, metrics)| metrics)
-    }
-}
-
-/// Returns the patterns of `Path` with their text.
-pub(super) fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
-    let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
-    patterns.map(|pattern| (pattern.clone(), pattern.to_string().into())).collect()
 }

@@ -18,7 +18,7 @@ use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
 use crate::telemetry::traces::request::{is_current_sampled, report_verdict};
-use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
+use tollgate_config::{NamedLimit, Naming, RateLimiter};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
 /// `marks_refusals`, refusals carry their reason in the response extensions.
@@ -33,14 +33,11 @@ pub(super) fn with_rate_limiter(
     let naming = Naming { route, number, limiter };
     let (sets, labels) = rule_sets(naming, context);
     let (metrics, worker) = context.metrics();
-    let is_in_memory = limiter.store == Some(StoreKind::Memory);
     let counts_keys = context.counts_keys();
     let series = labels.iter().zip(naming.all()).map(|(label, named)| {
         let rule = named.name.map_or_else(|| Arc::clone(&named.scope), Into::into);
         let name = RuleName { route: Arc::clone(route), rule, plan: named.plan.map(Into::into) };
-        let series = metrics.limiter(worker, route, label);
-        series.configured(is_in_memory);
-        (series, counts_keys.then(|| top_keys::register(name)))
+        (metrics.limiter(worker, route, label), counts_keys.then(|| top_keys::register(name)))
     });
     let series: Vec<_> = series.collect();
     let (is_traced, scope) = (context.is_traced(), naming.scope());

@@ -4,6 +4,7 @@
 //! each configuration; [`respond`] turns failures into responses.
 
 pub mod cors;
+mod declare;
 pub mod dry_context;
 mod future;
 mod generation;
@@ -16,6 +17,7 @@ mod reroute;
 mod resilience;
 pub mod respond;
 mod response_cache;
+mod route;
 pub mod sanitize;
 pub mod stack;
 mod traced;
@@ -36,9 +38,10 @@ use tollgate_filters::context::{RequestContext, UpgradeRequested};
 use cors::{ClientTls, client_used_tls};
 pub use future::GatewayFuture;
 use future::Progress;
-pub use generation::{Generation, Route};
+pub use generation::{Generation, SharedGeneration};
 use panics::panic_failure;
 use reroute::ReceivedFrom;
+pub use route::{Route, RouteStack};
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
 
@@ -67,16 +70,12 @@ impl Gateway {
     /// Creates a gateway that serves `generation`. Requests without a route are counted in `unrouted`.
     #[must_use]
     pub fn new(generation: Generation, unrouted: Arc<RouteMetrics>, access_log: Option<Rc<AccessLog>>) -> Rc<Self> {
-        let generation = Rc::new(generation);
-        generation.current.set(&generation);
-        Rc::new(Self { generation: RefCell::new(generation), unrouted, access_log })
+        Rc::new(Self { generation: RefCell::new(generation.in_use()), unrouted, access_log })
     }
 
-    /// Serves further requests by `generation`.
-    pub fn swap(&self, generation: Generation) {
-        let generation = Rc::new(generation);
-        generation.current.set(&generation);
-        *self.generation.borrow_mut() = generation;
+    /// Serves further requests by `generation`. Returns the one before; requests in flight have their own parts of it.
+    pub fn swap(&self, generation: Generation) -> Rc<Generation> {
+        self.generation.replace(generation.in_use())
     }
 
     /// Sanitizes a request, finds its route and calls the route's layers.
@@ -124,7 +123,7 @@ impl Gateway {
         let found = generation.table.find(&view)?;
         let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
         // `prepare_head` extends the `X-Forwarded` fields, so they are read before.
-        if (may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)))
+        if (may_reroute || (generation.has_cors() && head.headers.contains_key(ORIGIN)))
             && client_used_tls(connection, &head.headers)
         {
             head.extensions.insert(ClientTls);
@@ -135,12 +134,13 @@ impl Gateway {
             return Ok(unrouted.respond(Request::from_parts(head, body(record))));
         };
         let route: &Route = found.value;
+        let stack = generation.stack(&found).ok_or(Failure::Internal)?;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         if route.may_reroute {
             head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
         generation.begin_trace(&mut head, connection, Some(route), record);
-        record.routed(&route.id, route.metrics_for(head.uri.path()));
+        record.routed(&route.id, stack.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
         prepare_head(&mut head, summary, connection, generation, route, is_trusted);
         if let Some(id) = record.request_id() {
@@ -150,7 +150,7 @@ impl Gateway {
         let mut facts = record.take_facts();
         let running = {
             let _scope = record.trace().map(RequestTrace::enter);
-            facts::collect(&mut facts, || route.service.respond(request))
+            facts::collect(&mut facts, || stack.service.respond(request))
         };
         record.set_facts(facts);
         Ok(running)

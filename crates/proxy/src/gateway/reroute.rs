@@ -94,6 +94,7 @@ impl CurrentGeneration {
             .with_forwarded_for(&from.forwarded_for);
         let found = generation.table.find(&view)?.ok_or(Failure::NoRoute)?;
         let route = found.value;
+        let stack = generation.stack(&found).ok_or(Failure::Internal)?;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         let before = head.extensions.remove::<RequestContext>().unwrap_or_default();
         head.extensions.insert(RequestContext {
@@ -103,6 +104,6 @@ impl CurrentGeneration {
             variables,
             ..RequestContext::default()
         });
-        Ok(route.service.respond(Request::from_parts(head, body)))
+        Ok(stack.service.respond(Request::from_parts(head, body)))
     }
 }

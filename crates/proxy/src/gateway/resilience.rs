@@ -36,7 +36,7 @@ pub(super) fn with_circuit_breaker(
     inner: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
-    let name = breaker.name.as_ref().unwrap_or(route);
+    let name = breaker_name(route, breaker);
     let layer = CircuitBreakerLayer::new(context.circuit_breaker(name, &breaker.rules), breaker.settings.clone());
     let unwrapped =
         |service| MapRequest::new(service, without_replay as fn(Request<ReplayBody<Body>>) -> Request<Body>);
@@ -47,6 +47,11 @@ pub(super) fn with_circuit_breaker(
         }
         None => SharedService::new(layer.layer(unwrapped(inner))),
     }
+}
+
+/// Returns the name of a circuit breaker of `route`.
+pub(super) fn breaker_name<'n>(route: &'n Arc<str>, breaker: &'n CircuitBreaker) -> &'n Arc<str> {
+    breaker.name.as_ref().unwrap_or(route)
 }
 
 fn without_replay(request: Request<ReplayBody<Body>>) -> Request<Body> {

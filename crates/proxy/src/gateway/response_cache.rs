@@ -79,6 +79,11 @@ pub(super) fn with_received_target(filters: &[Filter], service: SharedService) -
     }))
 }
 
+/// Returns the name of the cache of `route`; empty for the one that routes share.
+pub(super) fn cache_name<'n>(route: &'n str, cache: &ResponseCache) -> &'n str {
+    if cache.is_shared { "" } else { route }
+}
+
 fn is_cache(filter: &Filter) -> bool {
     matches!(filter, Filter::LocalResponseCache(_))
 }

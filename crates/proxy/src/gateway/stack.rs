@@ -26,7 +26,7 @@ use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{
-    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, StoreKind, Target, with_plain_layer,
+    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target, with_plain_layer,
 };
 
 /// Returns the innermost service of a route to an upstream.
@@ -130,15 +130,15 @@ pub fn stack(
 }
 
 /// Position of a filter in its route.
-struct Position<'r> {
-    route_id: &'r Arc<str>,
-    filters: &'r [Filter],
-    index: usize,
+pub(super) struct Position<'r> {
+    pub(super) route_id: &'r Arc<str>,
+    pub(super) filters: &'r [Filter],
+    pub(super) index: usize,
 }
 
 impl Position<'_> {
     /// Returns the number of the filter among those of its kind in the route, from 1.
-    fn number(&self) -> usize {
+    pub(super) fn number(&self) -> usize {
         let kind = |filter: &Filter| std::mem::discriminant(filter);
         let own = kind(&self.filters[self.index]);
         self.filters[..=self.index].iter().filter(|filter| kind(filter) == own).count()
@@ -146,7 +146,7 @@ impl Position<'_> {
 
     /// Returns the scope of a counter or a concurrency limiter. Route ids contain no `#`. The keys of the two kinds
     /// have different prefixes, so their numbers may coincide.
-    fn scope(&self) -> Arc<str> {
+    pub(super) fn scope(&self) -> Arc<str> {
         match self.number() {
             1 => Arc::clone(self.route_id),
             number => format!("{}#{number}", self.route_id).into(),
@@ -215,7 +215,6 @@ fn with_concurrency_limiter(
 ) -> SharedService {
     let (metrics, worker) = context.metrics();
     let series = metrics.concurrency(worker, route_id, &scope);
-    series.configured(limiter.store == Some(StoreKind::Memory));
     let store = context.leases(limiter, Arc::clone(series.leases()));
     let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
         .on_verdict(Arc::new(move |verdict| series.observe(verdict)));

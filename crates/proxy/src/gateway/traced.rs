@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use http::request::Parts;
 
-use crate::gateway::generation::{Generation, Route};
+use crate::gateway::generation::Generation;
+use crate::gateway::route::Route;
 use crate::http::attempts::ObservedAttempts;
 use crate::http::handler::ConnectionInfo;
 use crate::telemetry::record::Record;

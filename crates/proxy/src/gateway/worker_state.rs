@@ -8,25 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
-use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_limiter::metering::Meter;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
-use crate::gateway::cors::{PolicyTable, no_route_service, with_cors, with_cors_headers};
-use crate::gateway::generation::{Generation, OwnEndpoints, Route, patterns};
+use crate::gateway::cors::{no_route_service, with_cors, with_cors_headers};
+use crate::gateway::generation::{Generation, OwnEndpoints, SharedGeneration};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
-use crate::gateway::sanitize::SanitizeRules;
+use crate::gateway::response_cache::cache_name;
+use crate::gateway::route::{RouteStack, sets_forwarded_prefix};
 use crate::gateway::stack::{
     echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
 };
 use crate::http::service::SharedService;
-use crate::http::trailers::TrailerRules;
-use crate::http::upgrade::UpgradePolicy;
 use crate::state::stores::Stores;
 use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
 use crate::telemetry::traces::Tracing;
@@ -40,10 +38,9 @@ use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 use crate::upstream::times;
 use tollgate_config::{
-    self, ConcurrencyLimiter, Config, Filter, HeaderAction, HttpClient, RateLimiter, RequestCounter, ResponseCache,
-    Target, TrustedProxies,
+    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, ResponseCache, Target,
 };
-use tollgate_routing::{PathPattern, Predicate, RouteTable};
+use tollgate_routing::{PathPattern, Predicate};
 
 /// State of one worker that outlives a configuration: upstream pools, stores of limiters, metrics.
 #[derive(Debug)]
@@ -90,73 +87,46 @@ impl WorkerState {
         Self { tracing, ..self }
     }
 
-    /// Applies `config` to pools and stores, and builds its generation. Must be called within the worker's runtime.
-    #[must_use]
-    pub fn build_generation(&self, config: &Config) -> Generation {
-        self.stores.configure(config);
+    /// Applies the configuration of `shared` to pools and stores, and returns its generation. Must be called within the
+    /// worker's runtime. Waits for the first connection attempt to another Redis, one second at most.
+    pub async fn generation(self: &Rc<Self>, shared: Arc<SharedGeneration>) -> Generation {
+        let config = &shared.config;
+        self.stores.configure(config).await;
         // The number of threads is fixed at the start.
         let workers = *self.workers.get_or_init(|| config.server.workers);
         self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
-        let header_policy = Arc::new(HeaderPolicy::of(&config.forwarding));
-        let cors = PolicyTable::new(&config.cors.by_path);
-        let routes = config.routes.iter().map(|route| {
-            let built = self.build_route(route, config, &header_policy, cors.as_ref());
-            (route.predicates.clone(), built)
-        });
-        let table = RouteTable::new(routes.collect());
-        Generation {
-            table,
-            trusted_proxies: config.forwarding.trusted_proxies.clone(),
-            request_id: config.request_id.header.clone(),
-            sanitize: SanitizeRules::of(config),
-            trailer_rules: Rc::new(TrailerRules::of(config)),
-            header_policy,
-            body_timeout: config.server.body_timeout,
-            uses_reported_address: config.forwarding.trusts_client_address,
-            forwarded: config.forwarding.headers,
-            has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
-            unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
-            own_endpoints: OwnEndpoints::new(config, self.own_service.as_ref()),
-            upgrades: UpgradePolicy::of(config),
-            tracing: self.tracing.clone(),
-            current: Rc::clone(&self.current),
-        }
+        let unrouted = shared.unrouted_cors.clone().map(|policies| with_cors(policies, no_route_service()));
+        let own_endpoints = OwnEndpoints::new(config, self.own_service.as_ref());
+        Generation::new(shared, Rc::clone(self), unrouted, own_endpoints, self.tracing.clone())
     }
 
-    /// Stacks the layers of one route.
-    fn build_route(
-        &self,
-        route: &tollgate_config::Route,
-        config: &Config,
-        header_policy: &Arc<HeaderPolicy>,
-        cors: Option<&PolicyTable>,
-    ) -> Route {
-        let innermost = self.innermost(route, config, header_policy);
+    /// Replaces the generation that requests are routed again in.
+    pub(super) fn set_current(&self, generation: &Rc<Generation>) {
+        self.current.set(generation);
+    }
+
+    /// Stacks the layers of one route of `shared`.
+    pub(super) fn build_stack(&self, route: &tollgate_config::Route, shared: &SharedGeneration) -> RouteStack {
+        let config = &*shared.config;
+        let innermost = self.innermost(route, config, &shared.header_policy);
         let prefix = config.forwarding.headers.prefix;
-        let sets_forwarded_prefix = prefix != HeaderAction::Keep
-            && !matches!(config.forwarding.trusted_proxies, TrustedProxies::None)
-            && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
-        let innermost = if sets_forwarded_prefix { with_forwarded_prefix(prefix, innermost) } else { innermost };
-        let innermost = if cors.is_some() { with_cors_headers(config.is_spring, innermost) } else { innermost };
+        let innermost = match sets_forwarded_prefix(route, config) {
+            true => with_forwarded_prefix(prefix, innermost),
+            false => innermost,
+        };
+        let innermost = match shared.cors {
+            Some(_) => with_cors_headers(config.is_spring, innermost),
+            None => innermost,
+        };
         let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
         let service = with_forward_path(&route.uri, with_single_keys(config.repeated_keys, route, stacked));
-        let resolver = route.uri.key_resolver();
-        Route {
-            id: Arc::clone(&route.id),
-            service: match cors {
+        RouteStack {
+            service: match &shared.cors {
                 Some(policies) => with_cors(policies.clone(), service),
                 None => service,
             },
             metrics: self.route_metrics(route, ""),
             metrics_by_path: if config.request_series.path { self.metrics_by_path(route) } else { Vec::new() },
-            patterns: if self.tracing.is_some() { patterns(route) } else { Vec::new() },
-            needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
-                || resolver.is_some_and(KeyResolver::needs_context),
-            needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)
-                || resolver.is_some_and(KeyResolver::needs_variables),
-            sets_forwarded_prefix,
-            may_reroute: matches!(route.uri, Target::Forward(_))
-                || route.filters.iter().any(|filter| filter.properties().reroutes),
         }
     }
 
@@ -187,7 +157,7 @@ impl WorkerState {
 
     /// Returns the metrics of requests of `route` that matched `pattern`.
     fn route_metrics(&self, route: &tollgate_config::Route, pattern: &str) -> Arc<RouteMetrics> {
-        let (id, uri) = (Arc::clone(&route.id), route.definition.uri.as_str().into());
+        let (id, uri) = ((&*route.id).into(), route.definition.uri.as_str().into());
         self.metrics.route(self.worker, Some(RouteLabels { id, uri, path: pattern.into() }))
     }
 
@@ -229,11 +199,6 @@ impl WorkerState {
         })
     }
 
-    /// Waits for the first connection attempt to Redis, one second at most.
-    pub async fn wait_connected(&self) {
-        self.stores.wait_connected().await;
-    }
-
     /// Releases slots and prepaid tokens at shutdown. See [`Stores::release`].
     pub async fn release(&self) {
         self.stores.release().await;
@@ -263,7 +228,7 @@ impl LayerContext for WorkerState {
     }
 
     fn response_cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
-        self.stores.response_caches().get_or_create(if cache.is_shared { "" } else { route }, cache.max_bytes)
+        self.stores.response_caches().get_or_create(cache_name(route, cache), cache.max_bytes)
     }
 
     fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
@@ -288,7 +253,7 @@ impl LayerContext for WorkerState {
 }
 
 /// Returns the name of a target in the metrics of upstreams.
-fn upstream_name(target: &Target) -> String {
+pub(super) fn upstream_name(target: &Target) -> String {
     match target {
         Target::Balanced { upstream, .. } => upstream.name.to_string(),
         Target::Http { host, port, .. } => format!("{host}:{port}"),

@@ -16,7 +16,6 @@ impl CircuitBreakers {
     #[must_use]
     pub fn get_or_create(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
         let mut known = self.0.lock();
-        known.retain(|_, breaker| breaker.strong_count() > 0);
         let before = known.get(name).and_then(Weak::upgrade);
         if let Some(breaker) = before.as_ref().filter(|breaker| breaker.rules() == rules) {
             return Arc::clone(breaker);
@@ -27,6 +26,11 @@ impl CircuitBreakers {
         }
         known.insert(Arc::clone(name), Arc::downgrade(&breaker));
         breaker
+    }
+
+    /// Forgets the breakers that are no longer in use.
+    pub fn remove_unused(&self) {
+        self.0.lock().retain(|_, breaker| breaker.strong_count() > 0);
     }
 
     /// Breakers in use, by name.
@@ -56,5 +60,7 @@ mod tests {
         assert_eq!(breakers.all().len(), 1);
         drop((first, changed));
         assert!(breakers.all().is_empty());
+        breakers.remove_unused();
+        assert!(breakers.0.lock().is_empty());
     }
 }

@@ -14,7 +14,7 @@ pub struct ResponseCaches(Mutex<BTreeMap<Arc<str>, CacheEntry>>);
 #[derive(Debug)]
 struct CacheEntry {
     max_bytes: u64,
-    /// The layers of the routes own the cache, so it is dropped with the last configuration that uses it.
+    /// A configuration and the layers of its routes own the cache, so it is dropped with the last configuration that uses it.
     cache: Weak<ResponseCache>,
 }
 
@@ -22,7 +22,6 @@ impl ResponseCaches {
     /// Returns the cache `name`. Creates it if it does not exist or its size is not `max_bytes`.
     pub fn get_or_create(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
         let mut caches = self.0.lock();
-        caches.retain(|_, entry| entry.cache.strong_count() > 0);
         let known =
             caches.get(name).filter(|entry| entry.max_bytes == max_bytes).and_then(|entry| entry.cache.upgrade());
         known.unwrap_or_else(|| {
@@ -30,6 +29,11 @@ impl ResponseCaches {
             caches.insert(name.into(), CacheEntry { max_bytes, cache: Arc::downgrade(&cache) });
             cache
         })
+    }
+
+    /// Forgets the caches that are no longer in use.
+    pub fn remove_unused(&self) {
+        self.0.lock().retain(|_, entry| entry.cache.strong_count() > 0);
     }
 
     /// Returns the caches in use with their names.
@@ -55,5 +59,7 @@ mod tests {
         assert_eq!(caches.all().len(), 1);
         drop((first, larger));
         assert!(caches.all().is_empty());
+        caches.remove_unused();
+        assert!(caches.0.lock().is_empty());
     }
 }

@@ -62,8 +62,9 @@ pub enum OverrideError {
 impl Overrides {
     /// Applies the overrides to the rules of `config`.
     pub(super) fn configure(&self, config: &Config) {
+        let rules = configured_rules(config);
         let mut known = self.known.lock();
-        known.rules = configured_rules(config);
+        known.rules = rules;
         known.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
         self.publish(&known);
     }

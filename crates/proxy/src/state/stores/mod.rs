@@ -46,20 +46,23 @@ impl Stores {
         Self { shared, redis: RefCell::default(), stats, releases: Arc::default() }
     }
 
-    /// Connects to the Redis of `config`, unless the client already uses these settings. Returns immediately: the
-    /// connection is made in the background, within the calling worker's runtime.
-    pub fn configure(&self, config: &Config) {
-        let mut current = self.redis.borrow_mut();
-        if current.as_ref().map(|(redis, _)| redis) == config.redis.as_ref() {
+    /// Connects to the Redis of `config` within the calling worker's runtime, unless the client already uses these settings.
+    /// Waits until the first connection attempt has ended, one second at most, so that the first requests are not decided
+    /// by the fallback while Redis is reachable. Until then, the client before stays in use.
+    pub async fn configure(&self, config: &Config) {
+        if self.redis.borrow().as_ref().map(|(redis, _)| redis) == config.redis.as_ref() {
             return;
         }
-        if let Some((_, old)) = current.take() {
+        let new = config.redis.as_ref().and_then(|redis| Some((redis.clone(), self.start_client(redis)?)));
+        if let Some((_, client)) = &new {
+            client.wait_attempted(FIRST_ATTEMPT_TIMEOUT).await;
+        }
+        if let Some((_, old)) = self.redis.replace(new) {
             // Unused prepaid tokens go back to the old Redis, if it can be reached.
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(RELEASE_TIMEOUT, old.return_leases()).await;
             });
         }
-        *current = config.redis.as_ref().and_then(|redis| Some((redis.clone(), self.start_client(redis)?)));
     }
 
     fn start_client(&self, redis: &Redis) -> Option<Arc<RedisClient>> {
@@ -82,14 +85,6 @@ impl Stores {
 
     fn hashes_ids(&self) -> bool {
         self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys)
-    }
-
-    /// Waits until the first connection attempt has ended, one second at most, so that the first requests are not
-    /// decided by the fallback while Redis is reachable.
-    pub async fn wait_connected(&self) {
-        if let Some(client) = self.client() {
-            client.wait_attempted(FIRST_ATTEMPT_TIMEOUT).await;
-        }
     }
 
     /// Releases slots of finished requests and returns unused prepaid tokens. Waits one second at most for each.

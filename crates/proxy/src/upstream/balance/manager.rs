@@ -2,7 +2,7 @@
 //! configuration.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,9 +18,12 @@ use crate::upstream::balance::health::{self, ProbeConnections};
 use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::{Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
-use tollgate_config::{Config, Dns, EndpointSource, Locator, Services, Target};
+use tollgate_config::{Config, Dns, EndpointSource, Locator, Route, Services, Target};
 use tollgate_discovery::{NamesSubscription, Registries, Subscriptions};
 use tollgate_transport::executor::spawn_boxed;
+
+/// Upstreams that are applied at once, so that other tasks of the thread do not wait.
+const UPSTREAMS_PER_TURN: usize = 64;
 
 /// Maximum time that the first lookups may delay a start or a reload.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -93,8 +96,12 @@ impl UpstreamManager {
             self.has_metadata = with_metadata;
         }
         let mut first_lookups = Vec::new();
-        for wanted in &config.upstreams {
-            let connections = self.probe_connections(wanted, config);
+        let routes = first_routes(config);
+        for (number, wanted) in config.upstreams.iter().enumerate() {
+            if number % UPSTREAMS_PER_TURN == UPSTREAMS_PER_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            let connections = self.probe_connections(routes.get(&*wanted.name).copied(), config);
             let kept = before.remove(&wanted.name).filter(|old| {
                 let same_connections =
                     old.connections.tls == connections.tls && old.connections.http2 == connections.http2;
@@ -142,17 +149,26 @@ impl UpstreamManager {
         &self.services
     }
 
-    /// Returns the connection settings for health checks: those of the first route to the upstream.
-    fn probe_connections(&self, upstream: &tollgate_config::Upstream, config: &Config) -> ProbeConnections {
+    /// Returns the connection settings for health checks: those of the first `route` to the upstream.
+    fn probe_connections(&self, route: Option<&Route>, config: &Config) -> ProbeConnections {
         let client = &config.http_client;
-        let leads_there = |route: &&tollgate_config::Route| matches!(&route.uri, Target::Balanced { upstream: target, .. } if target.name == upstream.name);
-        let route = config.routes.iter().find(leads_there);
         ProbeConnections {
             tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
             http2: route.and_then(|route| route.http2).unwrap_or(client.http2),
             settings: Rc::clone(&self.settings),
         }
     }
+}
+
+/// Returns the first route to each upstream.
+fn first_routes(config: &Config) -> HashMap<&str, &Route> {
+    let mut first = HashMap::new();
+    for route in &config.routes {
+        if let Target::Balanced { upstream, .. } = &route.uri {
+            first.entry(&*upstream.name).or_insert(route);
+        }
+    }
+    first
 }
 
 /// Starts the tasks of an upstream. The receiver completes after the first lookup, if there is one.
