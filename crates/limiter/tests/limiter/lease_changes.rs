@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_limiter::store::memory::Clock;
-use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore, Unanswered};
-use tollgate_limiter::store::{Check, OnStoreFailure};
+use tollgate_limiter::store::redis::{Login, RedisClient, RedisSettings, RedisStore, Unanswered};
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 use tollgate_test_support::{Fault, FaultProxy};
 
 use crate::leases::{KEY, START_US, ask, bucket, clock, gateway, left};
+use crate::model::answer;
 use crate::support::{RedisServer, connected, eventually, store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -78,6 +80,69 @@ async fn leases_from_before_an_operators_change_return_nothing() {
                 assert_eq!(left(&other, &clock, &rule).await, 0, "{change:?} under {rule:?}, resp2: {resp2}");
             }
         }
+    }
+}
+
+/// A list has keys of several kinds: two strings of a token bucket, and one string of the other rules.
+#[tokio::test]
+async fn leases_under_several_rules_are_returned_and_revoked_together() {
+    let server = RedisServer::start();
+    let [leasing, other] = [server.connected_client().await, server.connected_client().await];
+    let clock = clock();
+    let here = gateway(&leasing, &clock, Duration::from_secs(1));
+    let operator = store(&other, OnStoreFailure::Deny).with_clock(clock.clone()).denial_cache(false);
+    let rules = rules();
+    let scopes = ["r", "r#second", "r#third"];
+    let checks = |cost| {
+        let check = |(rule, scope)| Check { key: BucketKey { scope, ..KEY }, rule, cost };
+        rules.iter().zip(scopes).map(check).collect::<Vec<_>>()
+    };
+    let lefts = async || {
+        let mut lefts = Vec::new();
+        for check in checks(0) {
+            lefts.push(answer(operator.decide(&[check])).await.remaining.unwrap());
+        }
+        lefts
+    };
+    for _ in 0..25 {
+        assert!(answer(here.decide(&checks(1))).await.is_allowed());
+    }
+    assert!(lefts().await.iter().all(|left| *left < 975), "some are leased under each rule");
+    leasing.return_leases().await;
+    // Tokens that flow in within the timeout are excluded.
+    assert!(lefts().await.iter().all(|left| (955..=975).contains(left)), "{:?}", lefts().await);
+    for _ in 0..25 {
+        assert!(answer(here.decide(&checks(1))).await.is_allowed());
+    }
+    let before = lefts().await;
+    // The change of one rule revokes the lease under all.
+    let changed = checks(0)[2];
+    operator.change_leased::<Unanswered>(changed, operator.settle_confirmed(changed, 1, clock.now_us())).await.unwrap();
+    leasing.return_leases().await;
+    assert_eq!(lefts().await, [before[0], before[1], before[2] - 1]);
+}
+
+#[tokio::test]
+async fn the_return_of_a_lease_needs_no_permission_beyond_those_of_its_rule() {
+    let server = RedisServer::start();
+    let other = server.connected_client().await;
+    let login = Login { username: Some("gateway".into()), password: Some("of-the-user".into()) };
+    let [bucket, gcra, window] = rules();
+    for (permissions, rule) in
+        [("+mget +setex ~request_rate_limiter.*", bucket), ("+get +set ~gcra.*", gcra), ("+get +set ~window.*", window)]
+    {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let always =
+            "reset resetchannels on >of-the-user &tollgate.returned +script|load +evalsha +subscribe +publish +time";
+        let words: Vec<&str> = always.split(' ').chain(permissions.split(' ')).collect();
+        server.query::<()>(&[&["ACL", "SETUSER", "gateway"], &words[..]].concat()).unwrap();
+        let settings = RedisSettings { login: login.clone(), ..RedisSettings::new(server.url()) };
+        let leasing = connected(&RedisSettings { timeout: Duration::from_secs(20), ..settings }).await;
+        let clock = clock();
+        lease(&gateway(&leasing, &clock, Duration::from_secs(1)), &rule).await;
+        assert!(left(&other, &clock, &rule).await < 975, "some are leased");
+        leasing.return_leases().await;
+        assert!((955..=975).contains(&left(&other, &clock, &rule).await), "{permissions}");
     }
 }
 
