@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
         let rules = SanitizeRules { underscores, path };
         let Some(mut head) = parse(bytes) else { return };
         let chunks = head.headers.contains_key(TRANSFER_ENCODING);
-        let is_trusted = bytes.len() % 2 == 0;
+        let is_trusted = bytes.len().is_multiple_of(2);
         let Ok(summary) = sanitize(&mut head, rules, is_trusted) else { continue };
         assert!(![Method::CONNECT, Method::TRACE].contains(&head.method));
         assert!(!["connect", "trace", "post"].contains(&head.method.as_str()), "{}", head.method);
