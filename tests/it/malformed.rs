@@ -93,6 +93,8 @@ fn a_missing_second_or_invalid_host_is_refused() {
             "GET /x HTTP/1.1\r\nHost: a:80:80\r\n\r\n",
             "GET /x HTTP/1.1\r\nHost: a:http\r\n\r\n",
             "GET /x HTTP/1.1\r\nHost: [::1\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: .api.example.org\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: api..example.org\r\n\r\n",
             "GET /x HTTP/1.1\r\nHost: [api.example.org]\r\n\r\n",
             "GET /x HTTP/1.1\r\nHost: [api.example.org]:80\r\n\r\n",
             "GET /x HTTP/1.1\r\nHost: [v1.api.example.org]\r\n\r\n",

@@ -18,9 +18,11 @@ pub(super) fn host_form(text: &[u8]) -> Option<HostForm> {
     }
     let (host, rest) = text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()));
     let mut form = if host.last() == Some(&b'.') || rest == b":" { HostForm::Other } else { HostForm::Normal };
-    for byte in host {
+    for (at, byte) in host.iter().enumerate() {
         match HOST_BYTES[usize::from(*byte)] {
             ALLOWED => {}
+            // A label before each dot; readers that drop empty ones would take `a..example` for `a.example`.
+            DOT if at > 0 && host[at - 1] != b'.' => {}
             UPPERCASE => form = HostForm::Other,
             _ => return None,
         }
@@ -58,6 +60,7 @@ fn is_port(digits: &[u8]) -> bool {
 
 const ALLOWED: u8 = 1;
 const UPPERCASE: u8 = 2;
+const DOT: u8 = 3;
 
 /// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes, and
 /// for two that make two names: `%61.example` is `a.example` to readers that decode it, and `a,b` is a list to some.
@@ -67,10 +70,13 @@ static HOST_BYTES: [u8; 256] = {
     while byte < 256 {
         let c = byte as u8;
         let is_allowed = c.is_ascii_alphanumeric()
-            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
+            || matches!(c, b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
             || matches!(c, b'+' | b';' | b'=');
         if is_allowed {
             allowed[byte] = if c.is_ascii_uppercase() { UPPERCASE } else { ALLOWED };
+        }
+        if c == b'.' {
+            allowed[byte] = DOT;
         }
         byte += 1;
     }
