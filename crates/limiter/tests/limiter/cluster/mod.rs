@@ -3,6 +3,7 @@
 mod cross_slot;
 mod failover;
 mod fan_out;
+mod home;
 mod monitor;
 mod outages;
 mod redirects;

@@ -6,6 +6,7 @@
 //!
 //! Source: the Redis Cluster specification, "Redirection and resharding".
 
+mod home;
 mod redirect;
 mod refresh;
 mod slot_map;

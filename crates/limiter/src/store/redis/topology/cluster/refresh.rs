@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::Cluster;
-use super::slots_reply::{SlotRanges, parse_slots};
+use super::home::HomeCluster;
+use super::slots_reply::{ClusterView, parse_slots};
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
 use crate::store::redis::settings::HostPort;
@@ -32,81 +33,108 @@ const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 /// An error and its message.
 type Failure = (StoreError, String);
 
+/// One round of questions to nodes.
+struct Round<'h> {
+    home: &'h HomeCluster,
+    asked: JoinSet<Result<ClusterView, Failure>>,
+    /// First reply of a node of another cluster.
+    foreign: Option<ClusterView>,
+    failure: Failure,
+}
+
 /// Refreshes the map for as long as the client lives.
 pub(super) async fn run(cluster: Arc<Cluster>) {
+    let mut home = HomeCluster::default();
     for turn in 0.. {
-        match cluster.read_slots(turn).await {
-            Ok(ranges) => cluster.replace_map(ranges),
+        match cluster.read_slots(turn, &home).await {
+            Ok(view) => {
+                home.record(&view);
+                cluster.replace_map(view.ranges);
+            }
             Err((kind, detail)) => cluster.record_refresh_error(kind, detail),
         }
         sleep(jittered(MIN_INTERVAL)).await;
-        let pause = if cluster.is_healthy() { HEALTHY_INTERVAL } else { jittered(UNHEALTHY_INTERVAL) };
+        let is_healthy = cluster.is_healthy() && !home.is_awaited();
+        let pause = if is_healthy { HEALTHY_INTERVAL } else { jittered(UNHEALTHY_INTERVAL) };
         let _ = timeout(pause, cluster.context.refresh_requested()).await;
     }
 }
 
 impl Cluster {
-    /// Asks connected nodes, starting with another one each turn, then the configured seeds. The first valid reply wins.
-    /// A node that hangs does not delay the others.
-    async fn read_slots(&self, turn: usize) -> Result<SlotRanges, Failure> {
+    /// Asks connected nodes, starting with another one each turn, then other known nodes and the configured seeds. The
+    /// first valid reply of a node of the `home` cluster wins. A node that hangs does not delay the others.
+    async fn read_slots(&self, turn: usize, home: &HomeCluster) -> Result<ClusterView, Failure> {
         let mut connected: Vec<_> =
             self.nodes().into_iter().filter_map(|node| Some((node.live_connection()?.1, node))).collect();
         let first = turn % connected.len().max(1);
         connected.rotate_left(first);
         let mut seeds: Vec<&HostPort> = self.seeds.iter().collect();
-        seeds.retain(|seed| connected.iter().all(|(_, node)| node.name != seed.to_string()));
         let first = turn % seeds.len().max(1);
         seeds.rotate_left(first);
-
-        let mut asked = JoinSet::new();
-        let mut failure = (StoreError::ClusterDown, String::from("no node of the cluster is reachable"));
-        for (live, node) in connected {
-            let host = node.host().unwrap_or_default().to_owned();
-            asked.spawn(with_deadline(query_slots(live.connection, host)));
-            if let Some(ranges) = first_reply(&mut asked, NEXT_NODE_AFTER, &mut failure).await {
-                return Ok(ranges);
+        let mut others: Vec<&HostPort> = Vec::new();
+        for at in home.nodes().iter().chain(seeds) {
+            if !others.contains(&at) && connected.iter().all(|(_, node)| node.name != at.to_string()) {
+                others.push(at);
             }
         }
-        for seed in seeds {
-            match self.context.connector.connection_info(seed) {
-                Ok(info) => asked.spawn(with_deadline(query_seed(info, seed.host.clone()))),
+
+        let mut round = Round::new(home);
+        for (live, node) in connected {
+            let host = node.host().unwrap_or_default().to_owned();
+            round.asked.spawn(with_deadline(query_slots(live.connection, host)));
+            if let Some(view) = round.reply(NEXT_NODE_AFTER).await {
+                return Ok(view);
+            }
+        }
+        for at in others {
+            match self.context.connector.connection_info(at) {
+                Ok(info) => round.asked.spawn(with_deadline(query_node(info, at.host.clone()))),
                 Err(error) => {
-                    failure = (StoreError::classify(&error), describe(&error));
+                    round.failure = (StoreError::classify(&error), describe(&error));
                     continue;
                 }
             };
-            if let Some(ranges) = first_reply(&mut asked, NEXT_NODE_AFTER, &mut failure).await {
-                return Ok(ranges);
+            if let Some(view) = round.reply(NEXT_NODE_AFTER).await {
+                return Ok(view);
             }
         }
-        first_reply(&mut asked, REPLY_TIMEOUT, &mut failure).await.ok_or(failure)
+        round.last_reply().await
     }
 }
 
-/// First valid reply within `within`; `None` as soon as all have failed.
-async fn first_reply(
-    asked: &mut JoinSet<Result<SlotRanges, Failure>>,
-    within: Duration,
-    failure: &mut Failure,
-) -> Option<SlotRanges> {
-    let reply = async {
-        loop {
-            match asked.join_next().await? {
-                Ok(Ok(ranges)) => return Some(ranges),
-                Ok(Err(error)) => *failure = error,
-                Err(_) => {}
+impl<'h> Round<'h> {
+    fn new(home: &'h HomeCluster) -> Self {
+        let failure = (StoreError::ClusterDown, String::from("no node of the cluster is reachable"));
+        Self { home, asked: JoinSet::new(), foreign: None, failure }
+    }
+
+    /// First valid reply of a node of the home cluster within `within`; `None` as soon as all have replied otherwise.
+    async fn reply(&mut self, within: Duration) -> Option<ClusterView> {
+        let reply = async {
+            loop {
+                match self.asked.join_next().await? {
+                    Ok(Ok(view)) if self.home.includes(&view) => return Some(view),
+                    Ok(Ok(view)) => self.foreign = self.foreign.take().or(Some(view)),
+                    Ok(Err(error)) => self.failure = error,
+                    Err(_) => {}
+                }
             }
-        }
-    };
-    timeout(within, reply).await.ok().flatten()
+        };
+        timeout(within, reply).await.ok().flatten()
+    }
+
+    /// Does the same once all nodes are asked. Without a reply of the home cluster, another cluster's counts.
+    async fn last_reply(mut self) -> Result<ClusterView, Failure> {
+        self.reply(REPLY_TIMEOUT).await.or(self.foreign).ok_or(self.failure)
+    }
 }
 
-async fn with_deadline(reply: impl Future<Output = Result<SlotRanges, Failure>>) -> Result<SlotRanges, Failure> {
+async fn with_deadline(reply: impl Future<Output = Result<ClusterView, Failure>>) -> Result<ClusterView, Failure> {
     let late = |_| Err((StoreError::Timeout, String::from("no reply to CLUSTER SLOTS")));
     timeout(REPLY_TIMEOUT, reply).await.unwrap_or_else(late)
 }
 
-async fn query_seed(info: ConnectionInfo, host: String) -> Result<SlotRanges, Failure> {
+async fn query_node(info: ConnectionInfo, host: String) -> Result<ClusterView, Failure> {
     let connection = connect(info).await.map_err(|error| (StoreError::classify(&error), describe(&error)))?;
     query_slots(connection, host).await
 }
@@ -118,10 +146,41 @@ async fn connect(info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
     redis::Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
 }
 
-async fn query_slots(mut connection: MultiplexedConnection, host: String) -> Result<SlotRanges, Failure> {
+async fn query_slots(mut connection: MultiplexedConnection, host: String) -> Result<ClusterView, Failure> {
     let reply = connection.send_packed_command(redis::cmd("CLUSTER").arg("SLOTS")).await;
     let reply = reply
         .and_then(redis::Value::extract_error)
         .map_err(|error| (StoreError::classify(&error), describe(&error)))?;
     parse_slots(&reply, &host).ok_or_else(|| (StoreError::ClusterDown, String::from("the node knows no slots")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn view(port: u16, id: &str) -> ClusterView {
+        let ranges = vec![(0..=16_383, HostPort { host: "h".into(), port })];
+        ClusterView { ranges, ids: [id.as_bytes().to_vec()].into() }
+    }
+
+    async fn late(view: ClusterView, after_ms: u64) -> Result<ClusterView, Failure> {
+        sleep(Duration::from_millis(after_ms)).await;
+        Ok(view)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_cluster_is_adopted_only_if_no_known_node_replies() {
+        let mut home = HomeCluster::default();
+        home.record(&view(1, "a"));
+        for (home_after_ms, expected) in [(900, view(1, "a")), (1_100, view(2, "b"))] {
+            let mut round = Round::new(&home);
+            round.asked.spawn(with_deadline(late(view(1, "a"), home_after_ms)));
+            assert_eq!(round.reply(NEXT_NODE_AFTER).await, None);
+            round.asked.spawn(with_deadline(late(view(2, "b"), 0)));
+            assert_eq!(round.reply(NEXT_NODE_AFTER).await, None);
+            assert_eq!(round.last_reply().await.unwrap(), expected, "{home_after_ms} ms");
+        }
+    }
 }

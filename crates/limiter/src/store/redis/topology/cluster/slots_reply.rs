@@ -1,5 +1,6 @@
 //! Reply to `CLUSTER SLOTS`.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use redis::Value;
@@ -10,14 +11,27 @@ use crate::store::redis::settings::HostPort;
 /// Ranges of slots and their primaries, as one node knows them.
 pub(super) type SlotRanges = Vec<(RangeInclusive<u16>, HostPort)>;
 
-/// Parses the reply of a node that was reached as `asked`: `[first, last, [host, port, ..], replica..]` for each range.
+/// A cluster as one node knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClusterView {
+    pub(super) ranges: SlotRanges,
+    /// Ids of primaries and replicas; none before Redis 4.
+    pub(super) ids: BTreeSet<Vec<u8>>,
+}
+
+/// Parses the reply of a node that was reached as `asked`: `[first, last, [host, port, id, ..], replica..]` for each range.
 ///
 /// An empty host means the node that was asked. The host `?` is a node without the preferred kind of name; nothing can be
 /// sent to it. `None`: the reply is invalid or has no slots.
-pub(super) fn parse_slots(reply: &Value, asked: &str) -> Option<SlotRanges> {
-    let Value::Array(ranges) = reply else { return None };
-    let known: SlotRanges = ranges.iter().map(|entry| range(entry, asked)).collect::<Option<Vec<_>>>()?.concat();
-    (!known.is_empty()).then_some(known)
+pub(super) fn parse_slots(reply: &Value, asked: &str) -> Option<ClusterView> {
+    let Value::Array(entries) = reply else { return None };
+    let ranges: SlotRanges = entries.iter().map(|entry| range(entry, asked)).collect::<Option<Vec<_>>>()?.concat();
+    let nodes = entries.iter().filter_map(|entry| entry.as_sequence()?.get(2..)).flatten();
+    let id = |node: &Value| match node.as_sequence()?.get(2)? {
+        Value::BulkString(id) => Some(id.clone()),
+        _ => None,
+    };
+    (!ranges.is_empty()).then(|| ClusterView { ranges, ids: nodes.filter_map(id).collect() })
 }
 
 fn range(entry: &Value, asked: &str) -> Option<SlotRanges> {
@@ -49,9 +63,8 @@ mod tests {
     use super::*;
 
     fn entry(first: i64, last: i64, host: Value, port: i64) -> Value {
-        let node = |host, port| Value::Array(vec![host, Value::Int(port), Value::BulkString(b"id".to_vec())]);
-        let replica = node(Value::BulkString(b"replica".to_vec()), 1);
-        Value::Array(vec![Value::Int(first), Value::Int(last), node(host, port), replica])
+        let node = |host, port, id: &str| Value::Array(vec![host, Value::Int(port), text(id)]);
+        Value::Array(vec![Value::Int(first), Value::Int(last), node(host, port, "id"), node(text("replica"), 1, "id2")])
     }
 
     fn text(host: &str) -> Value {
@@ -74,7 +87,8 @@ mod tests {
             (5462..=10_000, at("asked", 6381)),
             (10_001..=16_382, at("redis-3.example", 6382)),
         ];
-        assert_eq!(parse_slots(&reply, "asked").unwrap(), known);
+        let view = parse_slots(&reply, "asked").unwrap();
+        assert_eq!((view.ranges, view.ids), (known, BTreeSet::from([b"id".to_vec(), b"id2".to_vec()])));
     }
 
     #[test]
