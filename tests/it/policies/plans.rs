@@ -81,6 +81,8 @@ fn a_plan_is_cached() {
     redis.cli(&["HSET", "plans", "ada", "gold"]);
     let gateway = Gateway::start(&always_in_redis(&redis, &format!("{PLANS}, plan-resolver: {{redis-hash: plans}}")));
     let mut client = gateway.connect();
+    redis.cli(&["HSET", "plans", "warm", "gold"]);
+    passed(&mut client, &[("x-key", "warm")]);
     redis.cli(&["CONFIG", "RESETSTAT"]);
     assert_eq!(passed(&mut client, &[("x-key", "ada")]), 5);
     let stats = redis.cli(&["INFO", "commandstats"]);

@@ -40,3 +40,4 @@ routes:
     assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"fallback\""]), 0.0);
     assert_eq!(gateway.metric("tollgate_redis_errors_total", &[]), 0.0);
 }
+    assert_eq!(redis.cli(&["ACL", "LOG"]), "", "no command was refused");

@@ -104,7 +104,7 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("redis.lettuce", Nothing(CLIENT)),
     ("redis.jedis", Nothing(CLIENT)),
     ("redis.client-type", Nothing("the gateway has its own client")),
-    ("redis.client-name", Nothing("`CLIENT LIST` shows its connections as `lib-name=tollgate`")),
+    ("redis.client-name", Nothing("connections have no name; `CLIENT LIST` shows their `user`")),
     ("redis.connect-timeout", Nothing("connections are opened in the background; no request waits for one")),
     ("redis.repositories", Nothing("the gateway stores counters, not entities")),
     ("redis.cluster.max-redirects", Nothing("redirects are followed until `timeout`")),

@@ -39,7 +39,7 @@ pub(super) fn calls(sender: &str, number: u64, deltas: &[Delta]) -> Vec<(HashSlo
 fn add(sender: &str, number: u64, delta: &Delta) -> Cmd {
     let marker = [&delta.name[..], b".", sender.as_bytes()].concat();
     let mut cmd = redis::cmd("EVALSHA");
-    cmd.arg(REQUEST_COUNTER.sha1()).arg(2).arg(&delta.name[..]).arg(marker);
+    cmd.arg(REQUEST_COUNTER.sha1()).arg(2).arg(name).arg(marker);
     cmd.arg(number).arg(delta.ttl_secs).arg(REMEMBERED_FOR.as_secs());
     for (field, counts) in &delta.fields {
         for (what, count) in counts.named() {
@@ -75,9 +75,9 @@ mod tests {
             fields: vec![((*b"GET.").into(), Counts { requests: 3, bytes_in: 0, bytes_out: u64::MAX })],
             cells: 1,
         };
-        let text = String::from_utf8(add("g", 7, &delta).get_packed_command()).unwrap();
+        let text = String::from_utf8(add("p:", "g", 7, &delta).get_packed_command()).unwrap();
         let args: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
-        let (name, marker) = ("request_counter.{r.a}.2026-11-21", "request_counter.{r.a}.2026-11-21.g");
+        let (name, marker) = ("p:request_counter.{r.a}.2026-11-21", "p:request_counter.{r.a}.2026-11-21.g");
         let evalsha = ["EVALSHA", REQUEST_COUNTER.sha1(), "2", name, marker, "7", "60", "86400"];
         assert_eq!(args[..8], evalsha);
         assert_eq!(args[8..], ["GET.requests", "3", "GET.bytes_out", "999999999999999999"]);

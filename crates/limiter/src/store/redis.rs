@@ -22,7 +22,7 @@
 //!
 //! # Permissions (ACL)
 //!
-//! The user ([`Login`]) needs `SCRIPT LOAD` and `EVALSHA`, and the commands that scripts run on their keys:
+//! The user ([`Login`]) needs `EVALSHA` and `EVAL` (or `SCRIPT LOAD`), and the commands that scripts run on their keys:
 //!
 //! | For | Commands | Keys |
 //! |---|---|---|
@@ -40,8 +40,6 @@
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
 //! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for buckets of two strings | |
 //! | a database other than 0 | `SELECT` | |
-//!
-//! `CLIENT SETINFO`, which names this library in `CLIENT LIST`, may fail without consequences.
 //!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 

@@ -51,7 +51,7 @@ pub(crate) struct RawRedis {
     /// TLS: `true`, or files. Default false, unless `url` begins with `rediss://`.
     #[cfg_attr(test, schemars(with = "Option<RawTlsOrFlag>"))]
     tls: Option<NodeRef>,
-    /// Protocol version: `resp3` or `resp2`. Default `resp3`, which detects closed idle connections; servers before Redis 6 need `resp2`.
+    /// Protocol version: `resp3` or `resp2`. Default `resp3`, which carries notices between gateways; servers before Redis 6 and some proxies need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
     /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default 100ms, so that a slow Redis does not slow down clients.
     timeout: Option<Spanned<Time>>,

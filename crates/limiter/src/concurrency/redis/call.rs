@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn names_keep_scope_and_key_id_apart_and_in_one_slot() {
-        let name = |scope, id: &[u8]| String::from_utf8(name(BucketKey { scope, id }, false)).unwrap();
+        let name = |scope, id: &[u8]| String::from_utf8(name("", BucketKey { scope, id }, false)).unwrap();
         assert_eq!(name("orders", b"10.0.0.1"), "concurrency_limiter.{orders.10.0.0.1}.leases");
         assert_eq!(name("a.b", b"}c"), "concurrency_limiter.{a%2Eb.%7Dc}.leases");
         assert_ne!(name("a.b", b"c"), name("a", b"b.c"));

@@ -33,7 +33,7 @@ use crate::verdict::{Outcome, Source, Verdict};
 /// Returns the Redis key of the slots of `key`, for operators. `hash_id`: the key id is written as a hash.
 #[must_use]
 pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
-    String::from_utf8_lossy(&call::name(key, hash_id)).into_owned()
+    String::from_utf8_lossy(&call::name("", key, hash_id)).into_owned()
 }
 
 /// Store of slots in Redis; clones share everything.

@@ -54,7 +54,7 @@ pub enum StoreError {
          use, and whether the server requires a client certificate (`redis.tls.cert`, `redis.tls.key`)"
     )]
     Tls,
-    /// The server does not know `EVALSHA` or `SCRIPT`.
+    /// The server does not know `EVALSHA` or `EVAL`.
     #[error(
         "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window`, \
          `sliding-window-log` and `sliding-window-counter`, or `store: memory`"
@@ -62,8 +62,8 @@ pub enum StoreError {
     NoScripts,
     /// No node of the cluster serves the key's slot.
     #[error(
-        "no node of the redis cluster serves the key's slot; to connect to a cluster, list its nodes under \
-         `redis.cluster.nodes` instead of `redis.url`"
+        "no node of the redis cluster serves the key's slot: look for a lost slot range with \
+         `redis-cli --cluster check HOST:PORT`"
     )]
     ClusterDown,
     /// Redis' time is outside of the calendar windows that this machine sent.
@@ -179,12 +179,16 @@ impl FailureReason for StoreError {
 /// Message of the server or the operating system. The driver adds no credentials. A server that repeats an unknown
 /// command, such as `HELLO 3 AUTH …`, is cut short.
 pub(crate) fn describe(error: &RedisError) -> String {
-    match (error.code(), error.detail()) {
+    let text = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => {
             format!("{code} {}", detail.split_once(", with args beginning with").map_or(detail, |(start, _)| start))
         }
         _ => error.to_string(),
-    }
+    };
+    let has_no_resp3 = error.kind() == ErrorKind::RESP3NotSupported
+        || error.code() == Some("NOPROTO")
+        || error.code() == Some("ERR") && text.to_ascii_uppercase().contains("HELLO");
+    if has_no_resp3 { text + ": the server may need `redis.protocol: resp2`" } else { text }
 }
 
 /// Returns true if a connection failed because of TLS: only the TLS layer reports invalid data. Invalid replies of
@@ -195,13 +199,13 @@ fn is_tls_error(error: &RedisError) -> bool {
     source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// Returns true if the server does not know a command that loads or runs scripts: ``unknown command `EVALSHA`, with
-/// args ...``, in any kind of quotes.
+/// Returns true if the server does not know a command that runs scripts: ``unknown command `EVALSHA`, with args ...``, in
+/// any kind of quotes.
 fn is_unknown_script_command(detail: &str) -> bool {
     let name = detail.strip_prefix("unknown command ").map(|rest| rest.trim_start_matches(['\'', '`', '"']));
     name.is_some_and(|name| {
         let end = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
-        ["EVALSHA", "SCRIPT"].iter().any(|known| name[..end].eq_ignore_ascii_case(known))
+        ["EVALSHA", "EVAL"].iter().any(|known| name[..end].eq_ignore_ascii_case(known))
     })
 }
 
@@ -240,12 +244,29 @@ mod tests {
             ("ERR The user executing the script can't run this command or subcommand", StoreError::NoPerm),
             ("ERR the clocks of this server and of the gateway differ by more than a window", StoreError::Clocks),
             ("ERR rate must be a whole number", StoreError::Other),
-            ("ERR unknown command 'SCRIPT', with args beginning with: 'LOAD' 'x' ", StoreError::NoScripts),
+            ("ERR unknown command 'EVAL', with args beginning with: 'return 1' '0' ", StoreError::NoScripts),
+            ("ERR unknown command 'SCRIPT', with args beginning with: 'LOAD' 'x' ", StoreError::Other),
             ("ERR unknown command `evalsha`, with args beginning with: `0a`, ", StoreError::NoScripts),
             ("ERR unknown command 'HGET', with args beginning with: 'EVALSHA' ", StoreError::Other),
             ("ERR unknown command 'EVALSHAX'", StoreError::Other),
         ] {
             assert_eq!(of_reply(reply), kind, "{reply}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_hello_is_reported_with_the_setting_for_it() {
+        for (reply, hints) in [
+            ("ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'u' 's3cret' ", true),
+            ("ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `u`, `s3cret`, ", true),
+            ("ERR unsupported command 'hello'", true),
+            ("NOPROTO unsupported protocol version", true),
+            ("WRONGPASS invalid username-password pair or user is disabled.", false),
+            ("ERR invalid DB index", false),
+        ] {
+            let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
+            let text = describe(&value.extract_error().unwrap_err());
+            assert_eq!((text.contains("`redis.protocol: resp2`"), text.contains("s3cret")), (hints, false), "{text}");
         }
     }
 

@@ -18,7 +18,7 @@ pub struct RedisSettings {
     pub database: Option<u32>,
     /// TLS settings; `None`: plain TCP, unless the URL begins with `rediss://`.
     pub tls: Option<Tls>,
-    /// Uses RESP2, which servers before Redis 6 need. With RESP3 an idle connection notices that it was closed.
+    /// Uses RESP2, which servers before Redis 6 and some proxies need. It has no notices of returned tokens.
     pub resp2: bool,
     /// Longest time a decision waits for Redis, queueing included. The default is 100 ms: users hardly notice it, and a
     /// Redis in the same data centre replies a hundred times faster.

@@ -55,11 +55,13 @@ async fn a_call_that_may_have_run_is_not_charged_twice() {
     let store = fixture.store(OnStoreFailure::Allow);
     let rule = daily(1_000);
     ask(&store, "k", &rule).await;
+    // One call found the script missing and took nothing.
+    let calls = || fixture.proxy.calls() - 1;
     fixture.proxy.set(Fault::HoldReplies);
     for _ in 0..2 {
         assert_eq!(ask(&store, "k", &rule).await.source, Source::Fallback);
     }
-    eventually("both ran", async || fixture.proxy.calls() == 3).await;
+    eventually("both ran", async || calls() == 3).await;
     fixture.proxy.set(Fault::Pass);
     // A busy machine may make it late once more; that call was charged as well.
     let mut late = 0;
@@ -72,10 +74,6 @@ async fn a_call_that_may_have_run_is_not_charged_twice() {
         assert!(late < 20);
         tokio::time::sleep(BUDGET).await;
     };
-    assert_eq!(
-        left + u64::try_from(fixture.proxy.calls()).unwrap(),
-        1_000,
-        "each call took one token, and no other ran"
-    );
-    assert!(fixture.proxy.calls() <= 4 + late);
+    assert_eq!(left + u64::try_from(calls()).unwrap(), 1_000, "each call took one token, and no other ran");
+    assert!(calls() <= 4 + late);
 }

@@ -53,12 +53,11 @@ async fn a_script_flush_under_load_charges_each_request_once() {
 async fn a_flushed_script_and_its_call_are_sent_together() {
     let fixture = Fixture::with_budget(Duration::from_secs(60)).await;
     let store = fixture.store(OnStoreFailure::Deny);
-    fixture.server.query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
     fixture.proxy.once(Fault::HoldReplies);
     let asking = tokio::spawn(async move { decide(&store, "k").await });
     eventually("redis has said that it knows no such script", async || fixture.proxy.calls() == 1).await;
     fixture.proxy.set(Fault::Delay(Duration::from_secs(3_600)));
-    eventually("the call follows the script without waiting for its reply", async || fixture.proxy.calls() == 2).await;
+    eventually("the call follows with its script, in one command", async || fixture.proxy.calls() == 2).await;
     asking.abort();
 }
 
@@ -68,7 +67,7 @@ async fn a_redis_that_never_keeps_the_script_is_not_called_for_ever() {
     let store = fixture.store(OnStoreFailure::Deny);
     fixture.proxy.set(Fault::error("NOSCRIPT No matching script. Please use EVAL."));
     assert_eq!(decide(&store, "k").await, Source::Fallback);
-    assert_eq!((fixture.proxy.struck(), fixture.proxy.calls()), (2, 0), "once, and once more after the load");
+    assert_eq!((fixture.proxy.struck(), fixture.proxy.calls()), (2, 0), "once, and once more with its script");
     fixture.proxy.set(Fault::Pass);
     let back = fixture.recovery().await;
     assert!(back < MAX_RECOVERY, "{back:?}");

@@ -11,6 +11,7 @@ use super::inner::CLUSTER;
 use super::outcome::Unanswered;
 use super::request::Request;
 use super::send::MAX_REDIRECTS;
+use crate::store::redis::connection::ScriptForm;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::script::Script;
@@ -46,6 +47,8 @@ struct FanOut<'c> {
     results: Vec<Result<Value, Unanswered>>,
     /// Calls to send next.
     waiting: Vec<(usize, Target)>,
+    /// Form of the calls to send next.
+    form: ScriptForm,
     /// True if a call must wait for the migration of its keys.
     pauses: bool,
 }
@@ -62,7 +65,8 @@ impl RedisClient {
         let results = calls.iter().map(|_| Err(StoreError::ClusterDown.unsent())).collect();
         let waiting = (0..calls.len()).map(|call| (call, Target::SlotOwner)).collect();
         let deadline = self.deadline();
-        let mut fan_out = FanOut { client: self, operation, script, calls, deadline, results, waiting, pauses: false };
+        let (form, pauses) = (ScriptForm::Hash, false);
+        let mut fan_out = FanOut { client: self, operation, script, calls, deadline, results, waiting, form, pauses };
         for _ in 0..=MAX_REDIRECTS {
             fan_out.send_waiting().await;
             if fan_out.waiting.is_empty() || Instant::now() >= deadline {
@@ -82,7 +86,7 @@ impl RedisClient {
 impl FanOut<'_> {
     /// Sends the waiting calls and records their results.
     async fn send_waiting(&mut self) {
-        let nodes = self.by_node();
+        let (nodes, form) = (self.by_node(), self.form);
         for (sent, replies) in self.send_all(nodes).await {
             match replies {
                 Err(unanswered) => sent.calls.iter().for_each(|&call| self.results[call] = Err(unanswered)),
@@ -90,7 +94,7 @@ impl FanOut<'_> {
                     for (&call, reply) in sent.calls.iter().zip(replies) {
                         match reply.extract_error() {
                             Ok(value) => self.results[call] = Ok(value),
-                            Err(error) => self.record_error(call, &error, &sent.node),
+                            Err(error) => self.record_error(call, &error, &sent.node, form),
                         }
                     }
                 }
@@ -98,9 +102,14 @@ impl FanOut<'_> {
         }
     }
 
-    /// Records an error reply: the call did not run, or not to its end. A redirected call waits to be sent again.
-    fn record_error(&mut self, call: usize, error: &RedisError, node: &Node) {
+    /// Records an error reply to a call in `form`: it did not run, or not to its end. A call of an unknown script and a
+    /// redirected call wait to be sent again.
+    fn record_error(&mut self, call: usize, error: &RedisError, node: &Node, form: ScriptForm) {
         self.results[call] = Err(StoreError::classify(error).unsent());
+        if let Some(form) = form.after(error) {
+            self.form = form;
+            return self.waiting.push((call, Target::SlotOwner));
+        }
         match Redirect::parse(error, node.host()) {
             Some(Redirect::TryAgain) => {
                 self.pauses = true;
@@ -141,15 +150,16 @@ impl FanOut<'_> {
     async fn send_all(&self, nodes: Vec<NodeCalls>) -> Vec<(NodeCalls, Result<Vec<Value>, Unanswered>)> {
         let mut sent = JoinSet::new();
         for calls in nodes {
-            let pipeline = calls.pipeline(self.script, self.calls);
+            let (form, pipeline) = (self.form, calls.pipeline(self.script, self.form, self.calls));
             let request = Request::begin(&self.client.inner, Arc::clone(&calls.node), self.operation, self.deadline);
             sent.spawn(async move {
                 let replies = match request {
-                    Ok(request) => request.run_pipeline(&pipeline).await,
+                    Ok(request) => request.run_pipeline(&pipeline, form).await,
                     Err(kind) => Err(kind.unsent()),
                 };
                 let step = if calls.asking { 2 } else { 1 };
-                (calls, replies.map(|replies| replies.into_iter().skip(step).step_by(step).collect()))
+                let first = step - 1 + usize::from(form == ScriptForm::Loaded);
+                (calls, replies.map(|replies| replies.into_iter().skip(first).step_by(step).collect()))
             });
         }
         let mut replied = Vec::with_capacity(sent.len());
@@ -161,16 +171,18 @@ impl FanOut<'_> {
 }
 
 impl NodeCalls {
-    /// Pipeline of the calls. It loads the script first: if the node had lost it, some calls might have run before
-    /// another one reports that.
-    fn pipeline(&self, script: &Script, calls: &[(HashSlot, Cmd)]) -> Pipeline {
+    /// Pipeline of the calls in `form`.
+    fn pipeline(&self, script: &Script, form: ScriptForm, calls: &[(HashSlot, Cmd)]) -> Pipeline {
         let mut pipeline = Pipeline::with_capacity(2 * self.calls.len() + 1);
-        pipeline.add_command(script.load());
+        if form == ScriptForm::Loaded {
+            pipeline.add_command(script.load());
+        }
         for &call in &self.calls {
             if self.asking {
                 pipeline.add_command(redis::cmd("ASKING"));
             }
-            pipeline.add_command(calls[call].1.clone());
+            let cmd = &calls[call].1;
+            pipeline.add_command(if form == ScriptForm::Text { script.eval(cmd) } else { cmd.clone() });
         }
         pipeline
     }

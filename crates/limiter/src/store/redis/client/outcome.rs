@@ -52,7 +52,11 @@ impl Request {
         let Some((slot, live)) = &self.connection else {
             let kind = match result {
                 Some(Err(RequestError::NotSent(kind))) => kind,
-                _ => StoreError::Disconnected,
+                // The attempt to connect takes longer than a call may wait.
+                _ => {
+                    self.node.breaker.record_failure(StoreError::Disconnected);
+                    StoreError::Disconnected
+                }
             };
             // A node that redirected the call has not run it.
             return Err(self.record_failure(kind, None).unsent());
@@ -87,7 +91,9 @@ impl Request {
     /// Counts an error by what it says about the node.
     fn fail_with(&self, error: &RedisError, slot: usize, id: u64) -> StoreError {
         let kind = StoreError::classify(error);
-        if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+        if kind == StoreError::Disconnected {
+            self.node.record_end(slot, id);
+        } else if error.is_unrecoverable_error() || kind == StoreError::ReadOnly {
             self.node.drop_connection(slot, id);
         } else {
             self.node.slots[slot].record_reply();
@@ -105,7 +111,13 @@ impl Request {
         if is_reply && concerns_one_key {
             // Redis replies: an error of one key must not send all others to the fallback.
             self.node.breaker.record_success();
-            let detail = (kind == StoreError::NoPerm).then(|| describe(error));
+            let detail = match kind {
+                StoreError::NoPerm => Some(describe(error)),
+                StoreError::ClusterDown if !self.client.topology.is_cluster() => {
+                    Some("the server belongs to a cluster: list its nodes under `redis.cluster.nodes`".into())
+                }
+                _ => None,
+            };
             return self.record_failure(kind, detail.as_deref());
         }
         if kind == StoreError::NoScripts {

@@ -8,8 +8,9 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::inner::ClientInner;
 use super::notifier::Notifier;
 use super::outcome::Unanswered;
+use crate::store::breaker::BreakerState;
 use crate::store::redis::command::ScriptCall;
-use crate::store::redis::connection::{LiveConnection, send};
+use crate::store::redis::connection::{LiveConnection, ScriptForm, send};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
@@ -20,7 +21,7 @@ use crate::store::redis::topology::{Node, Redirect};
 pub(crate) struct Request {
     pub(super) client: Arc<ClientInner>,
     pub(super) node: Arc<Node>,
-    /// Index of the connection's slot, and the connection. `None` while the node is connecting.
+    /// Index of the connection's slot, and the connection. `None` while the node is connecting: the call waits.
     pub(super) connection: Option<(usize, LiveConnection)>,
     pub(super) operation: Operation,
     pub(super) deadline: Instant,
@@ -49,8 +50,7 @@ impl Request {
         deadline: Instant,
     ) -> Result<Self, StoreError> {
         let connection = match node.live_connection() {
-            // A node that joined a moment ago.
-            None if client.topology.is_connecting(&node) => Ok(None),
+            None if node.is_connecting() && node.breaker.state() == BreakerState::Closed => Ok(None),
             None => Err(node.connect_error()),
             // The breaker does not count it: calls without scripts may succeed.
             Some(_) if operation.runs_script() && node.lacks_scripts() => Err(StoreError::NoScripts),
@@ -199,7 +199,7 @@ impl Request {
             }
             Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::classify(&error))),
             Ok(Err(_)) => {
-                self.node.drop_connection(slot, id);
+                self.node.record_end(slot, id);
                 None
             }
             Err(_) => {
@@ -212,9 +212,13 @@ impl Request {
         }
     }
 
-    /// Sends `pipeline` in one write and waits for all replies, in order. Error replies are among them; redirections are
-    /// not followed.
-    pub(crate) async fn run_pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, Unanswered> {
+    /// Sends `pipeline`, script calls in `form`, in one write and waits for all replies, in order. Error replies are among
+    /// them; no call is repeated.
+    pub(crate) async fn run_pipeline(
+        mut self,
+        pipeline: &Pipeline,
+        form: ScriptForm,
+    ) -> Result<Vec<Value>, Unanswered> {
         let (started, deadline) = (Instant::now(), self.deadline);
         let call = async {
             let live = self.wait_connection().await?;
@@ -225,8 +229,10 @@ impl Request {
                 let host = self.node.host();
                 let errors = replies.iter().filter(|reply| matches!(reply, Value::ServerError(_)));
                 let mut errors = errors.filter_map(|reply| reply.clone().extract_error().err());
-                // One error counts for all, since the node is the same. A redirection is not an error.
-                let _ = match errors.find(|error| Redirect::parse(error, host).is_none()) {
+                // One error counts for all, since the node is the same. Calls to repeat are no errors.
+                let is_final =
+                    |error: &RedisError| Redirect::parse(error, host).is_none() && form.after(error).is_none();
+                let _ = match errors.find(is_final) {
                     Some(error) => self.finish::<()>(started, Some(Err(error.into()))),
                     None => self.finish(started, Some(Ok(Some(())))),
                 };

@@ -113,12 +113,12 @@ impl Request {
         Ok(())
     }
 
-    /// Connection to the node. If the node is new, waits until the first attempt to connect has ended.
+    /// Connection to the node. Waits for an attempt to connect that is in progress.
     pub(super) async fn wait_connection(&mut self) -> Result<&mut LiveConnection, RequestError> {
         if self.connection.is_none() {
             let mut changes = self.client.context.changes();
             loop {
-                let is_connecting = self.client.topology.is_connecting(&self.node);
+                let is_connecting = self.node.is_connecting();
                 self.connection = self.node.live_connection();
                 if self.connection.is_some() || !is_connecting || changes.changed().await.is_err() {
                     break;

@@ -41,8 +41,6 @@ struct QueuedCall {
 struct BatchSender {
     connection: MultiplexedConnection,
     stats: Arc<RedisStats>,
-    /// Batched scripts loaded on this connection.
-    loaded: Vec<Arc<Script>>,
 }
 
 // === impl Batcher ===
@@ -51,7 +49,7 @@ impl Batcher {
     /// Starts the task in the current runtime. It ends with the last clone of the batcher.
     pub(crate) fn start(connection: MultiplexedConnection, stats: Arc<RedisStats>) -> Self {
         let (queue, calls) = mpsc::channel(QUEUE);
-        tokio::spawn(BatchSender { connection, stats, loaded: Vec::new() }.run(calls));
+        tokio::spawn(BatchSender { connection, stats }.run(calls));
         Self(queue)
     }
 
@@ -72,7 +70,7 @@ impl Batcher {
 // === impl BatchSender ===
 
 impl BatchSender {
-    async fn run(mut self, mut queue: mpsc::Receiver<QueuedCall>) {
+    async fn run(self, mut queue: mpsc::Receiver<QueuedCall>) {
         let mut calls = Vec::with_capacity(MAX_CALLS);
         while queue.recv_many(&mut calls, MAX_CALLS).await > 0 {
             // A dropped call must not be charged.
@@ -87,13 +85,13 @@ impl BatchSender {
                     room = rest.unwrap_or(if is_alike { 0 } else { room });
                     rest.is_some()
                 };
-                self.send(script.clone(), calls.extract_if(.., alike).collect()).await;
+                self.send(&script, calls.extract_if(.., alike).collect());
             }
         }
     }
 
     /// Sends calls of one script. A task of their own waits for the replies.
-    async fn send(&mut self, script: Arc<Script>, calls: Vec<QueuedCall>) {
+    fn send(&self, script: &Script, calls: Vec<QueuedCall>) {
         let (connection, stats) = (self.connection.clone(), Arc::clone(&self.stats));
         let Some(deadline) = calls.iter().map(|call| call.deadline).max() else { return };
         stats.call_sizes.record(calls.iter().map(|call| call.call.requests).sum());
@@ -101,14 +99,7 @@ impl BatchSender {
             tokio::spawn(timeout_at(deadline, send_each(connection, stats, calls)));
             return;
         }
-        let batched = script.batched();
-        if !self.loaded.iter().any(|loaded| Arc::ptr_eq(loaded, batched)) {
-            let reply = timeout_at(deadline, self.connection.send_packed_command(&batched.load())).await;
-            if matches!(reply, Ok(Ok(_))) {
-                self.loaded.push(Arc::clone(batched));
-            }
-        }
-        tokio::spawn(timeout_at(deadline, send_batch(connection, stats, Arc::clone(batched), calls)));
+        tokio::spawn(timeout_at(deadline, send_batch(connection, stats, Arc::clone(script.batched()), calls)));
     }
 }
 

@@ -46,7 +46,8 @@ impl Connector {
         };
         let mut redis = with_login(url_settings, &settings.login)
             .set_protocol(if resp2 { ProtocolVersion::RESP2 } else { ProtocolVersion::RESP3 })
-            .set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
+            // `CLIENT SETINFO` of a user without the permission would appear in `ACL LOG` with each connection.
+            .set_skip_set_lib_name();
         if let Some(database) = settings.database {
             redis = redis.set_db(database.into());
         }
@@ -77,6 +78,11 @@ impl Connector {
             None => Ok(info.clone()),
             Some(tls) => with_tls(info, tls).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error).into()),
         }
+    }
+
+    /// Returns true if servers send push messages (RESP3).
+    pub(crate) fn uses_push(&self) -> bool {
+        self.redis.protocol() != ProtocolVersion::RESP2
     }
 
     pub(crate) fn uses_tls(&self) -> bool {

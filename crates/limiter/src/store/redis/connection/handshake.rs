@@ -6,15 +6,12 @@ use deadpool::managed;
 use deadpool_redis::Manager;
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisError, RedisResult, ServerErrorKind,
-    Value,
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisResult, ServerErrorKind, Value,
 };
 
-use crate::store::redis::error::StoreError;
 use crate::store::redis::invalidation::CHANNEL;
-use crate::store::redis::script::Script;
 
-/// Deadline for a connection, including authentication and loading of scripts.
+/// Deadline for a connection, including authentication.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Calls that may queue for a connection.
@@ -41,16 +38,14 @@ impl<'p> PushEvent<'p> {
     }
 }
 
-/// Connects, authenticates, subscribes and loads the scripts for one rule; scripts for several rules are loaded on first
-/// use.
+/// Connects, authenticates and subscribes. Scripts are loaded on first use.
 ///
-/// `only_primary` rejects replicas. `on_event` receives push messages (RESP3 only). The second value is the server's error
-/// if it does not load scripts: the connection still serves calls without scripts.
+/// `only_primary` rejects replicas. `on_event` receives push messages (RESP3 only).
 pub(crate) async fn connect(
     info: &ConnectionInfo,
     only_primary: bool,
     on_event: impl Fn(PushEvent<'_>) + Send + Sync + 'static,
-) -> RedisResult<(MultiplexedConnection, Option<RedisError>)> {
+) -> RedisResult<MultiplexedConnection> {
     let mut config = pipelined_config();
     let receives_push = info.redis_settings().protocol() != redis::ProtocolVersion::RESP2;
     if receives_push {
@@ -65,29 +60,15 @@ pub(crate) async fn connect(
     if only_primary {
         check_primary(&mut connection).await?;
     }
+    if !receives_push && info.redis_settings().password().is_none() {
+        // Nothing else is sent yet: a proxy accepts connections although its Redis is down.
+        redis::cmd("PING").exec_async(&mut connection).await?;
+    }
     if receives_push && let Err(error) = connection.subscribe(CHANNEL).await {
         // Cached denials then end by their own deadline.
         tracing::debug!(node = %info.addr(), channel = CHANNEL, %error, "redis subscription failed");
     }
-    let refused = load_scripts(&mut connection).await?;
-    Ok((connection, refused))
-}
-
-/// Loads the scripts for one rule. Returns the error of a server or user without scripts.
-async fn load_scripts(connection: &mut MultiplexedConnection) -> RedisResult<Option<RedisError>> {
-    let mut load = redis::pipe();
-    for script in Script::all_single() {
-        load.add_command(script.load());
-    }
-    for reply in connection.send_packed_commands(&load, 0, load.len()).await? {
-        match reply.extract_error() {
-            Err(error) if matches!(StoreError::classify(&error), StoreError::NoScripts | StoreError::NoPerm) => {
-                return Ok(Some(error));
-            }
-            reply => reply?,
-        };
-    }
-    Ok(None)
+    Ok(connection)
 }
 
 /// Connects and authenticates.

@@ -5,13 +5,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redis::aio::MultiplexedConnection;
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
+use crate::store::redis::error::StoreError;
 use crate::store::redis::script::Script;
 
 /// Time in milliseconds for which an empty string stands for a missing key. Longer than a call may take.
 const PLACEHOLDER_TTL_MS: u64 = 2_000;
 
-/// Sends `cmd` over `connection`. If it is an `EVALSHA` of a `script` that the node does not know, loads the script and
-/// sends it again.
+/// Form in which a script call is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ScriptForm {
+    /// `EVALSHA`.
+    #[default]
+    Hash,
+    /// `EVAL`, which also loads the script. It needs no other command: proxies and some servers have no `SCRIPT`.
+    Text,
+    /// `EVALSHA` behind `SCRIPT LOAD`, where `EVAL` is refused: users may have the permission for `script|load` only.
+    Loaded,
+}
+
+impl ScriptForm {
+    /// Form in which a call is repeated after `error`: nothing has run. `None`: it is not repeated.
+    pub(crate) fn after(self, error: &RedisError) -> Option<Self> {
+        // An error within the script, such as a permission that it lacks, is none of `EVAL`: it may have run in part.
+        let is_eval_refused = || match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoPerm) => error.detail().is_some_and(|text| text.contains("'eval'")),
+            _ => StoreError::classify(error) == StoreError::NoScripts,
+        };
+        match self {
+            Self::Hash if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => Some(Self::Text),
+            Self::Text if is_eval_refused() => Some(Self::Loaded),
+            _ => None,
+        }
+    }
+}
+
+/// Sends `cmd` over `connection`. If it is an `EVALSHA` of a `script` that the node does not know, sends the script too.
 pub(crate) async fn send_script(
     connection: &mut MultiplexedConnection,
     misses: &AtomicU64,
@@ -19,16 +47,21 @@ pub(crate) async fn send_script(
     cmd: &Cmd,
     asking: bool,
 ) -> Result<Value, RedisError> {
-    let reply = send(connection, None, cmd, asking).await;
-    match (script, reply) {
-        (Some(script), Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-            // Redis restarted behind a proxy, a replica took over, or scripts were flushed. Nothing has run yet.
-            misses.fetch_add(1, Ordering::Relaxed);
-            // In one write with the call: scripts may be flushed again between two writes.
-            send(connection, Some(script.load()), cmd, asking).await
-        }
-        (_, reply) => reply,
+    let mut reply = send(connection, None, cmd, asking).await;
+    let (Some(script), mut form) = (script, ScriptForm::Hash) else { return reply };
+    while let Err(error) = &reply
+        && let Some(next) = form.after(error)
+    {
+        form = next;
+        reply = match form {
+            ScriptForm::Loaded => send(connection, Some(script.load()), cmd, asking).await,
+            _ => {
+                misses.fetch_add(1, Ordering::Relaxed);
+                send(connection, None, &script.eval(cmd), asking).await
+            }
+        };
     }
+    reply
 }
 
 /// Sends `cmd` behind `before` in one write. `asking` adds `ASKING` to the same write: the connection is shared, and

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::RwLock;
-use redis::Cmd;
+use redis::{Arg, Cmd};
 
 use self::compose::compose;
 pub(crate) use self::compose::{ListMode, ListedRule};
@@ -57,11 +57,6 @@ impl Script {
         Arc::clone(&SINGLE[algorithm as usize])
     }
 
-    /// Scripts of all algorithms, for one rule each.
-    pub(crate) fn all_single() -> impl Iterator<Item = &'static Self> {
-        SINGLE.iter().map(|script| &**script)
-    }
-
     /// Returns true if all keys are strings, and an empty string counts as a missing key.
     pub(crate) fn keeps_strings(&self) -> bool {
         self.keeps_strings
@@ -86,6 +81,18 @@ impl Script {
     /// SHA-1 in hexadecimal, for `EVALSHA`.
     pub(crate) fn sha1(&self) -> &str {
         &self.sha1
+    }
+
+    /// The call `evalsha` as an `EVAL`, which also loads the script.
+    pub(crate) fn eval(&self, evalsha: &Cmd) -> Cmd {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(&*self.text);
+        for arg in evalsha.args_iter().skip(2) {
+            if let Arg::Simple(arg) = arg {
+                cmd.arg(arg);
+            }
+        }
+        cmd
     }
 
     /// `SCRIPT LOAD` of the script.

@@ -15,7 +15,7 @@ pub use self::node::NodeStatus;
 pub(crate) use self::node::{Address, AddressWatch, Node};
 use self::sentinel::SentinelMonitor;
 use crate::store::breaker::Breakers;
-use crate::store::redis::connection::ConnectionContext;
+use crate::store::redis::connection::{ConnectionContext, ConnectionSlot};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::settings::{RedisSettings, RedisSettingsError, Servers};
@@ -39,7 +39,9 @@ impl Topology {
     ) -> Result<Self, RedisSettingsError> {
         let one = |name: String, address| {
             let breaker = breakers.get_or_create(&name);
-            let node = Node::new(name, address, settings.connections.get(), breaker, Arc::clone(context));
+            // Without a connection since the start, calls fail immediately.
+            let slots = (0..settings.connections.get()).map(|_| ConnectionSlot::new(false));
+            let node = Node::new(name, address, slots, breaker, Arc::clone(context));
             let node = Arc::new(node);
             node::start(&node, runtime);
             node
@@ -90,11 +92,6 @@ impl Topology {
 
     pub(crate) fn is_cluster(&self) -> bool {
         matches!(self, Self::Cluster(_))
-    }
-
-    /// Returns true if `node` belongs to a cluster and the first attempt to connect to it is in progress.
-    pub(crate) fn is_connecting(&self, node: &Node) -> bool {
-        self.is_cluster() && !node.was_attempted()
     }
 
     /// Known servers.

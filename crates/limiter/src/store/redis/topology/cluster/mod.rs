@@ -27,7 +27,7 @@ use self::slot_map::SlotMap;
 use self::slots_reply::SlotRanges;
 use super::node::{self, Address, Node, NodeStatus};
 use crate::store::breaker::{BreakerState, Breakers};
-use crate::store::redis::connection::ConnectionContext;
+use crate::store::redis::connection::{ConnectionContext, ConnectionSlot};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::settings::{HostPort, RedisSettings};
@@ -224,7 +224,9 @@ impl Cluster {
         }
         let address = Address::Fixed(Box::new(self.context.connector.connection_info(at).ok()?));
         let breaker = self.breakers.get_or_create(&name);
-        let node = Arc::new(Node::new(name, address, self.connections, breaker, Arc::clone(&self.context)));
+        // A node that joined a moment ago: calls wait for the connection.
+        let slots = (0..self.connections).map(|_| ConnectionSlot::new(true));
+        let node = Arc::new(Node::new(name, address, slots, breaker, Arc::clone(&self.context)));
         node::start(&node, &self.runtime);
         Some(node)
     }

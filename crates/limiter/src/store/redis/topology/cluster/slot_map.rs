@@ -64,7 +64,7 @@ mod tests {
         let (connector, info) = Connector::new(&settings).unwrap();
         let context = ConnectionContext::new(connector, Arc::default(), false, settings.timeout, "");
         let address = Address::Fixed(Box::new(info.unwrap()));
-        Arc::new(Node::new(name.into(), address, 1, Arc::default(), Arc::new(context)))
+        Arc::new(Node::new(name.into(), address, std::iter::empty(), Arc::default(), Arc::new(context)))
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use redis::{ConnectionAddr, RedisError};
+use redis::ConnectionAddr;
 use tokio::task::AbortHandle;
 
 pub(crate) use self::address::{Address, AddressWatch, PublishedAddress};
@@ -16,7 +16,7 @@ pub use self::status::NodeStatus;
 pub(crate) use self::supervisor::start;
 use crate::store::breaker::Breaker;
 use crate::store::redis::connection::{ConnectionContext, ConnectionSlot, LiveConnection};
-use crate::store::redis::error::{StoreError, describe};
+use crate::store::redis::error::StoreError;
 
 /// A server that keeps keys: a fixed one, or the current primary.
 pub(crate) struct Node {
@@ -42,14 +42,14 @@ impl Node {
     pub(crate) fn new(
         name: String,
         address: Address,
-        connections: usize,
+        slots: impl Iterator<Item = ConnectionSlot>,
         breaker: Arc<Breaker>,
         context: Arc<ConnectionContext>,
     ) -> Self {
         Self {
             name,
             address,
-            slots: (0..connections).map(|_| ConnectionSlot::default()).collect(),
+            slots: slots.collect(),
             breaker,
             context,
             no_scripts: AtomicBool::new(false),
@@ -88,7 +88,21 @@ impl Node {
     pub(crate) fn live_connection(&self) -> Option<(usize, LiveConnection)> {
         let slots = self.slots.len();
         let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };
-        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.slots[slot].get()?)))
+        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.live_connection_of(slot)?)))
+    }
+
+    fn live_connection_of(&self, slot: usize) -> Option<LiveConnection> {
+        let live = self.slots[slot].get()?;
+        if live.has_ended() {
+            self.record_end(slot, live.id);
+            return None;
+        }
+        Some(live)
+    }
+
+    /// Returns true if calls wait for an attempt to connect that is in progress.
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.slots.iter().any(ConnectionSlot::is_connecting)
     }
 
     pub(crate) fn live_connections(&self) -> usize {
@@ -110,29 +124,35 @@ impl Node {
         }
     }
 
-    /// Removes the connection `id` from its slot. Without any connection the breaker opens at once.
+    /// Gives up the connection `id`. Without any connection the breaker opens at once.
     pub(crate) fn drop_connection(&self, slot: usize, id: u64) {
-        if self.slots[slot].remove(id) {
+        self.remove_connection(slot, id, false);
+    }
+
+    /// Removes the connection `id`, whose stream has ended. Servers and proxies close idle connections, so the breaker
+    /// stays closed until an attempt to reconnect fails.
+    pub(crate) fn record_end(&self, slot: usize, id: u64) {
+        self.remove_connection(slot, id, true);
+    }
+
+    fn remove_connection(&self, slot: usize, id: u64, ended: bool) {
+        if self.slots[slot].remove(id, ended) {
             // Notices of returned tokens may have been missed.
             self.context.invalidations.invalidate_all();
             self.context.notify_change();
             if self.live_connections() == 0 {
-                self.breaker.open(StoreError::Disconnected);
+                if !self.is_connecting() {
+                    self.breaker.open(StoreError::Disconnected);
+                }
                 self.context.refresh_slots();
             }
         }
     }
 
-    /// Records a new connection. `refused` is the server's error in place of loading the scripts.
-    fn record_connected(&self, refused: Option<&RedisError>) {
+    /// Records a new connection.
+    fn record_connected(&self) {
         self.attempted.store(true, Ordering::Relaxed);
-        let kind = refused.map(StoreError::classify);
-        self.set_lacks_scripts(kind == Some(StoreError::NoScripts));
-        if let (Some(kind @ StoreError::NoPerm), Some(refused)) = (kind, refused) {
-            // Permissions may change while connected, so calls are sent nevertheless.
-            let (reason, detail) = (kind.as_str(), describe(refused));
-            tracing::error!(node = %self.name, reason, error = %kind, detail, "redis scripts not loaded");
-        }
+        self.set_lacks_scripts(false);
         self.context.stats.connects.fetch_add(1, Ordering::Relaxed);
         self.context.notify_change();
         self.breaker.probe_now();
@@ -170,10 +190,6 @@ impl Node {
     /// Closes the connections for good. The breaker stays as it is: the client's successor may share it.
     pub(crate) fn shutdown(&self) {
         self.tasks.lock().drain(..).for_each(|task| task.abort());
-        for slot in &self.slots {
-            if let Some(live) = slot.get() {
-                slot.remove(live.id);
-            }
-        }
+        self.slots.iter().for_each(ConnectionSlot::set_down);
     }
 }

@@ -3,22 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult};
 use tokio::runtime::Handle;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{AddressWatch, Node};
-use crate::store::redis::connection::{Batcher, CONNECT_TIMEOUT, LiveConnection, PushEvent, connect};
+use crate::store::redis::connection::{Batcher, CONNECT_TIMEOUT, LiveConnection, PushEvent, STABLE_AFTER, connect};
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
 
 /// Shortest and longest time between the starts of two attempts. The longest keeps recovery within a second of Redis'
 /// return. An attempt that took longer than the pause is repeated at once.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
-
-/// A connection that lived this long was healthy: reconnecting starts without a pause.
-const HEALTHY_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts supervisors of all connections to `node`.
 pub(crate) fn start(node: &Arc<Node>, runtime: &Handle) {
@@ -36,24 +34,26 @@ async fn run(node: Arc<Node>, slot: usize) {
         let started = Instant::now();
         let Some(attempt) = attempt(&node, slot, id, &mut address).await else { continue };
         match attempt {
-            Ok(Ok((connection, refused))) => {
+            Ok(Ok(connection)) => {
                 let since = Instant::now();
-                set_live(&node, slot, id, connection, refused.as_ref());
+                set_live(&node, slot, id, connection, since);
                 if !wait_lost(&node, slot, id, &mut address).await {
                     continue;
                 }
                 node.refresh_address();
-                if since.elapsed() >= HEALTHY_AFTER {
+                if since.elapsed() >= STABLE_AFTER {
                     pause = BACKOFF.0;
                     continue;
                 }
             }
-            Ok(Err(error)) => node.record_connect_error(StoreError::classify(&error), &describe(&error)),
-            Err(_) if node.context.connector.uses_tls() => node.record_connect_error(
+            Ok(Err(error)) => record_failure(&node, slot, StoreError::classify(&error), &describe(&error)),
+            Err(_) if node.context.connector.uses_tls() => record_failure(
+                &node,
+                slot,
                 StoreError::Timeout,
                 "no reply while connecting: check that the server's port expects TLS",
             ),
-            Err(_) => node.record_connect_error(StoreError::Timeout, "no reply while connecting"),
+            Err(_) => record_failure(&node, slot, StoreError::Timeout, "no reply while connecting"),
         }
         node.refresh_address();
         tokio::select! {
@@ -64,21 +64,19 @@ async fn run(node: Arc<Node>, slot: usize) {
     }
 }
 
-type Connected = RedisResult<(MultiplexedConnection, Option<RedisError>)>;
-
 /// Tries to connect once, within [`CONNECT_TIMEOUT`]. `None`: the address changed meanwhile.
 async fn attempt(
     node: &Arc<Node>,
     slot: usize,
     id: u64,
     address: &mut AddressWatch,
-) -> Option<Result<Connected, tokio::time::error::Elapsed>> {
+) -> Option<Result<RedisResult<MultiplexedConnection>, Elapsed>> {
     let on_event = {
         let node = Arc::downgrade(node);
         move |event: PushEvent<'_>| {
             let Some(node) = node.upgrade() else { return };
             match event {
-                PushEvent::Disconnected => node.drop_connection(slot, id),
+                PushEvent::Disconnected => node.record_end(slot, id),
                 PushEvent::Notice(message) => node.context.heed(message),
             }
         }
@@ -91,11 +89,17 @@ async fn attempt(
     }
 }
 
-fn set_live(node: &Node, slot: usize, id: u64, connection: MultiplexedConnection, refused: Option<&RedisError>) {
+fn set_live(node: &Node, slot: usize, id: u64, connection: MultiplexedConnection, since: Instant) {
     let context = &node.context;
     let batcher = context.batch.then(|| Batcher::start(connection.clone(), Arc::clone(&context.stats)));
-    node.slots[slot].set(LiveConnection { connection, id, batcher });
-    node.record_connected(refused);
+    let reports_end = context.connector.uses_push();
+    node.slots[slot].set(LiveConnection { connection, id, batcher, reports_end, since });
+    node.record_connected();
+}
+
+fn record_failure(node: &Node, slot: usize, kind: StoreError, detail: &str) {
+    node.slots[slot].set_down();
+    node.record_connect_error(kind, detail);
 }
 
 /// Waits until the connection is lost. Returns false if it was closed here because the address changed.

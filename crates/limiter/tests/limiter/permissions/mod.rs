@@ -1,5 +1,7 @@
 //! Credentials and permissions (ACL).
 
+mod missing;
+
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,9 +15,7 @@ use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
-use tollgate_limiter::store::redis::{
-    BreakerState, LockSettings, LockedStore, Login, RedisPlans, RedisSettings, RedisStore, StoreError,
-};
+use tollgate_limiter::store::redis::{LockSettings, LockedStore, Login, RedisPlans, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
@@ -25,7 +25,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Permissions for each feature, as in docs/operations/acl.md: commands, and patterns of keys.
 const PERMISSIONS: [(&str, &str, &str); 12] = [
-    ("always", "script|load evalsha subscribe", ""),
+    ("always", "eval evalsha subscribe", ""),
     ("notices", "publish", ""),
     ("token-bucket", "time mget setex", "request_rate_limiter.*"),
     ("gcra", "time get set", "gcra.*"),
@@ -84,11 +84,11 @@ fn assert_exact_permissions(server: &RedisServer, things: &[&str]) {
     }
 }
 
-/// Refused commands, except for the optional name of the library.
+/// Refused commands.
 fn refused(server: &RedisServer) -> BTreeSet<String> {
     let log: Vec<HashMap<String, redis::Value>> = server.query(&["ACL", "LOG"]).unwrap();
     let objects = log.into_iter().map(|mut entry| redis::from_redis_value::<String>(entry.remove("object").unwrap()));
-    objects.map(Result::unwrap).filter(|object| !object.starts_with("client")).collect()
+    objects.map(Result::unwrap).collect()
 }
 
 async fn decided(store: &RedisStore, checks: &[Check<'_>]) -> Verdict {
@@ -189,6 +189,20 @@ fn member(server: &RedisServer) -> String {
 #[tokio::test]
 async fn counts_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["RequestCounter"]);
+    let (ledger, meter) = metering();
+    let mut flusher = flusher(&ledger, &settings);
+    for n in 1..=2 {
+        meter.count(meter.name(b"k"), "GET", 200, &Counts { requests: 1, bytes_in: 3, bytes_out: 4 });
+        eventually("counts arrive", async || {
+            flusher.tick().await;
+            ledger.status().flushed == n
+        })
+        .await;
+    }
+    assert_exact_permissions(&server, &["RequestCounter"]);
+}
+
+fn metering() -> (Arc<Ledger>, Meter) {
     let ledger = Arc::new(Ledger::new(100));
     let meter = Meter::new(
         Arc::clone(&ledger),
@@ -201,22 +215,18 @@ async fn counts_need_exactly_these_permissions() {
             hash_ids: false,
         },
     );
+    (ledger, meter)
+}
+
+fn flusher(ledger: &Arc<Ledger>, settings: &RedisSettings) -> Flusher {
     let flush = FlushSettings {
         every: Duration::from_millis(2),
         retry_queue: NonZeroUsize::MIN,
         timeout: Duration::from_secs(20),
     };
-    let mut flusher = Flusher::new(Arc::clone(&ledger), flush).unwrap();
-    flusher.send_to(Some(&settings)).unwrap();
-    for n in 1..=2 {
-        meter.count(meter.name(b"k"), "GET", 200, &Counts { requests: 1, bytes_in: 3, bytes_out: 4 });
-        eventually("counts arrive", async || {
-            flusher.tick().await;
-            ledger.status().flushed == n
-        })
-        .await;
-    }
-    assert_exact_permissions(&server, &["RequestCounter"]);
+    let mut flusher = Flusher::new(Arc::clone(ledger), flush).unwrap();
+    flusher.send_to(Some(settings)).unwrap();
+    flusher
 }
 
 #[tokio::test]
@@ -245,55 +255,5 @@ async fn locks_need_no_script_permissions() {
             assert_eq!((verdict.remaining, verdict.source), (left, Source::Redis));
         }
     }
-    let asked_first = BTreeSet::from(["script|load".to_owned()]);
-    assert_eq!(refused(&server), asked_first);
-}
-
-/// Forbidden, granted, and partly forbidden: never treated as a server that is down.
-#[tokio::test]
-async fn missing_permissions_are_reported_until_granted() {
-    let (server, settings) = server_for(&["gcra"]);
-    grant(&server, &["-script", "-evalsha"]);
-    let client = connected(&settings).await;
-    let store = store(&client, OnStoreFailure::Deny);
-    let gcra = rules().remove(1).1;
-    assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);
-    let failures = |kind| client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1;
-    assert_eq!((failures(StoreError::NoPerm), failures(StoreError::Disconnected)), (1, 0));
-    grant(&server, &["+script|load", "+evalsha"]);
-    eventually("redis decides", async || ask(&store, "k", &gcra).await.source == Source::Redis).await;
-    assert_eq!((client.status().connects, failures(StoreError::Disconnected)), (1, 0));
-}
-
-/// A missing permission of one limiter must not send the others to the fallback.
-#[tokio::test]
-async fn a_missing_permission_of_one_limiter_does_not_affect_others() {
-    let (server, settings) = server_for(&["gcra", "notices"]);
-    let client = connected(&settings).await;
-    let store = store(&client, OnStoreFailure::Deny);
-    let [(_, bucket), (_, gcra), ..] = &rules()[..] else { panic!("there are more errors") };
-    for _ in 0..20 {
-        assert_eq!(ask(&store, "k", bucket).await.source, Source::Fallback);
-    }
-    assert_eq!(ask(&store, "k", gcra).await.source, Source::Redis);
-    assert_eq!(client.status().breaker(), BreakerState::Closed);
-    drop(server);
-}
-
-#[tokio::test]
-async fn revoked_credentials_are_reported_as_such() {
-    let (server, settings) = server_for(&["gcra"]);
-    let client = connected(&settings).await;
-    let store = store(&client, OnStoreFailure::Deny);
-    let gcra = rules().remove(1).1;
-    assert_eq!(ask(&store, "k", &gcra).await.source, Source::Redis);
-    server.query::<()>(&["ACL", "DELUSER", "gateway"]).unwrap();
-    eventually("the error is reported", async || {
-        client.status().last_error().is_some_and(|text| text.contains("WRONGPASS"))
-    })
-    .await;
-    let failures = |kind| client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1;
-    let before = failures(StoreError::Disconnected);
-    assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);
-    assert_eq!((failures(StoreError::Auth), failures(StoreError::Disconnected)), (1, before));
+    assert_eq!(refused(&server), BTreeSet::new());
 }
