@@ -24,7 +24,8 @@ ARGV[9]  calendar of the periods, integer up to 999999: equal for equal periods.
 ARGV[10] for -n: time of the request, unix time in us; tokens from before the first use in a period are not returned
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
-Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set
+Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set; text before `quota.{` in the
+         key stands before the channel's name too
 Expiry   1 s after the end of the last period, never without one
 Errors   an invalid argument fails before anything is read; so does a time before the first or after the third period,
          since the clocks differ by more than a period. A stored value in another format counts as missing
@@ -204,7 +205,7 @@ if anchor or allowed == 1 and takes ~= 0 then
 end
 if ARGV[2] ~= 'take' then
   -- Gateways drop a cached denial. Without the permission to publish, the grant still succeeds.
-  redis.pcall('PUBLISH', 'tollgate.returned', KEYS[1])
+  redis.pcall('PUBLISH', (string.match(KEYS[1], '^([^{]*)quota%.{') or '') .. 'tollgate.returned', KEYS[1])
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}

@@ -53,8 +53,10 @@ struct Records {
 }
 
 /// Form of a limiter's keys in Redis.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct RedisKeys {
+    /// Text before each name.
+    prefix: Arc<str>,
     /// Key ids are hashed.
     hash_ids: bool,
     /// Decisions are taken under a lock (`atomicity: lock`).
@@ -84,6 +86,13 @@ enum Counts {
     Slots(String),
 }
 
+impl RedisKeys {
+    /// Returns the complete names of keys.
+    fn named(&self, names: Vec<String>) -> Vec<String> {
+        names.into_iter().map(|name| format!("{}{name}", self.prefix)).collect()
+    }
+}
+
 impl<'r> Recorder<'r> {
     pub(super) fn new(config: &'r Config, route: &'r Route, plans: PlansOf<'r>) -> Self {
         Self { config, route, plans, metrics: Metrics::default(), records: Arc::default() }
@@ -111,7 +120,8 @@ impl<'r> Recorder<'r> {
                 // `request_counter.{<scope>.<key id>}.<period>`; a scope contains no dot.
                 let id = usage.name.split_once('{').and_then(|(_, rest)| rest.split_once('.'));
                 let key_id = id.and_then(|(_, rest)| rest.rsplit_once('}')).map_or("", |(id, _)| id).to_owned();
-                let redis_keys = self.config.redis.iter().map(|_| usage.name.clone()).collect();
+                let redis = self.config.redis.iter();
+                let redis_keys = redis.map(|redis| format!("{}{}", redis.settings.key_prefix, usage.name)).collect();
                 let counted = CountedKey {
                     rule: REQUEST_COUNTER.to_owned(),
                     scope: scope.to_string(),
@@ -142,7 +152,7 @@ impl<'r> Recorder<'r> {
     /// Returns the form of keys in Redis, if a filter with `store` keeps its counts there.
     fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<RedisKeys> {
         let redis = self.config.redis.as_ref().filter(|_| store != Some(StoreKind::Memory))?;
-        Some(RedisKeys { hash_ids: redis.hash_keys, is_locked })
+        Some(RedisKeys { prefix: Arc::clone(&redis.settings.key_prefix), hash_ids: redis.hash_keys, is_locked })
     }
 
     fn recording_store(&self, position: usize, redis: Option<RedisKeys>, counts: Counts) -> RecordingStore {
@@ -233,7 +243,8 @@ fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
 
 impl Store for RecordingStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let names = self.redis.map(|keys| key_names(checks, keys.hash_ids, keys.is_locked)).unwrap_or_default();
+        let names = self.redis.as_ref().map(|keys| keys.named(key_names(checks, keys.hash_ids, keys.is_locked)));
+        let names = names.unwrap_or_default();
         let mut records = self.records.lock();
         for (index, check) in checks.iter().enumerate() {
             // All rules of one call share its Redis keys: the last rule lists them.
@@ -268,9 +279,9 @@ impl Store for RecordingStore {
 
 impl LeaseStore for RecordingStore {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
-        let redis_keys = self.redis.map(|keys| key_name(key, keys.hash_ids));
+        let redis_keys = self.redis.as_ref().map(|keys| keys.named(vec![key_name(key, keys.hash_ids)]));
         let rule = if let Counts::Slots(rule) = &self.counts { rule.clone() } else { String::new() };
-        let counted = counted(key, rule, 1, redis_keys.into_iter().collect());
+        let counted = counted(key, rule, 1, redis_keys.unwrap_or_default());
         self.records.lock().counted.push((self.position, counted));
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), lease: Some(Lease::new(())) })
     }

@@ -28,7 +28,7 @@ fn explain_shows_the_request_to_the_upstream_and_the_redis_keys_of_traffic() {
     let (upstream, redis) = (Upstream::ok("ok"), Redis::start());
     let uri = upstream.uri();
     let gateway = Gateway::start(&format!(
-        "redis: {{url: '{}', timeout: 5s}}
+        "redis: {{url: '{}', timeout: 5s, key-prefix: 'prod:'}}
 default-filters: ['SetRequestHeader=X-Default, d', PreserveHostHeader]
 routes:
 - {{id: posts, uri: '{uri}', predicates: [Path=/orders/**, Method=POST]}}
@@ -73,6 +73,7 @@ routes:
     }
     let named = explained(gateway.config(), "GET", "/api/shoes/7", &fields).to_string();
     let there: BTreeSet<String> = redis.query(&["KEYS", "*"]).unwrap();
+    assert!(there.iter().all(|key| key.starts_with("prod:")), "{there:?}");
     assert!(there.iter().filter(|key| key.contains("shoes")).all(|key| named.contains(key.as_str())), "{there:?}");
 
     let away = explained(gateway.config(), "GET", "/away", &fields);

@@ -76,6 +76,7 @@ mod resilience;
 mod response_cache;
 mod retries;
 mod secrets;
+mod shared_redis;
 mod shares;
 mod simulate;
 mod simulate_compare;

@@ -220,7 +220,7 @@ impl Flusher {
             }
             while !batch.deltas.is_empty() {
                 let some = &batch.deltas[..batch.deltas.len().min(MAX_PIPELINE)];
-                let calls = script::calls(&self.sender, batch.number, some);
+                let calls = script::calls(client.key_prefix(), &self.sender, batch.number, some);
                 // Recorded before the call, since the future may be cancelled.
                 let before = batch.sent_at.replace(batch.sent_at.unwrap_or_else(Instant::now));
                 let sent = client.run_all(Operation::Metering, &REQUEST_COUNTER, &calls).await;

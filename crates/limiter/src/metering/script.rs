@@ -31,13 +31,15 @@ pub(super) enum DeltaOutcome {
     Rejected,
 }
 
-/// Returns the calls that add `deltas` as batch `number` of `sender`, each with the hash slot of its keys.
-pub(super) fn calls(sender: &str, number: u64, deltas: &[Delta]) -> Vec<(HashSlot, Cmd)> {
-    deltas.iter().map(|delta| (HashSlot::of(&delta.name), add(sender, number, delta))).collect()
+/// Returns the calls that add `deltas` as batch `number` of `sender`, each with the hash slot of its keys. `prefix` stands
+/// before the names.
+pub(super) fn calls(prefix: &str, sender: &str, number: u64, deltas: &[Delta]) -> Vec<(HashSlot, Cmd)> {
+    deltas.iter().map(|delta| (HashSlot::of(&delta.name), add(prefix, sender, number, delta))).collect()
 }
 
-fn add(sender: &str, number: u64, delta: &Delta) -> Cmd {
-    let marker = [&delta.name[..], b".", sender.as_bytes()].concat();
+fn add(prefix: &str, sender: &str, number: u64, delta: &Delta) -> Cmd {
+    let name = [prefix.as_bytes(), &delta.name].concat();
+    let marker = [&name, &b"."[..], sender.as_bytes()].concat();
     let mut cmd = redis::cmd("EVALSHA");
     cmd.arg(REQUEST_COUNTER.sha1()).arg(2).arg(name).arg(marker);
     cmd.arg(number).arg(delta.ttl_secs).arg(REMEMBERED_FOR.as_secs());

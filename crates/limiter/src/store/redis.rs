@@ -22,7 +22,8 @@
 //!
 //! # Permissions (ACL)
 //!
-//! The user ([`Login`]) needs `EVALSHA` and `EVAL` (or `SCRIPT LOAD`), and the commands that scripts run on their keys:
+//! The user ([`Login`]) needs `EVALSHA` and `EVAL` (or `SCRIPT LOAD`), and the commands that scripts run on their keys, whose
+//! names begin with [`RedisSettings::key_prefix`]:
 //!
 //! | For | Commands | Keys |
 //! |---|---|---|

@@ -32,6 +32,7 @@ mod model;
 mod monitor;
 mod outages;
 mod permissions;
+mod prefix;
 mod quota;
 mod quota_calendars;
 mod round_trips;

@@ -8,6 +8,7 @@ mod tls;
 mod url;
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -61,6 +62,9 @@ pub(crate) struct RawRedis {
     batch: Option<bool>,
     /// Writes key ids as hashes, for secret keys such as API keys. Default false, so that operators can read them.
     hash_keys: Option<bool>,
+    /// Text before the name of every key and channel, such as `prod:`, so that environments with the same route ids can share servers: letters, digits and `-_.:/`. Spring's own limiter has none and counts elsewhere then. A change resets all limits. Default: none.
+    #[cfg_attr(test, schemars(example = &"prod:"))]
+    key_prefix: Option<Spanned<String>>,
     /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`. Default true.
     denial_cache: Option<bool>,
     /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order. Default true.
@@ -97,6 +101,9 @@ pub struct Redis {
 /// Short, so that a slow Redis does not slow down clients.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// Every key in Redis holds the prefix.
+const MAX_KEY_PREFIX: usize = 64;
+
 /// Checks `redis`. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Redis> {
     let redis = &raw.value;
@@ -107,10 +114,12 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     let login = credentials::credentials(redis, &found, diagnostics);
     let database = database(redis, &found, diagnostics);
     let resp2 = resp2(redis, &found, diagnostics);
+    let key_prefix = key_prefix(redis, diagnostics);
     let (servers, tls) = tls::combine(found, tls, diagnostics)?;
     let settings = RedisSettings {
         login: login?,
         database: database?,
+        key_prefix: key_prefix?,
         tls,
         resp2: resp2?,
         timeout: timeout?,
@@ -143,6 +152,26 @@ fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Duration> 
             .help("100ms is the default");
     }
     Some(time.value.0)
+}
+
+/// Returns the prefix of keys; `None` if it is invalid, which is reported. A brace would move hash tags, and `*` or `?` in a
+/// permission match more than one environment.
+fn key_prefix(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
+    let Some(prefix) = &redis.key_prefix else { return Some(Arc::default()) };
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
+    if prefix.value.len() > MAX_KEY_PREFIX || !prefix.value.bytes().all(is_safe) {
+        diagnostics
+            .error(
+                prefix.span,
+                format!(
+                    "`key-prefix` has letters, digits and `-_.:/`, {MAX_KEY_PREFIX} at most, found `{}`",
+                    prefix.value
+                ),
+            )
+            .help("key-prefix: 'prod:'");
+        return None;
+    }
+    Some(prefix.value.as_str().into())
 }
 
 fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {

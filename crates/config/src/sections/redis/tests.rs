@@ -206,3 +206,14 @@ fn no_message_contains_a_password() {
         assert!(problems.list().iter().all(|problem| !problem.message.contains("s3c")), "{problems}");
     }
 }
+
+#[test]
+fn a_key_prefix_keeps_hash_tags_and_permissions_apart() {
+    assert_eq!(&*own("{url: redis://h}").key_prefix, "");
+    assert_eq!(&*own("{url: redis://h, key-prefix: 'prod-1:eu/a_b.'}").key_prefix, "prod-1:eu/a_b.");
+    for bad in ["{a}", "a*", "a b", "caf\u{e9}", &"x".repeat(65)] {
+        let yaml = format!("redis: {{url: redis://h, key-prefix: '{bad}'}}\n{ROUTES}");
+        let problems = parse("test.yaml", &yaml, &|_| None).unwrap_err().to_string();
+        assert!(problems.contains("`key-prefix` has letters, digits"), "{problems}");
+    }
+}

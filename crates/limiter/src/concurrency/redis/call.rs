@@ -9,8 +9,8 @@ use crate::concurrency::{Concurrency, Owner};
 use crate::key::{BucketKey, redis_text};
 use crate::store::redis::Script;
 
-/// Prefix of every name. Scope and key id follow as [`redis_text`] writes them, so that no two pairs collide.
-const PREFIX: &[u8] = b"concurrency_limiter.{";
+/// Beginning of every name. Scope and key id follow as [`redis_text`] writes them, so that no two pairs collide.
+const BEGINNING: &[u8] = b"concurrency_limiter.{";
 
 /// Script of all operations.
 pub(super) static SCRIPT: LazyLock<Script> =
@@ -35,9 +35,10 @@ impl SlotOperation {
 }
 
 /// Redis key of the leases of `key`.
-pub(super) fn name(key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
+pub(super) fn name(prefix: &str, key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
     let mut name = Vec::with_capacity(96);
-    name.extend_from_slice(PREFIX);
+    name.extend_from_slice(prefix.as_bytes());
+    name.extend_from_slice(BEGINNING);
     redis_text::write_scope(key.scope, &mut name);
     name.push(b'.');
     redis_text::write_id(key.id, hash_id, &mut name);
@@ -80,6 +81,8 @@ mod tests {
         assert_eq!(name("orders", b"10.0.0.1"), "concurrency_limiter.{orders.10.0.0.1}.leases");
         assert_eq!(name("a.b", b"}c"), "concurrency_limiter.{a%2Eb.%7Dc}.leases");
         assert_ne!(name("a.b", b"c"), name("a", b"b.c"));
+        let prefixed = super::name("prod:", BucketKey { scope: "a", id: b"b" }, false);
+        assert_eq!(prefixed, b"prod:concurrency_limiter.{a.b}.leases");
     }
 
     #[test]

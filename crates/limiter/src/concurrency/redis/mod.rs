@@ -30,7 +30,8 @@ use crate::store::fallback::RETRY_AFTER;
 use crate::store::redis::{HashSlot, Operation, RedisClient};
 use crate::verdict::{Outcome, Source, Verdict};
 
-/// Returns the Redis key of the slots of `key`, for operators. `hash_id`: the key id is written as a hash.
+/// Returns the Redis key of the slots of `key`, for operators, without
+/// [`RedisSettings::key_prefix`](crate::store::redis::RedisSettings::key_prefix). `hash_id`: the key id is written as a hash.
 #[must_use]
 pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
     String::from_utf8_lossy(&call::name("", key, hash_id)).into_owned()
@@ -116,7 +117,7 @@ impl LeaseStore for RedisLeases {
             OnStoreFailure::Allow => Fallback::Allow,
             OnStoreFailure::Deny => Fallback::Deny,
         };
-        let name = call::name(key, shared.hash_keys);
+        let name = call::name(shared.client.key_prefix(), key, shared.hash_keys);
         let Ok(request) = shared.client.request(Operation::Lease, || HashSlot::of(&name)) else {
             return Acquisition::Ready(shared.without_redis(fallback));
         };

@@ -8,7 +8,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Pub/sub channel; a message is the name of a key in Redis, after [`REVOKE`] if its leases end too.
+/// Pub/sub channel, behind the prefix of keys; a message is the name of a key in Redis, after [`REVOKE`] if its leases end
+/// too.
 pub(crate) const CHANNEL: &str = "tollgate.returned";
 
 /// Beginning of a message that revokes the leases on a key. Names of keys have no space there, so gateways of earlier

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -16,6 +17,9 @@ pub struct RedisSettings {
     pub login: Login,
     /// Database number; `None`: the URL's, or 0. A cluster has database 0 only.
     pub database: Option<u32>,
+    /// Text before the name of every key and channel, without braces: gateways of different environments that share
+    /// servers do not share limits. Empty by default.
+    pub key_prefix: Arc<str>,
     /// TLS settings; `None`: plain TCP, unless the URL begins with `rediss://`.
     pub tls: Option<Tls>,
     /// Uses RESP2, which servers before Redis 6 and some proxies need. It has no notices of returned tokens.
@@ -157,6 +161,7 @@ impl RedisSettings {
             servers,
             login: Login::default(),
             database: None,
+            key_prefix: Arc::default(),
             tls: None,
             resp2: false,
             timeout: Duration::from_millis(100),
@@ -172,6 +177,7 @@ impl fmt::Debug for RedisSettings {
             .field("servers", &self.servers)
             .field("login", &self.login)
             .field("database", &self.database)
+            .field("key_prefix", &self.key_prefix)
             .field("tls", &self.tls)
             .field("timeout", &self.timeout)
             .field("connections", &self.connections)

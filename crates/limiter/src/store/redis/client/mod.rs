@@ -78,7 +78,7 @@ impl RedisClient {
         let (connector, info) = Connector::new(settings)?;
         // Keys of different slots cannot share a call.
         let batch = settings.batch && !matches!(settings.servers, Servers::Cluster(_));
-        let context = ConnectionContext::new(connector, stats, batch, settings.timeout, failure_message);
+        let context = ConnectionContext::new(connector, stats, batch, settings, failure_message);
         let context = Arc::new(context);
         let topology = Topology::start(settings, info, &context, breakers, &runtime)?;
         let inner = Arc::new(ClientInner { topology, context });
@@ -110,6 +110,11 @@ impl RedisClient {
     pub fn shutdown(&self) {
         self.topology().shutdown();
         self.context().notify_change();
+    }
+
+    /// Text before the name of every key and channel.
+    pub(crate) fn key_prefix(&self) -> &Arc<str> {
+        &self.context().key_prefix
     }
 
     /// Invalidations of cached denials.

@@ -95,7 +95,8 @@ impl Request {
 
     /// Notifier that publishes behind this request.
     pub(crate) fn notifier(&self) -> Notifier {
-        Notifier { connection: self.connection.as_ref().map(|(_, live)| live.clone()), deadline: self.deadline }
+        let connection = self.connection.as_ref().map(|(_, live)| live.clone());
+        Notifier { context: Arc::clone(&self.client.context), connection, deadline: self.deadline }
     }
 
     /// Counts `others` more requests that a failed call would have decided. After a timeout each counts against the

@@ -37,7 +37,7 @@ impl<'a> KeyLocation<'a> {
     }
 }
 
-/// Slot of all Redis keys of a rule.
+/// Slot of all Redis keys of a rule. The prefix has no braces, so the hash tag decides.
 pub(crate) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, options: &CallOptions) -> HashSlot {
     let mut name = Vec::with_capacity(96);
     let location = KeyLocation::of(key, algorithm);
@@ -92,13 +92,15 @@ mod tests {
 
         #[test]
         fn all_keys_of_a_call_are_in_the_slot_of_their_rule(
-            scope in "[a.%{}= ]{0,4}(#r|#2|)", id in "[a.#%{}=|+\u{e9}\n]{0,6}", hash_ids in any::<bool>()
+            scope in "[a.%{}= ]{0,4}(#r|#2|)", id in "[a.#%{}=|+\u{e9}\n]{0,6}", hash_ids in any::<bool>(),
+            prefix in "([a-z:.]{1,3}|)"
         ) {
-            let options = CallOptions { hash_ids, ..CallOptions::default() };
+            let options = CallOptions { prefix: prefix.as_str().into(), hash_ids, ..CallOptions::default() };
             let key = BucketKey { scope: &scope, id: id.as_bytes() };
             for rule in samples() {
                 let slot = slot_of(key, rule.algorithm(), &options);
                 for name in decide(&[Check { key, rule: &rule, cost: 1 }], &options).keys.iter() {
+                    prop_assert!(name.starts_with(prefix.as_bytes()));
                     prop_assert_eq!(HashSlot::of(name), slot, "{}", String::from_utf8_lossy(name));
                 }
             }

@@ -5,7 +5,8 @@ use super::options::CallOptions;
 use super::script_call::decide;
 use crate::store::Check;
 
-/// Returns the Redis keys that one decision under all of `checks` reads and writes.
+/// Returns the Redis keys that one decision under all of `checks` reads and writes, without
+/// [`RedisSettings::key_prefix`](crate::store::redis::RedisSettings::key_prefix).
 ///
 /// `hash_ids`: key ids are written as hashes. `locked`: a [`LockedStore`](crate::store::redis::LockedStore) decides,
 /// which has one key for each rule.

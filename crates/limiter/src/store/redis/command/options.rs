@@ -10,6 +10,8 @@ use crate::store::redis::turns::ReplyDelay;
 /// Options that all calls of a store share.
 #[derive(Clone, Default)]
 pub(crate) struct CallOptions {
+    /// Text before the name of each key, the same for all stores of a client.
+    pub(crate) prefix: Arc<str>,
     /// Sends a hash of each key id, since ids are secrets.
     pub(crate) hash_ids: bool,
     /// Clock to decide by; `None`: Redis' own.

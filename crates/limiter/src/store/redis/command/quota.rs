@@ -52,7 +52,7 @@ pub(crate) fn quota_key_name(key: BucketKey<'_>, options: &CallOptions) -> Vec<u
     keys_of(key, options).into_keys().get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-fn keys_of(key: BucketKey<'_>, options: &CallOptions) -> ScriptArgs {
+fn keys_of<'o>(key: BucketKey<'_>, options: &'o CallOptions) -> ScriptArgs<'o> {
     let location = KeyLocation::of(key, Algorithm::Quota);
     let mut args = ScriptArgs::new(options);
     args.add_keys(location.key, location.rule_name, Algorithm::Quota.spec().key_words);

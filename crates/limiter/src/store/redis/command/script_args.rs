@@ -18,38 +18,33 @@ pub(crate) struct BatchSize {
 }
 
 /// Keys and arguments of a script call.
-pub(super) struct ScriptArgs {
+pub(super) struct ScriptArgs<'o> {
     keys: ArgList,
     args: ArgList,
-    hash_ids: bool,
+    options: &'o CallOptions,
     /// Time for the script in seconds; empty: Redis' own.
     now: String,
     /// About that time in microseconds since 1970, for the calendar windows that Redis chooses from.
     near_us: u64,
 }
 
-impl ScriptArgs {
-    pub(super) fn new(options: &CallOptions) -> Self {
+impl<'o> ScriptArgs<'o> {
+    pub(super) fn new(options: &'o CallOptions) -> Self {
         let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
         let given_us = options.clock.as_ref().map(|clock| clock.wall_us());
         let near_us = given_us.unwrap_or_else(unix_us);
         let now = given_us.map(seconds).unwrap_or_default();
-        Self {
-            keys: ArgList::with_capacity(2, 192),
-            args: ArgList::with_capacity(8, 64),
-            hash_ids: options.hash_ids,
-            now,
-            near_us,
-        }
+        Self { keys: ArgList::with_capacity(2, 192), args: ArgList::with_capacity(8, 64), options, now, near_us }
     }
 
     /// Adds the Redis keys of `key` unless they are present; returns the index of the first. `rule_name` stands behind
     /// the hash tag, since all keys of a call must be in one slot: `quota.{orders.10.0.0.1}.daily`.
     pub(super) fn add_keys(&mut self, key: BucketKey<'_>, rule_name: Option<&str>, words: &[&str]) -> usize {
-        let (at, hash_ids) = (self.keys.len(), self.hash_ids);
+        let (at, options) = (self.keys.len(), self.options);
         for index in 0..words.len() {
             self.keys.push_with(|out| {
-                write_name(key, hash_ids, words, index, out);
+                out.extend_from_slice(options.prefix.as_bytes());
+                write_name(key, options.hash_ids, words, index, out);
                 if let Some(name) = rule_name {
                     out.push(b'.');
                     out.extend_from_slice(name.as_bytes());

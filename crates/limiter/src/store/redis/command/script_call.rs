@@ -32,7 +32,7 @@ pub(crate) struct ScriptCall {
 pub(crate) const MAX_WEIGHT: usize = 64 * MAX_CHECKS;
 
 impl ScriptCall {
-    pub(super) fn new(script: Arc<Script>, args: ScriptArgs, weight: usize) -> Self {
+    pub(super) fn new(script: Arc<Script>, args: ScriptArgs<'_>, weight: usize) -> Self {
         let (counts, bytes) = ((args.key_count(), args.arg_count()), args.bytes());
         let mut cmd = Cmd::with_capacity(3 + counts.0 + counts.1, bytes + 48);
         cmd.arg("EVALSHA").arg(script.sha1()).arg(counts.0);

@@ -10,7 +10,8 @@ use tokio::time::Duration;
 use super::connector::Connector;
 use crate::store::memory::{Clock, MonotonicClock};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::invalidation::{Invalidations, REVOKE};
+use crate::store::redis::invalidation::{CHANNEL, Invalidations, REVOKE};
+use crate::store::redis::settings::RedisSettings;
 use crate::store::redis::stats::{Operation, RedisStats};
 use crate::store::redis::turns::ReplyDelay;
 
@@ -29,6 +30,10 @@ pub(crate) struct ConnectionContext {
     pub(crate) batch: bool,
     /// Longest time of a call.
     pub(crate) timeout: Duration,
+    /// Text before the name of every key and channel.
+    pub(crate) key_prefix: Arc<str>,
+    /// Channel of notices about returned tokens.
+    pub(crate) channel: String,
     /// Log message for a call that failed.
     failure_message: &'static str,
     changes: watch::Sender<()>,
@@ -43,7 +48,7 @@ impl ConnectionContext {
         connector: Connector,
         stats: Arc<RedisStats>,
         batch: bool,
-        timeout: Duration,
+        settings: &RedisSettings,
         failure_message: &'static str,
     ) -> Self {
         Self {
@@ -53,7 +58,9 @@ impl ConnectionContext {
             revocations: Arc::default(),
             reply_delay: Arc::default(),
             batch,
-            timeout,
+            timeout: settings.timeout,
+            key_prefix: Arc::clone(&settings.key_prefix),
+            channel: format!("{}{CHANNEL}", settings.key_prefix),
             failure_message,
             changes: watch::Sender::new(()),
             slots_outdated: Notify::new(),

@@ -9,8 +9,6 @@ use redis::{
     AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisResult, ServerErrorKind, Value,
 };
 
-use crate::store::redis::invalidation::CHANNEL;
-
 /// Deadline for a connection, including authentication.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -38,12 +36,13 @@ impl<'p> PushEvent<'p> {
     }
 }
 
-/// Connects, authenticates and subscribes. Scripts are loaded on first use.
+/// Connects, authenticates and subscribes to `channel`. Scripts are loaded on first use.
 ///
 /// `only_primary` rejects replicas. `on_event` receives push messages (RESP3 only).
 pub(crate) async fn connect(
     info: &ConnectionInfo,
     only_primary: bool,
+    channel: &str,
     on_event: impl Fn(PushEvent<'_>) + Send + Sync + 'static,
 ) -> RedisResult<MultiplexedConnection> {
     let mut config = pipelined_config();
@@ -64,9 +63,9 @@ pub(crate) async fn connect(
         // Nothing else is sent yet: a proxy accepts connections although its Redis is down.
         redis::cmd("PING").exec_async(&mut connection).await?;
     }
-    if receives_push && let Err(error) = connection.subscribe(CHANNEL).await {
+    if receives_push && let Err(error) = connection.subscribe(channel).await {
         // Cached denials then end by their own deadline.
-        tracing::debug!(node = %info.addr(), channel = CHANNEL, %error, "redis subscription failed");
+        tracing::debug!(node = %info.addr(), channel, %error, "redis subscription failed");
     }
     Ok(connection)
 }

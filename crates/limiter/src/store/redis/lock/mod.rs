@@ -108,7 +108,8 @@ impl LockedStore {
     }
 
     fn locked_rule(&self, check: &Check<'_>, operation: Operation) -> LockedRule {
-        let key = short_name(check.key, check.rule.algorithm(), self.hash_keys);
+        let name = short_name(check.key, check.rule.algorithm(), self.hash_keys);
+        let key = [self.shared.key_prefix().as_bytes(), &name].concat();
         LockedRule { key, rule: check.rule.clone(), operation }
     }
 }

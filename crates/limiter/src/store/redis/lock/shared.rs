@@ -70,6 +70,10 @@ impl Shared {
         })
     }
 
+    pub(super) fn key_prefix(&self) -> &str {
+        self.client.key_prefix()
+    }
+
     pub(super) fn stats(&self) -> &LockStats {
         &self.stats
     }

@@ -15,7 +15,7 @@ use crate::store::redis::random::random_id;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
 
-/// Sorted set of running gateways: one key, so one slot of a cluster.
+/// Sorted set of running gateways, behind the prefix of keys: one key, so one slot of a cluster.
 const KEY: &str = "tollgate.gateways";
 
 /// Time without a heartbeat after which a gateway is no longer counted.
@@ -64,8 +64,9 @@ impl Heartbeat {
     }
 
     async fn call(&self, client: &RedisClient, action: &str) -> Result<u32, StoreError> {
-        let request = client.request(Operation::Heartbeat, || HashSlot::of(KEY.as_bytes()))?;
-        request.run(&SCRIPT, &command(action, &self.id), count).await
+        let key = format!("{}{KEY}", client.key_prefix());
+        let request = client.request(Operation::Heartbeat, || HashSlot::of(key.as_bytes()))?;
+        request.run(&SCRIPT, &command(&key, action, &self.id), count).await
     }
 
     fn update(&mut self, gateways: u32) {
@@ -75,9 +76,9 @@ impl Heartbeat {
     }
 }
 
-fn command(action: &str, id: &str) -> Cmd {
+fn command(key: &str, action: &str, id: &str) -> Cmd {
     let mut cmd = redis::cmd("EVALSHA");
-    cmd.arg(SCRIPT.sha1()).arg(1).arg(KEY).arg(action).arg(id).arg(EXPIRES_AFTER.as_micros().to_string()).arg("");
+    cmd.arg(SCRIPT.sha1()).arg(1).arg(key).arg(action).arg(id).arg(EXPIRES_AFTER.as_micros().to_string()).arg("");
     cmd
 }
 

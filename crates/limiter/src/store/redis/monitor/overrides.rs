@@ -13,7 +13,7 @@ use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
 
-/// Hash of overrides: one key, so one slot of a cluster.
+/// Hash of overrides, behind the prefix of keys: one key, so one slot of a cluster.
 const KEY: &str = "tollgate.overrides";
 
 /// Field of the version.
@@ -77,9 +77,10 @@ impl OverrideTable {
 
 /// Returns the version of the overrides; empty without any.
 async fn stored_version(client: &RedisClient) -> Result<String, StoreError> {
-    let request = client.request(Operation::Overrides, || HashSlot::of(KEY.as_bytes()))?;
+    let key = key(client);
+    let request = client.request(Operation::Overrides, || HashSlot::of(key.as_bytes()))?;
     let mut cmd = redis::cmd("HMGET");
-    cmd.arg(KEY).arg(VERSION);
+    cmd.arg(&key).arg(VERSION);
     Ok(request.run_plain(&cmd, version).await?)
 }
 
@@ -88,13 +89,18 @@ async fn call<T>(
     arguments: &[&str],
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<T, StoreError> {
-    let request = client.request(Operation::Overrides, || HashSlot::of(KEY.as_bytes()))?;
-    request.run(&SCRIPT, &command(arguments), read).await
+    let key = key(client);
+    let request = client.request(Operation::Overrides, || HashSlot::of(key.as_bytes()))?;
+    request.run(&SCRIPT, &command(&key, arguments), read).await
 }
 
-fn command(arguments: &[&str]) -> Cmd {
+fn key(client: &RedisClient) -> String {
+    format!("{}{KEY}", client.key_prefix())
+}
+
+fn command(key: &str, arguments: &[&str]) -> Cmd {
     let mut cmd = redis::cmd("EVALSHA");
-    cmd.arg(SCRIPT.sha1()).arg(1).arg(KEY).arg(arguments);
+    cmd.arg(SCRIPT.sha1()).arg(1).arg(key).arg(arguments);
     cmd
 }
 

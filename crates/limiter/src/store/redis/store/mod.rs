@@ -45,13 +45,14 @@ impl RedisStore {
     /// cached denials, coalesced calls and leases.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
+        let prefix = Arc::clone(client.key_prefix());
         let reply_delay = Arc::clone(&client.context().reply_delay);
         Self {
             hot_keys: HotKeys::of(&client),
             client,
             local,
             on_store_failure,
-            options: CallOptions { reply_delay, ..CallOptions::default() },
+            options: CallOptions { prefix, reply_delay, ..CallOptions::default() },
             gateways: Gateways::default(),
             denial_cache: true,
             coalesce: true,

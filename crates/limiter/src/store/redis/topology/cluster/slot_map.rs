@@ -62,7 +62,7 @@ mod tests {
     fn node(name: &str) -> Arc<Node> {
         let settings = RedisSettings::new("redis://127.0.0.1");
         let (connector, info) = Connector::new(&settings).unwrap();
-        let context = ConnectionContext::new(connector, Arc::default(), false, settings.timeout, "");
+        let context = ConnectionContext::new(connector, Arc::default(), false, &settings, "");
         let address = Address::Fixed(Box::new(info.unwrap()));
         Arc::new(Node::new(name.into(), address, std::iter::empty(), Arc::default(), Arc::new(context)))
     }

@@ -82,9 +82,9 @@ async fn attempt(
         }
     };
     let only_primary = address.requires_primary();
-    let info = address.connection_info(&node.context.connector).await;
+    let (info, channel) = (address.connection_info(&node.context.connector).await, &node.context.channel);
     tokio::select! {
-        attempt = timeout(CONNECT_TIMEOUT, async { connect(&info?, only_primary, on_event).await }) => Some(attempt),
+        attempt = timeout(CONNECT_TIMEOUT, async { connect(&info?, only_primary, channel, on_event).await }) => Some(attempt),
         () = address.changed() => None,
     }
 }

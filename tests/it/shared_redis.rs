@@ -1,0 +1,86 @@
+//! Redis that other environments use too, and Redis that is set up otherwise than the file says.
+
+use tollgate_test_support::Cluster;
+
+use crate::support::client::Connection;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+/// A route with limits of all kinds, which count in the Redis of `settings`.
+fn yaml(settings: &str) -> String {
+    format!(
+        "redis: {{timeout: 20s, {settings}}}
+metering: {{flush-every: 50ms}}
+routes:
+  - id: a
+    uri: 'echo:'
+    predicates: [Path=/a]
+    filters:
+      - {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 2, gateways: auto}}}}
+      - {{name: ConcurrencyLimiter, args: {{key-resolver: 'header:x-key', limit: 5}}}}
+      - {{name: RequestCounter, args: {{key-resolver: 'header:x-key'}}}}
+  - id: sold
+    uri: 'echo:'
+    predicates: [Path=/sold]
+    filters: [{{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', algorithm: quota, allowance: 2}}}}]
+"
+    )
+}
+
+fn ask(gateway: &Gateway, path: &str) -> u16 {
+    gateway.connect().request("GET", path, &[("x-key", "k")], b"").status
+}
+
+fn change(gateway: &Gateway, method: &str, path: &str, body: &str) -> u16 {
+    Connection::open(gateway.admin).request(method, path, &[], body.as_bytes()).status
+}
+
+/// The user of an environment may use its own keys and channels only.
+#[test]
+fn environments_with_the_same_routes_share_a_redis_by_their_prefixes() {
+    let redis = Redis::start();
+    let gateways = ["blue:", "green:"].map(|prefix| {
+        let user = ["ACL", "SETUSER", prefix, "reset", "resetchannels", "on", ">p", "+@all"];
+        let (keys, channels) = (format!("~{prefix}*"), format!("&{prefix}*"));
+        assert_eq!(redis.cli(&[&user[..], &[&keys, &channels]].concat()), "OK");
+        let url = redis.url();
+        Gateway::start(&yaml(&format!("url: '{url}', key-prefix: '{prefix}', username: '{prefix}', password: p")))
+    });
+    for gateway in &gateways {
+        assert_eq!([(); 3].map(|()| ask(gateway, "/a")), [200, 200, 429]);
+        assert_eq!([(); 3].map(|()| ask(gateway, "/sold")), [200, 200, 429]);
+        eventually("usage arrives", || gateway.metric("tollgate_metering_flushed_requests_total", &[]) >= 2.0);
+        eventually("heartbeats count one gateway", || gateway.metric("tollgate_gateways", &[]) == 1.0);
+    }
+    // An operator's changes concern one environment.
+    let [blue, green] = &gateways;
+    assert_eq!(change(blue, "DELETE", "/api/limits/a/k", ""), 200);
+    assert_eq!(change(blue, "PUT", "/api/limits/sold/k", "{\"grant\": 1}"), 200);
+    assert_eq!([ask(blue, "/a"), ask(green, "/a")], [200, 429]);
+    assert_eq!([ask(blue, "/sold"), ask(green, "/sold")], [200, 429]);
+    let keys = redis.cli(&["--raw", "KEYS", "*"]);
+    assert!(keys.lines().all(|key| key.starts_with("blue:") || key.starts_with("green:")), "{keys}");
+    let mut channels: Vec<String> = redis.query(&["PUBSUB", "CHANNELS"]).unwrap();
+    channels.sort();
+    assert_eq!(channels, ["blue:tollgate.returned", "green:tollgate.returned"]);
+    assert_eq!(redis.cli(&["ACL", "LOG"]), "", "no command was refused");
+    for gateway in &gateways {
+        assert_eq!(gateway.metric("tollgate_redis_errors_total", &[]), 0.0);
+    }
+}
+
+#[test]
+fn a_lost_slot_and_a_cluster_named_by_url_have_their_own_advice() {
+    let cluster = Cluster::primaries();
+    let slot = cluster.slot("a.k");
+    let elsewhere = (0..3).find(|node| *node != cluster.primary_of(slot)).unwrap();
+    let by_url = Gateway::start(&yaml(&format!("url: 'redis://{}'", cluster.nodes[elsewhere].address)));
+    ask(&by_url, "/a");
+    assert!(by_url.logged("reason=\"cluster_down\"").contains("list its nodes under `redis.cluster.nodes`"));
+    cluster.nodes.iter().for_each(|node| node.query::<()>(&["CLUSTER", "DELSLOTS", &slot.to_string()]).unwrap());
+    let by_nodes = Gateway::start(&yaml(&format!("cluster: {{nodes: '{}'}}", cluster.addresses().join(","))));
+    ask(&by_nodes, "/a");
+    let advice = by_nodes.logged("reason=\"cluster_down\"");
+    assert!(advice.contains("redis-cli --cluster check") && !advice.contains("redis.cluster.nodes"), "{advice}");
+}
