@@ -102,18 +102,14 @@ impl Gateway {
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
         }
-        let drains = connection.http1 && !summary.expects_continue;
-        let body = |record: &mut Record| {
-            let rules = &generation.trailer_rules;
-            let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
-            if let Some(details) = record.details() {
-                details.upload = body.upload();
-            }
-            body
-        };
+        let (drains, rules) = (!summary.expects_continue, &generation.trailer_rules);
+        let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
+        if let Some(details) = record.details() {
+            details.upload = body.upload();
+        }
         *accepts_problem = summary.accepts_problem;
         if let Some(own) = generation.own_endpoints.as_ref().and_then(|own| own.service_for(head.uri.path())) {
-            return Ok(own.respond(Request::from_parts(head, body(record))));
+            return Ok(own.respond(Request::from_parts(head, body)));
         }
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {
@@ -131,7 +127,7 @@ impl Gateway {
         let Some(found) = found else {
             generation.begin_trace(&mut head, connection, None, record);
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
-            return Ok(unrouted.respond(Request::from_parts(head, body(record))));
+            return Ok(unrouted.respond(Request::from_parts(head, body)));
         };
         let route: &Route = found.value;
         let stack = generation.stack(&found).ok_or(Failure::Internal)?;
@@ -146,7 +142,7 @@ impl Gateway {
         if let Some(id) = record.request_id() {
             id.set(&mut head.headers);
         }
-        let request = Request::from_parts(head, body(record));
+        let request = Request::from_parts(head, body);
         let mut facts = record.take_facts();
         let running = {
             let _scope = record.trace().map(RequestTrace::enter);

@@ -13,6 +13,12 @@ pub trait BusyCount: Debug + Send + Sync {
     /// Removes one part; the connection is idle at zero.
     fn release(&self);
 
+    /// Returns true if one part is left.
+    fn is_last(&self) -> bool;
+
+    /// Notes that the rest of a request body is not read: the connection ends after the response.
+    fn end_reads(&self);
+
     /// Returns true if the client has closed its sending side. Otherwise the current task, which waits for a request
     /// body, is woken when the client does so.
     fn poll_client_end(&self, cx: &Context<'_>) -> bool;
@@ -29,13 +35,11 @@ impl BusyGuard {
         connection.acquire();
         Self(connection)
     }
-}
 
-impl BusyGuard {
-    /// Calls [`BusyCount::poll_client_end`] of the connection.
+    /// Returns the connection.
     #[must_use]
-    pub fn poll_client_end(&self, cx: &Context<'_>) -> bool {
-        self.0.poll_client_end(cx)
+    pub fn connection(&self) -> &dyn BusyCount {
+        &*self.0
     }
 }
 

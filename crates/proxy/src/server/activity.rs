@@ -33,6 +33,8 @@ pub struct Activity {
     in_flight: AtomicU32,
     /// 1 after the client closed its sending side.
     has_ended: AtomicU8,
+    /// 1 if the rest of a request body is not read.
+    ends_reads: AtomicU8,
     /// Task that waits for a request body.
     body_reader: Mutex<Option<Waker>>,
     since_us: AtomicU64,
@@ -72,6 +74,7 @@ impl Activity {
             phase: AtomicU8::new(HEAD_TIMED),
             in_flight: AtomicU32::new(0),
             has_ended: AtomicU8::new(0),
+            ends_reads: AtomicU8::new(0),
             body_reader: Mutex::new(None),
             since_us: AtomicU64::new(0),
             is_tunnel: AtomicU8::new(0),
@@ -146,6 +149,11 @@ impl Activity {
         self.write_blocked.store(1, Relaxed);
     }
 
+    /// Returns true if the connection takes no further request, because the rest of a request body is not read.
+    pub(super) fn ends_reads(&self) -> bool {
+        self.ends_reads.load(Relaxed) != 0
+    }
+
     /// Returns true for HTTP/1.
     pub(super) fn is_http1(&self) -> bool {
         self.http1
@@ -213,6 +221,14 @@ impl BusyCount for Activity {
     fn acquire(&self) {
         self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
         self.phase.store(BUSY, Relaxed);
+    }
+
+    fn is_last(&self) -> bool {
+        self.in_flight.load(Relaxed) <= 1
+    }
+
+    fn end_reads(&self) {
+        self.ends_reads.store(1, Relaxed);
     }
 
     fn poll_client_end(&self, cx: &Context<'_>) -> bool {

@@ -21,7 +21,8 @@ use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
 use crate::server::gate::{ClientLimits, ConnectionPermit};
 use crate::server::http2::serve_http2;
-use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1};
+use crate::server::linger::{LINGER_TIME, discard, discard_some};
+use crate::server::protocol::{HeadLimits, Served, ServedConnection, serve_http1};
 use crate::server::sniff::Protocol;
 use crate::server::stream::ClientStream;
 use crate::server::tunnel::ClientTunnelHost;
@@ -122,12 +123,27 @@ pub async fn serve<H: Handler>(
         // Boxed separately, so that a parked connection is as small as its socket.
         if !http1 {
             let timeout = limits.timeouts.write;
-            return Box::pin(serve_http2(io, limits.head, timeout, served, Rc::clone(&handler), &open)).await;
+            let ended = Box::pin(serve_http2(io, limits.head, timeout, served, Rc::clone(&handler), &open)).await;
+            if let Some(stream) = ended {
+                linger(&stream, false, &open).await;
+            }
+            return;
         }
-        let parked = Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await;
-        let Some(parked) = parked else { return };
-        (stream, received) = parked;
+        match Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await {
+            Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
+            Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
+            Served::Gone => return,
+        }
         timeout = limits.timeouts.idle;
+    }
+}
+
+/// Waits until the client of a connection that the gateway has closed has sent everything, if bytes of it have arrived or
+/// if it `is_sending`. The connection counts as idle meanwhile.
+async fn linger(stream: &ClientStream, is_sending: bool, open: &OpenConnection) {
+    let socket = stream.socket();
+    if is_sending || discard_some(socket).is_ok_and(|count| count > 0) {
+        let _ = wait_for_client(discard(socket), open, LINGER_TIME).await;
     }
 }
 

@@ -13,6 +13,7 @@ pub mod drain;
 pub mod gate;
 mod http2;
 mod interim_heads;
+mod linger;
 pub mod listener;
 pub mod protocol;
 pub mod sniff;

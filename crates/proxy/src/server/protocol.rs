@@ -47,8 +47,21 @@ pub(super) struct ServedConnection {
     pub(super) connections: Arc<Connections>,
 }
 
-/// Serves HTTP/1 until the connection ends or is idle. An idle connection is returned, with the bytes of the next
-/// request that were received.
+/// State of a connection after HTTP/1 was served on it.
+pub(super) enum Served {
+    /// It is idle. Bytes of the next request may have been received.
+    Idle(ClientStream, Bytes),
+    /// The gateway has closed its sending side.
+    Closed {
+        stream: ClientStream,
+        /// True if the client was sending.
+        is_sending: bool,
+    },
+    /// It has failed, or is a tunnel.
+    Gone,
+}
+
+/// Serves HTTP/1 until the connection ends or is idle.
 pub(super) async fn serve_http1<H: Handler>(
     io: ClientIo,
     limits: &HeadLimits,
@@ -56,7 +69,7 @@ pub(super) async fn serve_http1<H: Handler>(
     served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
-) -> Option<(ClientStream, Bytes)> {
+) -> Served {
     let peer = served.info.peer;
     let (recorder, refused) = (Rc::clone(&handler), Rc::clone(&served));
     let service = service_fn(move |request| respond(&*handler, request, &served));
@@ -75,20 +88,22 @@ pub(super) async fn serve_http1<H: Handler>(
         }
         activity.is_parked()
     };
-    match drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await {
-        Some(Ok(())) => None,
+    let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
+    let is_refused = match &ended {
         Some(Err(error)) => {
             tracing::debug!(%peer, %error, "client connection failed");
-            if let Some(status) = refusal(&error) {
-                recorder.record_refusal(&refused.info, status);
-            }
-            None
+            let Some(status) = refusal(error) else { return Served::Gone };
+            recorder.record_refusal(&refused.info, status);
+            true
         }
-        None => {
-            let parts = connection.into_parts()?;
-            Some((parts.io.into_inner().into_stream(), parts.read_buf))
-        }
+        Some(Ok(())) | None => false,
+    };
+    let Some(parts) = connection.into_parts() else { return Served::Gone };
+    let (stream, received) = (parts.io.into_inner().into_stream(), parts.read_buf);
+    if ended.is_none() {
+        return Served::Idle(stream, received);
     }
+    Served::Closed { stream, is_sending: is_refused || activity.ends_reads() || !received.is_empty() }
 }
 
 /// Returns the status that hyper has sent for a head that it cannot read.
@@ -143,7 +158,8 @@ impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
         if this.interim.is_some() {
             served.activity.close_interim();
         }
-        if served.connections.stage() > DrainStage::Serving && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let is_last = served.connections.stage() > DrainStage::Serving || served.activity.ends_reads();
+        if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let (socket, busy) = (Arc::clone(&served.activity), this.busy.take());

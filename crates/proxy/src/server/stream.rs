@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rustls::{ProtocolVersion, ServerConfig};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::part_size::part;
+use crate::server::linger::discard;
 use crate::server::sniff::{Protocol, sniff};
 
 /// ALPN identifier of HTTP/2 (RFC 9113 §3.2).
@@ -21,8 +22,6 @@ const HANDSHAKE: u8 = 22;
 /// Response to a client that speaks plain HTTP to a TLS port.
 const CLEARTEXT_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Content-Length: 45\r\nConnection: close\r\n\r\nthis port requires TLS: use an https:// URL\r\n";
-/// Bytes of such a client that are read and discarded, so that it can read the response.
-const CLEARTEXT_READ_BYTES: u64 = 64 * 1024;
 
 /// Bytes of the largest write of encrypted records, without their 22 bytes each.
 const WRITE_BYTES: usize = part(64 * 1024);
@@ -46,7 +45,7 @@ impl ClientStream {
         if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
             stream.write_all(CLEARTEXT_RESPONSE).await?;
             stream.shutdown().await?;
-            tokio::io::copy(&mut stream.take(CLEARTEXT_READ_BYTES), &mut tokio::io::sink()).await?;
+            discard(&stream).await?;
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
         }
         let mut stream = TlsAcceptor::from(tls).accept(stream).await?;
@@ -56,6 +55,15 @@ impl ClientStream {
             _ => Protocol::Http1,
         };
         Ok((Self::Tls(Box::new(stream)), protocol))
+    }
+
+    /// Returns the socket, below TLS.
+    #[must_use]
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
     }
 
     /// True under TLS.

@@ -17,18 +17,22 @@ use crate::http::deadline::Deadline;
 use crate::http::trailers::TrailerRules;
 use tollgate_transport::executor::spawn_boxed;
 
-/// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
-/// response before the socket closes. Past this limit the connection is closed.
+/// Bytes of an unread body that are read and discarded, so that the connection can be reused. Past this limit an HTTP/1
+/// connection takes no further request, and an HTTP/2 stream is reset.
 const DRAIN_BYTES: u64 = 256 * 1024;
 /// Time for the rest of a body that was received before the client closed its sending side.
 const END_GRACE: Duration = Duration::from_millis(100);
 /// Time limit for discarding an unread body.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Progress of a client's upload. The timeouts of an upstream do not run while the upload makes progress.
+/// Progress of a client's upload. The timeouts of an upstream do not run while the upload makes progress, nor while the gateway
+/// waits for the client before there is a response.
 #[derive(Debug, Default)]
 pub struct UploadProgress {
     last: Cell<Option<Instant>>,
+    waiting_since: Cell<Option<Instant>>,
+    /// Time of the wait in which the body was dropped.
+    last_wait: Cell<Duration>,
     bytes: Cell<u64>,
     is_over: Cell<bool>,
     has_failed: Cell<bool>,
@@ -76,10 +80,34 @@ impl Drop for ConcurrentUpload {
 }
 
 impl UploadProgress {
-    /// Returns the arrival time of the latest frame; `None` before the first.
+    /// Returns the arrival time of the latest frame; `None` before the first poll of the body. While the gateway waits for the
+    /// client and not for the rest of a response, it is the current time.
     #[must_use]
     pub fn last_progress(&self) -> Option<Instant> {
-        self.last.get()
+        match (self.response.get(), self.waiting_since.get()) {
+            (ResponseState::Awaited, Some(_)) => Some(Instant::now()),
+            _ => self.last.get(),
+        }
+    }
+
+    /// Returns true if the gateway has been waiting for the client for `time`, or had when the body was dropped.
+    #[must_use]
+    pub fn has_waited(&self, time: Duration) -> bool {
+        self.waiting_since.get().map_or(self.last_wait.get(), |since| since.elapsed()) >= time
+    }
+
+    /// Notes that the next frame is not there.
+    fn waits(&self) {
+        if self.waiting_since.get().is_none() {
+            self.waiting_since.set(Some(Instant::now()));
+        }
+    }
+
+    /// Notes a frame of `length` bytes, or the end.
+    fn arrived(&self, length: usize) {
+        self.waiting_since.set(None);
+        self.last.set(Some(Instant::now()));
+        self.bytes.set(self.bytes.get() + length as u64);
     }
 
     /// Returns the bytes of the body that have been read.
@@ -162,9 +190,7 @@ impl ClientBody {
                     self.trailer_rules.clean(trailers);
                 }
                 self.stall.clear();
-                self.upload.last.set(Some(Instant::now()));
-                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.upload.bytes.set(self.upload.bytes.get() + length);
+                self.upload.arrived(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => self.fail(error),
@@ -173,6 +199,7 @@ impl ClientBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
+                self.upload.waits();
                 let error = ready!(self.poll_stalled(cx));
                 self.fail(error)
             }
@@ -181,7 +208,7 @@ impl ClientBody {
 
     /// Completes when the client has sent nothing for too long.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
-        let has_ended = self.busy.as_ref().is_some_and(|connection| connection.poll_client_end(cx));
+        let has_ended = self.busy.as_ref().is_some_and(|busy| busy.connection().poll_client_end(cx));
         let timeout = if has_ended { Some(END_GRACE) } else { self.timeout };
         let Some(timeout) = timeout else { return Poll::Pending };
         let has_just_ended = has_ended && !std::mem::replace(&mut self.has_ended, true);
@@ -200,11 +227,15 @@ impl ClientBody {
 
     fn fail(&mut self, error: BodyError) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.upload.has_failed.set(true);
+        if let Some(busy) = &self.busy {
+            busy.connection().end_reads();
+        }
         self.finish();
         Poll::Ready(Some(Err(error)))
     }
 
     fn finish(&mut self) {
+        self.upload.arrived(0);
         self.upload.is_over.set(true);
         self.incoming = None;
         self.busy = None;
@@ -214,26 +245,39 @@ impl ClientBody {
 impl Drop for ClientBody {
     fn drop(&mut self) {
         self.upload.is_over.set(true);
-        if let Some(incoming) = self.incoming.take()
-            && self.drains
-            && !incoming.is_end_stream()
-        {
-            let busy = self.busy.take();
+        if let Some(since) = self.upload.waiting_since.take() {
+            self.upload.last_wait.set(since.elapsed());
+        }
+        let (Some(incoming), Some(busy)) = (self.incoming.take(), self.busy.take()) else { return };
+        if incoming.is_end_stream() {
+            return;
+        }
+        let limit = if incoming.size_hint().lower() > DRAIN_BYTES { 0 } else { DRAIN_BYTES };
+        if !self.drains || limit == 0 {
+            busy.connection().end_reads();
+        }
+        if self.drains {
             spawn_boxed(async move {
-                let _ = tokio::time::timeout(DRAIN_TIME, drain(incoming)).await;
-                drop(busy);
+                if !matches!(tokio::time::timeout(DRAIN_TIME, drain(incoming, limit, &busy)).await, Ok(true)) {
+                    busy.connection().end_reads();
+                }
             });
         }
     }
 }
 
-async fn drain(mut incoming: Incoming) {
-    let mut left = DRAIN_BYTES;
-    while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        if length > left {
-            return;
+/// Discards the rest of a body. Returns true at its end, and false past `limit` bytes. Over HTTP/1 it goes on while the
+/// response is being written, since a client may read that when it has sent everything.
+async fn drain(mut incoming: Incoming, limit: u64, busy: &BusyGuard) -> bool {
+    let mut count = 0;
+    loop {
+        match std::future::poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
+            Some(Ok(frame)) => count += frame.data_ref().map_or(0, |data| data.len() as u64),
+            Some(Err(_)) => return false,
+            None => return true,
         }
-        left -= length;
+        if count > limit && (matches!(incoming, Incoming::Http2(_)) || busy.connection().is_last()) {
+            return false;
+        }
     }
 }

@@ -93,9 +93,9 @@ pub enum BodyError {
 impl Body {
     /// Wraps the request body of a client.
     ///
-    /// The body fails if the client sends nothing for `timeout`, apart from the time of a response beside it. If `drains` is true, an unread rest is read and
-    /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
-    /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
+    /// The body fails if the client sends nothing for `timeout`, apart from the time of a response beside it. If `drains` is
+    /// true, a short unread rest is read and discarded when the body is dropped: never for a client that still waits for
+    /// `100 Continue`. `connection` counts as busy until the body has been read.
     #[must_use]
     pub fn from_client(
         incoming: Incoming,

@@ -22,7 +22,7 @@ use self::outstanding::{Part, Responses};
 use self::preface::CheckedPreface;
 use self::stream::{Exchange, head_too_large};
 use self::write_buffer::BufferedIo;
-use crate::http::body::{ClientStream, Incoming, StreamBody};
+use crate::http::body::{self, Incoming, StreamBody};
 use crate::http::busy::BusyGuard;
 use crate::http::fields::{DROPPED_FIELD, list_size};
 use crate::http::handler::Handler;
@@ -30,6 +30,7 @@ use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{DrainStage, OpenConnection};
 use crate::server::protocol::{HeadLimits, ServedConnection, drive};
+use crate::server::stream::ClientStream;
 
 /// Maximum number of open streams on a client's connection. RFC 9113 §6.5.2 advises at least 100.
 const STREAMS: u32 = 128;
@@ -46,7 +47,8 @@ const DECODED_HEAD: usize = 256 * 1024;
 /// Time limit for writing the last frame of a connection that is closed because the gateway is full.
 const LAST_WRITE: Duration = Duration::from_millis(100);
 
-/// Serves HTTP/2 until the connection ends. Streams that the client does not read for `write_timeout` are reset.
+/// Serves HTTP/2 until the connection ends. Streams that the client does not read for `write_timeout` are reset. Returns the
+/// connection if the gateway has closed its sending side.
 pub(super) async fn serve_http2<H: Handler>(
     io: ClientIo,
     limits: HeadLimits,
@@ -54,7 +56,7 @@ pub(super) async fn serve_http2<H: Handler>(
     served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
-) {
+) -> Option<ClientStream> {
     let peer = served.info.peer;
     let activity = Arc::clone(&served.activity);
     let mut builder = h2::server::Builder::new();
@@ -68,30 +70,38 @@ pub(super) async fn serve_http2<H: Handler>(
     let io = BufferedIo::new(CheckedPreface::new(io));
     let server = Http2Server {
         state: State::Handshake(builder.handshake(io.clone())),
-        io,
+        io: io.clone(),
         shuts_down: false,
         limits,
         responses: Rc::clone(&responses),
         served,
         handler,
     };
-    let mut server = pin!(server);
     let evicted = |_: &Context<'_>| {
         open.set_idle(activity.is_parked());
         open.is_evicted()
     };
-    tokio::select! {
-        // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
-        ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
-            Some(Ok(())) => {}
-            Some(Err(error)) => tracing::debug!(%peer, %error, "client connection failed"),
-            None => {
-                server.as_mut().close();
-                let _ = tokio::time::timeout(LAST_WRITE, server).await;
-            }
-        },
-        () = responses.check_all(write_timeout) => {}
-    }
+    let is_closed = {
+        let mut server = pin!(server);
+        tokio::select! {
+            // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
+            ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
+                Some(Ok(())) => true,
+                Some(Err(error)) => {
+                    tracing::debug!(%peer, %error, "client connection failed");
+                    !error.is_io()
+                }
+                None => {
+                    server.as_mut().close();
+                    let _ = tokio::time::timeout(LAST_WRITE, server).await;
+                    false
+                }
+            },
+            () = responses.check_all(write_timeout) => false,
+        }
+    };
+    let socket = io.into_inner().filter(|_| is_closed)?;
+    Some(socket.into_inner().into_stream())
 }
 
 type Socket = BufferedIo<CheckedPreface>;
@@ -163,7 +173,7 @@ impl<H: Handler> Http2Server<H> {
         let interim = InterimResponses::default();
         let mut sender = Some(interim.open());
         let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
-        let body = ClientStream::new(StreamBody::new(stream, &head.headers, self.limits.max_bytes), waiting);
+        let body = body::ClientStream::new(StreamBody::new(stream, &head.headers, self.limits.max_bytes), waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));

@@ -33,6 +33,10 @@ impl CheckedPreface {
         Self { io, read: 0, is_invalid: false }
     }
 
+    pub(super) fn into_inner(self) -> ClientIo {
+        self.io
+    }
+
     fn check(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             match self.read {

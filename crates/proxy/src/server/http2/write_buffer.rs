@@ -44,6 +44,11 @@ impl<S: AsyncWrite + Unpin> BufferedIo<S> {
         Self(Rc::new(RefCell::new(Buffer { io, bytes: Vec::new(), written: 0, failed: None })))
     }
 
+    /// Returns the socket, unless there is another clone.
+    pub(super) fn into_inner(self) -> Option<S> {
+        Some(Rc::into_inner(self.0)?.into_inner().io)
+    }
+
     /// Writes the collected frames and flushes the socket. If the socket blocks, the current task is woken when it accepts
     /// more. If it fails, the task is woken at once, and its next read returns the error.
     pub(super) fn flush(&self, cx: &mut Context<'_>) {
