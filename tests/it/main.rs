@@ -69,6 +69,7 @@ mod prometheus;
 mod readme;
 mod redis_monitor;
 mod redis_stores;
+mod refused_uploads;
 mod reload;
 mod repeated_keys;
 mod reroutes;

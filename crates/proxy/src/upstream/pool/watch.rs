@@ -5,6 +5,8 @@
 //! - GOAWAY: h2 reports it to the next request only, which then has to be sent again.
 //! - Interim responses: h2 accepts any number of them.
 //! - Received bytes: a connection without them may be dead.
+//! - The end of the connection: h2 fails all open streams then, also those whose response is complete. So it is reported one
+//!   turn after the last bytes, when the requests have taken their responses.
 
 use std::io;
 use std::pin::Pin;
@@ -47,6 +49,10 @@ pub(super) struct FrameWatch {
     payload_left: usize,
     /// Response heads without END_STREAM: each request has one final head, and any number of interim ones.
     heads: usize,
+    /// True if requests may not have taken what was read last.
+    has_new: bool,
+    /// End of the connection that is to be reported.
+    end: Option<io::Result<()>>,
 }
 
 #[derive(Debug, Error)]
@@ -88,7 +94,7 @@ pub(super) fn watch<S>(inner: S) -> (HookedIo<S, FrameWatch>, Arc<Watched>) {
 
 impl FrameWatch {
     fn new(watched: Arc<Watched>) -> Self {
-        Self { watched, head: [0; FRAME_HEAD], head_length: 0, payload_left: 0, heads: 0 }
+        Self { watched, head: [0; FRAME_HEAD], head_length: 0, payload_left: 0, heads: 0, has_new: false, end: None }
     }
 
     /// Reads the frame heads in `bytes`, which continue the bytes of earlier calls.
@@ -137,7 +143,11 @@ impl ReadHook for FrameWatch {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(end) = self.end.take() {
+            return Poll::Ready(end);
+        }
         let (mut read, bytes) = read_bytes(inner, cx, buf);
+        let had_new = std::mem::replace(&mut self.has_new, !bytes.is_empty());
         if !bytes.is_empty() {
             self.watched.has_read.store(true, Relaxed);
         }
@@ -149,7 +159,14 @@ impl ReadHook for FrameWatch {
         if let Poll::Ready(Err(error)) = &read {
             let _ = self.watched.read_error.set(error.to_string());
         }
-        read
+        match read {
+            Poll::Ready(end) if bytes.is_empty() && had_new => {
+                self.end = Some(end);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            read => read,
+        }
     }
 }
 

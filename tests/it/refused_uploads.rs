@@ -1,0 +1,175 @@
+//! Refusals of requests whose body is still on its way. The client reads the response when it has sent everything, as
+//! Python's `http.client` does.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use tollgate_test_support::Certificates;
+
+use crate::http2::raw::{DATA, END_STREAM, GOAWAY, HEADERS, ORDINARY, PING, RST_STREAM, Raw};
+use crate::support::gateway::Gateway;
+use crate::support::raw_http2::{NO_ERROR, RawHttp2};
+use crate::support::upstream::{Upstream, response};
+use crate::tls::{open, yaml};
+
+const PART: usize = 64 * 1024;
+/// More than the gateway discards to keep a connection open.
+const PARTS: usize = 16;
+
+/// Starts an upstream that refuses each request after its head, and then does `rest`.
+fn refusing(rest: fn(&mut TcpStream)) -> Upstream {
+    Upstream::scripted(move |stream, _| {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+            head.push(byte[0]);
+        }
+        let _ = stream.write_all(&response(401, &[("Connection", "close")], b"unknown"));
+        rest(stream);
+    })
+}
+
+/// Reads on, as RFC 9112 §9.6 recommends.
+fn read_on(stream: &mut TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = std::io::copy(stream, &mut std::io::sink());
+}
+
+fn routes(upstream: &Upstream) -> String {
+    format!(
+        "routes:\n\
+         - {{id: limited, uri: 'echo:', predicates: [Path=/limited], filters: [{{name: RequestRateLimiter, \
+         args: {{replenish-rate: 1, burst-capacity: 0, key-resolver: ip}}}}]}}\n\
+         - {{id: small, uri: 'echo:', predicates: [Path=/small], filters: ['RequestSize=1000B']}}\n\
+         - {{id: upstream, uri: '{}', predicates: [Path=/upstream]}}\n",
+        upstream.uri()
+    )
+}
+
+/// Sends a request of 1 MB, with a pause after each part, and returns the response.
+fn upload(stream: &mut (impl Read + Write), case: &str, head: &str, is_chunked: bool) -> String {
+    let framing = match is_chunked {
+        true => "Transfer-Encoding: chunked".to_owned(),
+        false => format!("Content-Length: {}", PARTS * PART),
+    };
+    stream.write_all(format!("{head}Host: localhost\r\n{framing}\r\n\r\n").as_bytes()).unwrap();
+    for part in 0..PARTS {
+        let body = vec![b'x'; PART];
+        let body = if is_chunked { [b"10000\r\n", &body[..], b"\r\n"].concat() } else { body };
+        stream.write_all(&body).unwrap_or_else(|error| panic!("{case}: {error} in part {part}"));
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    let _ = stream.write_all(if is_chunked { b"0\r\n\r\n" } else { b"" });
+    let mut bytes = vec![0; 4096];
+    let length = stream.read(&mut bytes).unwrap_or_else(|error| panic!("{case}: {error}"));
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+const REFUSALS: [(&str, &str); 5] = [
+    ("POST /limited HTTP/1.1\r\n", "429"),
+    ("POST /small HTTP/1.1\r\n", "413"),
+    ("POST /upstream HTTP/1.1\r\n", "401"),
+    ("POST /none HTTP/1.1\r\n", "404"),
+    ("POST /limited HTTP/1.1\r\nno field\r\n", "400"),
+];
+
+#[test]
+fn a_refusal_reaches_a_client_that_sends_everything_before_it_reads() {
+    let upstream = refusing(read_on);
+    let gateway = Gateway::start(&routes(&upstream));
+    for (head, status) in REFUSALS {
+        for is_chunked in [false, true] {
+            let mut client = gateway.connect().stream().try_clone().unwrap();
+            let response = upload(&mut client, head, head, is_chunked);
+            assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{head} {is_chunked}: {response}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_over_tls_reaches_a_client_that_sends_everything_before_it_reads() {
+    let upstream = refusing(read_on);
+    let certificates = Certificates::new();
+    let gateway = Gateway::start(&yaml(&certificates, "", &routes(&upstream)));
+    for (head, status) in REFUSALS {
+        for is_chunked in [false, true] {
+            let response = upload(&mut open(gateway.address, &certificates), head, head, is_chunked);
+            assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{head} {is_chunked}: {response}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_announces_the_end_of_a_connection_whose_body_is_not_read() {
+    let upstream = refusing(read_on);
+    let gateway = Gateway::start(&routes(&upstream));
+    for (framing, close) in [
+        ("Content-Length: 100000\r\n", None),
+        ("Content-Length: 1000000\r\n", Some("close")),
+        ("Content-Length: 5\r\nExpect: 100-continue\r\n", Some("close")),
+    ] {
+        let mut client = gateway.connect();
+        client.send(format!("POST /limited HTTP/1.1\r\nHost: a\r\n{framing}\r\n"));
+        let response = client.response().unwrap();
+        assert_eq!((response.status, response.header("connection")), (429, close), "{framing}");
+    }
+}
+
+/// An upstream that closes its connection with unread bytes makes the gateway's next write fail.
+#[test]
+fn an_early_response_counts_although_the_next_write_of_the_body_fails() {
+    let upstream = refusing(|_| {});
+    let gateway = Gateway::filtering(&upstream.uri(), "[{name: CircuitBreaker, args: {name: cb}}]");
+    let statuses: Vec<u16> = (0..40)
+        .map(|_| {
+            let mut client = gateway.connect();
+            client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", PARTS * PART));
+            let _ = client.try_send(vec![b'x'; PARTS * PART]);
+            client.response().map_or(0, |response| response.status)
+        })
+        .collect();
+    assert_eq!(statuses, [401; 40], "{}", gateway.log());
+    assert_eq!(upstream.connections(), 40, "no request was sent again");
+}
+
+#[test]
+fn an_early_response_of_an_http2_upstream_counts_although_its_connection_closes() {
+    let upstream = RawHttp2::upstream(|connection| {
+        if let Some((stream, _)) = connection.request() {
+            connection.respond(stream, b"early").go_away(stream, NO_ERROR).flush();
+        }
+    });
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    for turn in 0..20 {
+        let mut client = gateway.connect();
+        client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", PARTS * PART));
+        let _ = client.try_send(vec![b'x'; PARTS * PART]);
+        let response = client.response().map(|response| (response.status, response.text(), response.complete));
+        assert_eq!(response, Some((200, "early".to_owned(), true)), "{turn}: {}", gateway.log());
+    }
+}
+
+#[test]
+fn a_refused_stream_stays_open_until_its_window_has_been_used() {
+    let upstream = refusing(read_on);
+    let gateway = Gateway::start(&routes(&upstream));
+    let mut client = Raw::open(&gateway);
+    for (stream, path) in [(1, "/limited"), (3, "/none")] {
+        client.headers(stream, 0, &[&[(":method", "POST"), (":path", path)], &ORDINARY[1..3]].concat());
+        assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS, "{path}");
+        for part in 0..4 {
+            client.frame(DATA, if part == 3 { END_STREAM } else { 0 }, stream, &[b'x'; 15_000]);
+        }
+        client.frame(PING, 0, 0, &[0; 8]);
+        assert_eq!(client.until(&[PING, RST_STREAM, GOAWAY]).0, PING, "{path}");
+    }
+    // A body that is known to be long ends by a reset without an error.
+    let length = ("content-length", "1000000");
+    client.headers(5, 0, &[&[(":method", "POST"), (":path", "/limited")], &ORDINARY[1..3], &[length]].concat());
+    client.frame(DATA, 0, 5, &[b'x'; 15_000]);
+    assert_eq!(client.until(&[RST_STREAM, GOAWAY]), (RST_STREAM, vec![0; 4]));
+}
