@@ -1,6 +1,6 @@
 //! Timeouts for slow clients and upstreams.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::support::PATIENCE;
@@ -102,6 +102,53 @@ fn a_stalled_request_body_gets_408_and_is_not_completed_upstream() {
         assert!(rest.starts_with("HTTP/1.1 408"), "{rest:?}");
     }
     assert_eq!(upstream.requests().len(), 0);
+}
+
+/// Upstreams that wait for bodies, with an ejection after two failures and a breaker that opens at two.
+#[test]
+fn clients_that_stall_their_bodies_neither_eject_an_endpoint_nor_open_a_breaker() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 500ms}}\n\
+         httpclient: {{response-timeout: 100ms}}\n\
+         resilience4j: {{circuitbreaker: {{instances: {{cb: {{sliding-window-size: 2, minimum-number-of-calls: 2}}}}}}, \
+         timelimiter: {{instances: {{cb: {{timeout-duration: 100ms}}}}}}}}\n\
+         upstreams: {{orders: {{endpoints: ['{}'], ejection: {{consecutive-failures: 2}}}}}}\n\
+         routes:\n\
+         - {{id: a, uri: 'lb://orders', predicates: [Path=/a]}}\n\
+         - {{id: b, uri: 'lb://orders', predicates: [Path=/b], filters: [{{name: CircuitBreaker, args: {{name: cb}}}}]}}",
+        upstream.uri()
+    ));
+    for path in ["/a", "/b"] {
+        let stalled: Vec<Connection> = (0..3)
+            .map(|_| {
+                let mut client = gateway.connect();
+                client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"));
+                client
+            })
+            .collect();
+        for mut client in stalled {
+            assert_eq!(client.response().unwrap().status, 408, "{path}");
+        }
+        assert_eq!(gateway.get(path).status, 200, "{path}");
+    }
+    assert_eq!(gateway.metric("tollgate_upstream_ejections_total", &[]), 0.0);
+    assert_eq!(gateway.metric("tollgate_circuit_breaker_calls_total", &["kind=\"failed\""]), 0.0);
+}
+
+#[test]
+fn an_upstream_that_gives_up_a_stalled_upload_has_not_failed() {
+    let upstream = Upstream::scripted(|stream, _| {
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(1_500)));
+        let mut bytes = [0; 4096];
+        while matches!(stream.read(&mut bytes), Ok(1..)) {}
+    });
+    let gateway = Gateway::filtering(&upstream.uri(), "[{name: CircuitBreaker, args: {name: cb}}]");
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+    assert_eq!(client.response().unwrap().status, 408);
+    let calls = |kind: &str| gateway.metric("tollgate_circuit_breaker_calls_total", &[&format!("kind=\"{kind}\"")]);
+    assert_eq!((calls("failed"), calls("ignored")), (0.0, 1.0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::state_machine::{ForcedState, Rules, State, StateMachine};
 use super::window::Outcome;
+use crate::replay::BodyWait;
 
 /// A circuit breaker. While it is closed, admitting a call is one atomic load; its outcome is recorded under a short lock.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(super) struct Permit {
     breaker: Arc<Breaker>,
     epoch: u64,
     started: Instant,
+    /// Time for which the call has waited for the client.
+    wait: Option<Arc<BodyWait>>,
     has_ended: bool,
 }
 
@@ -120,7 +123,8 @@ impl Breaker {
     }
 
     pub(super) fn admit(self: &Arc<Self>) -> Result<Permit, NotPermitted> {
-        let permit = |epoch| Permit { breaker: Arc::clone(self), epoch, started: Instant::now(), has_ended: false };
+        let permit =
+            |epoch| Permit { breaker: Arc::clone(self), epoch, started: Instant::now(), wait: None, has_ended: false };
         let epoch = self.closed_epoch.load(Relaxed);
         if epoch != NOT_CLOSED {
             return Ok(permit(epoch));
@@ -186,10 +190,26 @@ impl CallKind {
 // === impl Permit ===
 
 impl Permit {
+    /// Leaves out `wait` from the time of the call.
+    pub(super) fn exclude(&mut self, wait: Arc<BodyWait>) {
+        self.wait = Some(wait);
+    }
+
+    /// Returns true while the call waits for the client.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.wait.as_ref().is_some_and(|wait| wait.is_waiting())
+    }
+
+    /// Returns the time of the call so far, without that in which it waited for the client.
+    pub(super) fn elapsed(&self) -> Duration {
+        let waited = self.wait.as_ref().map_or(Duration::ZERO, |wait| wait.total());
+        self.started.elapsed().saturating_sub(waited)
+    }
+
     /// Records the end of the call.
     pub(super) fn ended(mut self, failed: bool) {
         self.has_ended = true;
-        let slow = self.started.elapsed() > self.breaker.rules.slow_after;
+        let slow = self.elapsed() > self.breaker.rules.slow_after;
         let breaker = &self.breaker;
         breaker.count(if failed { CallKind::Failed } else { CallKind::Successful });
         if slow {

@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 
 use super::breaker::Permit;
@@ -68,6 +68,20 @@ enum Action<S, B> {
 // === impl Call ===
 
 impl<S, B> Call<S, B> {
+    /// Completes past the time limit, which does not run while the call waits for the client.
+    fn poll_time_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let limit = self.recovery.policy.settings().time_limit.unwrap_or_default();
+        let Some(timer) = &mut self.time_limit else { return Poll::Pending };
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            let left = if self.permit.is_waiting() { limit } else { limit.saturating_sub(self.permit.elapsed()) };
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(Instant::now() + left);
+        }
+    }
+
     /// Evaluates `response`, which is `None` past the time limit. Returns the final response, or the next state after a
     /// failure.
     fn finish<R: From<Bytes>>(self, response: Option<Response<R>>) -> ControlFlow<Response<R>, State<S, B, R>>
@@ -84,23 +98,6 @@ impl<S, B> Call<S, B> {
             Some(failure) => ControlFlow::Continue(recovery.after_failure(&failure, Some(response))),
         }
     }
-}
-
-/// Polls a call. Resolves to `None` past the time limit.
-fn poll_call<F, R, E>(
-    inner: Pin<&mut F>,
-    time_limit: &mut Option<Pin<Box<Sleep>>>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<Option<R>, E>>
-where
-    F: Future<Output = Result<R, E>>,
-{
-    if let Poll::Ready(response) = inner.poll(cx) {
-        return Poll::Ready(response.map(Some));
-    }
-    let Some(time_limit) = time_limit else { return Poll::Pending };
-    ready!(time_limit.as_mut().poll(cx));
-    Poll::Ready(Ok(None))
 }
 
 // === impl Recovery ===
@@ -207,7 +204,13 @@ where
                 }
                 StateProj::Calling { inner, call } => {
                     let Some(running) = call.as_mut() else { return Poll::Pending };
-                    let response = ready!(poll_call(inner, &mut running.time_limit, cx))?;
+                    let response = match inner.poll(cx)? {
+                        Poll::Ready(response) => Some(response),
+                        Poll::Pending => {
+                            ready!(running.poll_time_limit(cx));
+                            None
+                        }
+                    };
                     let Some(call) = call.take() else { return Poll::Pending };
                     match call.finish(response) {
                         ControlFlow::Break(response) => return Poll::Ready(Ok(response)),

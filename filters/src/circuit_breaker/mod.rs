@@ -14,7 +14,8 @@
 //! recorded up to [`Settings::max_body_bytes`]; a request with a larger body has no fallback once it is being sent.
 //!
 //! Local responses of inner filters and cancelled requests count neither as success nor as failure. The measured time ends
-//! when the response's header arrives; it does not include the body.
+//! when the response's header arrives; it does not include the body. The time limit and the measured time leave out the time
+//! in which the call waits for the client's request body.
 //!
 //! [`Rules`] define when a breaker opens and closes; their source is resilience4j. Several stacks may share one
 //! [`Breaker`]. Costs a timer and a short lock per request; with a fallback also a copy of the request's head.
@@ -78,7 +79,8 @@ use crate::replay::{ReplayBody, record};
 pub struct Settings {
     /// Statuses that count as failures (`statusCodes`).
     pub failure_statuses: Vec<StatusCode>,
-    /// Maximum time until the response's head (`timelimiter.timeoutDuration`); `None` is unlimited.
+    /// Maximum time until the response's head, without that in which the call waits for the request body
+    /// (`timelimiter.timeoutDuration`); `None` is unlimited.
     pub time_limit: Option<Duration>,
     /// Responds with an empty 200 to a fault of the upstream, unless there is a fallback (`resumeWithoutError`).
     pub resume_without_error: bool,
@@ -160,7 +162,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let permit = match self.policy.breaker().admit() {
+        let mut permit = match self.policy.breaker().admit() {
             Ok(permit) => permit,
             Err(not_permitted) => {
                 let failure = self.policy.not_permitted(not_permitted);
@@ -176,7 +178,8 @@ where
             }
         };
         let (head, body) = request.into_parts();
-        let (recovery, request) = match &self.fallback {
+        let has_body = !body.is_end_stream();
+        let (recovery, mut request) = match &self.fallback {
             None => {
                 let recovery = Recovery::without_fallback(head.method.clone(), &head.headers, Arc::clone(&self.policy));
                 (recovery, Request::from_parts(head, ReplayBody::direct(body)))
@@ -188,6 +191,9 @@ where
                 (recovery, Request::from_parts(head, body))
             }
         };
+        if has_body {
+            permit.exclude(request.body_mut().measure_wait());
+        }
         ResponseFuture::call(self.inner.call(request), permit, recovery)
     }
 }

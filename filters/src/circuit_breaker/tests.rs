@@ -201,3 +201,47 @@ async fn a_body_that_cannot_be_replayed_has_a_fallback_only_if_the_upstream_was_
         assert_eq!(service.clone().oneshot(request("hello")).await.unwrap().status(), status);
     }
 }
+
+/// A request body that arrives after a time.
+struct Late(std::pin::Pin<Box<tokio::time::Sleep>>, Full<Bytes>);
+
+impl Body for Late {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        std::task::ready!(self.0.as_mut().poll(cx));
+        std::pin::Pin::new(&mut self.1).poll_frame(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_a_call_waits_for_the_client_is_not_the_upstreams() {
+    let rules = Rules { slow_after: Duration::from_millis(500), ..rules() };
+    for (body_ms, response_ms, status, kind, slow) in [
+        (30_000, 400, 200, CallKind::Successful, 0),
+        (300, 900, 200, CallKind::Successful, 1),
+        (30_000, 1_001, 504, CallKind::Failed, 1),
+        (1_500, 1_001, 504, CallKind::Failed, 1),
+        (0, 1_001, 504, CallKind::Failed, 1),
+    ] {
+        let breaker = Arc::new(Breaker::new("test".into(), rules.clone()));
+        let layer = CircuitBreakerLayer::new(Arc::clone(&breaker), Settings::default());
+        let upstream = service_fn(async |request: Request<ReplayBody<Late>>| {
+            request.into_body().collect().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(response_ms)).await;
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("upstream")))
+        });
+        let body = Late(Box::pin(tokio::time::sleep(Duration::from_millis(body_ms))), Full::from("body"));
+        let (start, request) = (tokio::time::Instant::now(), Request::post("/").body(body).unwrap());
+        let response = layer.layer(upstream).oneshot(request).await.unwrap();
+        let case = format!("body after {body_ms} ms, response after {response_ms} ms");
+        assert_eq!((response.status().as_u16(), breaker.calls(kind)), (status, 1), "{case}");
+        assert_eq!(breaker.calls(CallKind::Slow), slow, "{case}");
+        let time = start.elapsed().as_millis();
+        assert!(time <= u128::from(body_ms + response_ms.min(1_000)) + 1_000, "{time} ms: {case}");
+    }
+}

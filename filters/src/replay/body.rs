@@ -10,10 +10,14 @@ use parking_lot::Mutex;
 
 use super::error::ReplayError;
 use super::reader::{Reader, SharedBody};
+use super::wait::{BodyWait, MeasuredWait};
 
 /// The body of one attempt.
 #[derive(Debug)]
-pub struct ReplayBody<B>(pub(super) Kind<B>);
+pub struct ReplayBody<B> {
+    pub(super) kind: Kind<B>,
+    wait: Option<MeasuredWait>,
+}
 
 #[derive(Debug)]
 pub(super) enum Kind<B> {
@@ -31,13 +35,13 @@ pub struct Recording<B>(Option<Arc<Mutex<SharedBody<B>>>>);
 /// ones; the recording is `None` if the body is known to be larger.
 pub fn record<B: Body<Data = Bytes>>(body: B, max_bytes: usize) -> (ReplayBody<B>, Option<Recording<B>>) {
     if body.is_end_stream() {
-        return (ReplayBody(Kind::Empty), Some(Recording(None)));
+        return (ReplayBody::new(Kind::Empty), Some(Recording(None)));
     }
     if body.size_hint().lower() > max_bytes as u64 {
         return (ReplayBody::direct(body), None);
     }
     let shared = Arc::new(Mutex::new(SharedBody::new(body, max_bytes)));
-    (ReplayBody(Kind::Recorded(Reader::first(Arc::clone(&shared)))), Some(Recording(Some(shared))))
+    (ReplayBody::new(Kind::Recorded(Reader::first(Arc::clone(&shared)))), Some(Recording(Some(shared))))
 }
 
 // === impl Recording ===
@@ -48,8 +52,8 @@ impl<B> Recording<B> {
     #[must_use]
     pub fn replay(&self) -> Option<ReplayBody<B>> {
         match &self.0 {
-            None => Some(ReplayBody(Kind::Empty)),
-            Some(shared) => Reader::next(shared).map(|reader| ReplayBody(Kind::Recorded(reader))),
+            None => Some(ReplayBody::new(Kind::Empty)),
+            Some(shared) => Reader::next(shared).map(|reader| ReplayBody::new(Kind::Recorded(reader))),
         }
     }
 }
@@ -67,27 +71,42 @@ impl<B> Drop for Recording<B> {
 impl<B> ReplayBody<B> {
     /// Wraps `body` without recording it, for a request with a single attempt.
     pub fn direct(body: B) -> Self {
-        Self(Kind::Direct(body))
+        Self::new(Kind::Direct(body))
     }
 
-    /// Returns the inner body if it is not recorded.
+    fn new(kind: Kind<B>) -> Self {
+        Self { kind, wait: None }
+    }
+
+    /// Measures the time for which the reader of this body waits from now on.
+    #[must_use]
+    pub fn measure_wait(&mut self) -> Arc<BodyWait> {
+        let wait = Arc::<BodyWait>::default();
+        self.wait = Some(MeasuredWait(Arc::clone(&wait)));
+        wait
+    }
+
+    /// Returns the inner body if it is neither recorded nor measured.
     ///
     /// # Errors
-    /// Returns `self` if the body is recorded.
+    /// Returns `self` otherwise.
     pub fn into_direct(self) -> Result<B, Self>
     where
         B: Default,
     {
-        match self.0 {
+        if self.wait.is_some() {
+            return Err(self);
+        }
+        match self.kind {
             Kind::Empty => Ok(B::default()),
             Kind::Direct(body) => Ok(body),
-            recorded @ Kind::Recorded(_) => Err(Self(recorded)),
+            recorded @ Kind::Recorded(_) => Err(Self::new(recorded)),
         }
     }
 
     /// Calls `read` with the inner body, if there is one.
     pub fn with_inner<T>(&self, read: impl FnOnce(&B) -> T) -> Option<T> {
-        match &self.0 {
+        match &self.kind {
             Kind::Empty => None,
             Kind::Direct(body) => Some(read(body)),
             Kind::Recorded(reader) => Some(reader.with_inner(read)),
@@ -100,17 +119,21 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
     type Error = ReplayError<B::Error>;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match &mut self.0 {
+        let frame = match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Direct(body) => {
                 Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(ReplayError::Inner)))
             }
             Kind::Recorded(reader) => reader.poll(cx),
+        };
+        if let Some(wait) = &self.wait {
+            wait.polled(&frame);
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Empty => true,
             Kind::Direct(body) => body.is_end_stream(),
             Kind::Recorded(reader) => reader.is_end_stream(),
@@ -118,7 +141,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Direct(body) => body.size_hint(),
             Kind::Recorded(reader) => reader.size_hint(),

@@ -14,6 +14,7 @@ mod headers;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 pub use self::body::{Recording, ReplayBody, record};
 pub use self::error::ReplayError;
@@ -21,3 +22,4 @@ pub use self::error::ReplayError;
 pub(crate) use self::headers::mark_received;
 pub(crate) use self::headers::{CarriedHeaders, take_added_headers};
 pub use self::headers::{ReceivedHeaders, ReceivedHeadersLayer, ResponseFuture};
+pub use self::wait::BodyWait;

@@ -86,7 +86,7 @@ async fn a_body_above_the_limit_streams_and_is_not_replayed() {
 #[tokio::test]
 async fn an_empty_body_needs_no_recording() {
     let (body, recording) = record(Full::<Bytes>::default(), 4);
-    assert!(matches!(body.0, Kind::Empty) && body.is_end_stream());
+    assert!(matches!(body.kind, Kind::Empty) && body.is_end_stream());
     assert!(recording.unwrap().replay().unwrap().is_end_stream());
 }
 

@@ -254,6 +254,7 @@ impl Call {
         let mut repeats = Repeats::default();
         let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
         loop {
+            failed = failed.after(upload.as_deref());
             self.monitor.failed(&failed.error);
             let request = match failed.unsent.take() {
                 _ if !repeats.allow(failed.progress, is_idempotent) => None,

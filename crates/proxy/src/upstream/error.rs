@@ -27,6 +27,9 @@ pub enum ForwardError {
     /// The request body failed before the response, over HTTP/2.
     #[error("the exchange with the upstream failed")]
     RequestBody(#[source] BodyError),
+    /// The upstream closed the connection while the gateway had been waiting for the client's body.
+    #[error("the upstream closed the connection while the client was not sending its body")]
+    BodyTooLate,
     /// The body of the response broke off, or broke HTTP's framing, together with its head.
     #[error("the response of the upstream is incomplete")]
     Body(#[from] BodyError),
@@ -74,9 +77,8 @@ impl ForwardError {
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
             Self::Stream(error) if is_invalid_stream(error) => Fault::Malformed,
             Self::TransferCoding | Self::TooManyFields => Fault::Malformed,
-            Self::Exchange(_) | Self::Stream(_) | Self::RequestBody(_) | Self::Refused(_) | Self::Body(_) => {
-                Fault::ConnectionClosed
-            }
+            Self::Exchange(_) | Self::Stream(_) | Self::RequestBody(_) => Fault::ConnectionClosed,
+            Self::Refused(_) | Self::Body(_) | Self::BodyTooLate => Fault::ConnectionClosed,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnexpectedUpgrade => Fault::Malformed,
@@ -93,6 +95,7 @@ impl ForwardError {
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
             Self::UnexpectedUpgrade | Self::Stream(_) | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
             Self::Body(_) | Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
+            Self::BodyTooLate => Failure::ClientTimeout,
             Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
             Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
             Self::RequestBody(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),

@@ -17,6 +17,9 @@ use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::{Connection, SendError, Sender};
 use crate::upstream::repeat::Progress;
 
+/// Pause of an upload after which an upstream that closes the connection has not failed.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
 /// Error of an exchange.
 #[derive(Debug)]
 pub(super) struct ExchangeError {
@@ -32,6 +35,15 @@ impl ExchangeError {
     /// Returns the error of a response that did not arrive in time.
     pub(super) fn timeout() -> Self {
         Self { error: ForwardError::Timeout, progress: Progress::Final, unsent: None }
+    }
+
+    /// Blames the client if the connection was closed while the gateway had been waiting for the rest of `upload` for
+    /// [`MAX_PAUSE`]: upstreams have time limits for it, too.
+    pub(super) fn after(self, upload: Option<&UploadProgress>) -> Self {
+        if self.progress == Progress::Unknown && upload.is_some_and(|upload| upload.has_waited(MAX_PAUSE)) {
+            return Self { error: ForwardError::BodyTooLate, progress: Progress::Final, unsent: None };
+        }
+        self
     }
 }
 
