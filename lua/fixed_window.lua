@@ -3,13 +3,16 @@ Decides one request under a fixed window.
 
 Source: the decisions of crates/limiter/src/algorithm/fixed_window.rs. Denied requests are not counted.
 
-While rules with other windows use the key, up to 4 lengths have windows of their own, and each request is counted in all
-of them. The window of a new length begins with the tokens of the open window that has most. A length whose rule has not
-written for two windows is dropped.
+Windows on the clock and of a calendar end at a wall time. A window that was left is not entered again when the clock is
+set back: the later one counts on, unless it begins more than a window and a minute later.
 
-KEYS[1]  "<tokens consumed in the window> <its end, unix time in us> <its length in us>"; missing = no open window. Several
-         lengths are joined by `;`, each followed by the time of its rule's last write, unix time in us. Earlier versions
-         stored no length
+While rules with other windows use the key, up to 4 kinds (each length, and each way in which windows begin) have windows
+of their own, and each request is counted in all of them. The window of a new kind begins with the tokens of the open
+window that has most. A kind whose rule has not written for two windows is dropped.
+
+KEYS[1]  "<tokens consumed in the window> <its end, unix time in us> <its length in us> <0 = opened by a request, 1 = on the
+         clock, otherwise the calendar's id>"; missing = no open window. Several kinds are joined by `;`, each followed by
+         the time of its rule's last write, unix time in us
 ARGV[1]  limit: tokens per window, integer
 ARGV[2]  window: length in us, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -20,10 +23,11 @@ ARGV[5]  align: `first` = a window opens with a request; `clock` = windows begin
 ARGV[6]  for -n: time of the request, unix time in us; tokens of an earlier window are not returned
 or, with `calendar`
 ARGV[6]-[9]  starts of four consecutive windows, unix time in us; the second is the current one by the caller's clock
-ARGV[10] for -n: as above
+ARGV[10] id of the calendar, integer from 2: equal for equal windows
+ARGV[11] for -n: as above
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), end of the window after us, now us}
-Expiry   1 s after the end of the window
+Expiry   1 s after the end of the window, on the clock and of a calendar up to 61 s after
 Errors   an invalid argument fails before anything is read; so does a time before the first or after the third calendar
          window, since the clocks differ by more than a window. A stored value in another format counts as missing
 
@@ -55,6 +59,9 @@ if ARGV[5] == 'calendar' then
       return redis.error_reply('ERR windows must be four unix times in us, one behind the other')
     end
   end
+  if not find(ARGV[10] or '', '^[1-9]%d*$') or tonumber(ARGV[10]) < 2 or #ARGV[10] > 6 then
+    return redis.error_reply('ERR calendar must be a whole number from 2 to 999999')
+  end
 end
 
 -- [time]
@@ -72,74 +79,82 @@ else
 end
 -- [/time]
 
--- Windows of a calendar count as those of one length, that of the longest.
-local used, ends, anchor, taken_at, correction, id = 0, now + window, false, ARGV[6], byte(ARGV[4]) < 48, window
+-- `began` and `ends` are those of a window that opens now, `latest` is the latest end of one that was left. Windows of a
+-- calendar have the length of the longest.
+local used, began, ends, latest, anchor, correction = 0, now, now + window, now + window, false, byte(ARGV[4]) < 48
+local tag, taken_at = 0, ARGV[6]
 if ARGV[5] == 'clock' then
-  ends = ends - now % window
+  tag, began = 1, now - now % window
+  ends = began + window
+  latest = ends + math.max(window, 60 * MILLION)
 elseif ARGV[5] == 'calendar' then
   local first, second, third, last = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
   if now < first or now >= last then
     return redis.error_reply('ERR the clocks of this server and of the gateway differ by more than a window')
   end
   if now < second then
-    ends, window = second, second - first
+    began, ends, latest = first, second, third
   elseif now < third then
-    ends, window = third, third - second
+    began, ends, latest = second, third, last
   else
-    ends, window = last, last - third
+    began, ends, latest = third, last, last + last - third
   end
-  taken_at = ARGV[10]
+  tag, taken_at = tonumber(ARGV[10]), ARGV[11]
 end
--- The window of the rule's length as it was found, the largest use of an open window, and windows of other lengths.
-local own_used, own_ends, own_at, most, others = 0, false, now, false, false
-local stored = call('GET', KEYS[1])
-if stored then
-  for part in string.gmatch(stored, '[^;]+') do
-    local _, _, taken, over, length, at = find(part, '^(%d+) (%d+) ?(%d*) ?(%d*)$')
-    taken, over, length, at = tonumber(taken), tonumber(over), tonumber(length) or id, tonumber(at) or now
-    if over and length > 0 then
-      local latest = length == id and ends or now + length
-      -- A correction never ends a window earlier: it may come from an earlier rule.
-      if over > latest and not correction then over, anchor = latest, true end
-      if over > now and (not most or taken > most) then most = taken end
-      if at > now and not correction then at = now end
-      if length == id then
-        own_used, own_ends, own_at = taken, over, at
-      elseif correction or now - at < 2 * math.max(length, id) then
-        others = others or {}
-        others[#others + 1] = {taken, over, length, at}
-      end
+-- The window of the rule's kind as it was found, the largest use of an open window, and windows of other kinds: tokens,
+-- end, length, last use, tag.
+local own, most, others = false, false, false
+for part in string.gmatch(call('GET', KEYS[1]) or '', '[^;]+') do
+  local _, _, taken, over, length, kind, at = find(part, '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
+  taken, over, length, kind, at = tonumber(taken), tonumber(over), tonumber(length), tonumber(kind), tonumber(at) or now
+  if over and length > 0 then
+    local is_own = length == window and kind == tag
+    local bound, cut = latest, ends
+    if not is_own then
+      cut = kind == 0 and now + length or kind == 1 and now - now % length + length
+      bound = kind == 1 and cut + math.max(length, 60 * MILLION) or cut
+    end
+    -- A correction never ends a window earlier: it may come from an earlier rule.
+    if bound and over > bound and not correction then over, anchor = cut, true end
+    if over > now and (not most or taken > most) then most = taken end
+    if at > now and not correction then at = now end
+    if is_own then
+      own = {taken, over, at}
+    elseif correction or now - at < 2 * math.max(length, window) then
+      others = others or {}
+      others[#others + 1] = {taken, over, length, at, kind}
     end
   end
-  if not most then
-    own_ends, others = false, false
-  elseif not own_ends then
-    used, anchor = most, anchor or not correction and most > 0
-  elseif own_ends > now then
-    used, ends = own_used, own_ends
-  end
+end
+if not most then
+  own, others = false, false
+elseif not own then
+  used, anchor = most, anchor or not correction and most > 0
+elseif own[2] > now then
+  -- A window that was left begins when the present one ends.
+  if tag < 2 then began = own[2] - window elseif own[2] > ends then began = ends end
+  used, ends = own[1], own[2]
 end
 
-local room = limit - used
-if room < 0 then room = 0 end
+local left = limit - used
+if left < 0 then left = 0 end
 local allowed, retry_after, takes = 0, 0, cost
--- True if the window of the rule's length is part of the state: a correction adds no length.
-local keeps = not correction or own_ends or not most
+-- True if the window of the rule's kind is part of the state: a correction adds no kind.
+local keeps = not correction or own or not most
 if correction then
   allowed = 1
-  if takes > room then
-    takes = room
+  if takes > left then
+    takes = left
   elseif takes < 0 then
     local at = tonumber(taken_at) or now
     for _, other in ipairs(others or {}) do
-      if other[2] > now and at >= other[2] - other[3] and other[1] > 0 then
+      if other[2] > now and at >= other[2] - other[3] and other[1] > 0 and other[5] < 2 then
         other[1], anchor = math.max(0, other[1] + takes), true
       end
     end
-    local counts = own_ends and own_ends > now and at >= ends - window
-    if not counts then takes = 0 elseif takes < -used then takes = -used end
+    if not (own and own[2] > now and at >= began) then takes = 0 elseif takes < -used then takes = -used end
   end
-elseif cost <= room then
+elseif cost <= left then
   allowed = 1
 elseif cost > limit then
   retry_after = -1
@@ -147,29 +162,35 @@ else
   retry_after = ends - now
 end
 if allowed == 1 then used = used + takes end
-local left = limit - used
+left = limit - used
 if left < 0 then left = 0 end
 local reset = used > 0 and ends - now or 0
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  if correction and own_ends and own_ends <= now and takes <= 0 then used, ends = own_used, own_ends end
+  if correction and own and own[2] <= now and takes <= 0 then used, ends = own[1], own[2] end
   local text, last = '', 0
-  if keeps then text, last = format('%d %d %d', used, ends, id), ends end
+  if keeps then
+    text, last = format('%d %d %d %d', used, ends, window, tag), ends + (tag > 0 and math.min(window, 60 * MILLION) or 0)
+  end
   if others then
-    if keeps then text = format('%s %d', text, correction and own_at or now) end
+    if keeps then text = format('%s %d', text, correction and own and own[3] or now) end
     table.sort(others, function(a, b)
       if a[4] ~= b[4] then return a[4] > b[4] end
-      return a[3] > b[3]
+      if a[3] ~= b[3] then return a[3] > b[3] end
+      return a[5] > b[5]
     end)
     for n = 1, math.min(#others, keeps and 3 or 4) do
       local other = others[n]
       if allowed == 1 and takes > 0 then
-        if other[2] <= now then other[1], other[2] = 0, now + other[3] end
-        other[1] = math.min(MOST, other[1] + takes)
+        -- Only the rule of a calendar knows when its next window ends.
+        if other[2] <= now and other[5] < 2 then
+          other[1], other[2] = 0, now + other[3] - (other[5] == 1 and now % other[3] or 0)
+        end
+        if other[2] > now then other[1] = math.min(MOST, other[1] + takes) end
       end
-      if other[2] > last then last = other[2] end
-      text = format('%s%s%d %d %d', text, text == '' and '' or ';', other[1], other[2], other[3])
+      last = math.max(last, other[2] + (other[5] > 0 and math.min(other[3], 60 * MILLION) or 0))
+      text = format('%s%s%d %d %d %d', text, text == '' and '' or ';', other[1], other[2], other[3], other[5])
       if keeps or #others > 1 then text = format('%s %d', text, other[4]) end
     end
   end

@@ -2,7 +2,8 @@
 Decides one request under a prepaid quota, or grants to it.
 
 Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a quota; a new one begins with the next
-period, if the rule has periods. A denied request consumes nothing.
+period, if the rule has periods. A denied request consumes nothing. A period that was left is not entered again when the
+clock is set back: the later one counts on, unless it begins more than a period later.
 
 While rules with other periods use the key, up to 4 calendars have counts of their own, and each request is counted in all
 whose period has not ended. The first period of a new calendar begins with the tokens of the open period that has most. A
@@ -26,7 +27,7 @@ ARGV[10] for -n: time of the request, unix time in us; tokens from before the fi
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
 Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set; text before `quota.{` in the
          key stands before the channel's name too
-Expiry   1 s after the end of the last period, never without one
+Expiry   61 s after the end of the last period, never without one
 Errors   an invalid argument fails before anything is read; so does a time before the first or after the third period,
          since the clocks differ by more than a period. A stored value in another format counts as missing
 
@@ -77,7 +78,7 @@ else
 end
 -- [/time]
 
-local used, began, ends, length, anchor, huge = 0, now, math.huge, math.huge, false, math.huge
+local used, began, ends, latest, length, anchor, huge = 0, now, math.huge, math.huge, math.huge, false, math.huge
 -- 1 is the calendar without periods.
 local calendar = 1
 if ARGV[5] ~= '' then
@@ -86,11 +87,11 @@ if ARGV[5] ~= '' then
     return redis.error_reply('ERR the clocks of this server and of the gateway differ by more than a window')
   end
   if now < second then
-    ends, length = second, second - first
+    ends, latest, length = second, third, second - first
   elseif now < third then
-    ends, length = third, third - second
+    ends, latest, length = third, last, third - second
   else
-    ends, length = last, last - third
+    ends, latest, length = last, last + last - third, last - third
   end
   calendar = tonumber(ARGV[9]) or 0
 end
@@ -138,7 +139,7 @@ elseif not found then
 elseif found[2] > now then
   used, began, known = found[1], found[3], true
   if used ~= 0 then
-    if found[2] > ends then anchor = true else ends = found[2] end
+    if found[2] > latest then anchor = true else ends = found[2] end
   end
 end
 
@@ -198,7 +199,7 @@ if anchor or allowed == 1 and takes ~= 0 then
     end
   end
   if last < huge then
-    call('SET', KEYS[1], text, 'PX', format('%d', (last - now) / 1000 + 1000))
+    call('SET', KEYS[1], text, 'PX', format('%d', (last - now) / 1000 + 61000))
   else
     call('SET', KEYS[1], text)
   end

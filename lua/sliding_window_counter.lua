@@ -77,7 +77,7 @@ if stored then
       if now < began and before + taken > 0 then
         began, before, taken, anchor = now - now % length, 0, before + taken, true
       elseif now >= began + 2 * length then
-        before, taken = 0, 0
+        began, before, taken = now - now % length, 0, 0
       elseif now >= began + length then
         began, before, taken = began + length, taken, 0
       end

@@ -1,12 +1,15 @@
 //! Fixed window: a counter per window.
 //!
-//! While rules with other windows use the same key, each length has a window of its own, and every request is counted in
-//! all of them. So a shorter window ends none of a longer one, and a longer one starves no rule.
+//! Windows that open with a request end on the steady clock. Windows on the clock and of a calendar end at a wall time, and
+//! a window that was left is not entered again when the clock is set back.
+//!
+//! While rules with other windows use the same key, each kind has a window of its own, and every request is counted in all
+//! of them. So a shorter window ends none of a longer one, and a longer one starves no rule.
 
 mod windows;
 
-use self::windows::Window;
 pub use self::windows::Windows;
+use self::windows::{Opening, Window};
 use super::lengths::Counted;
 use super::{Algorithm, Moment, RuleVerdict};
 use crate::rule::FixedWindow;
@@ -15,15 +18,17 @@ impl Algorithm for FixedWindow {
     type State = Windows;
     type Change = Windows;
 
-    /// A denial writes only if the length of the window is new to the key, or the clock was set back.
+    /// A denial writes only if the kind of the window is new to the key, or the clock was set far back.
     #[inline]
     fn decide(&self, state: Option<&Windows>, now: Moment, cost: u64) -> (RuleVerdict, Option<Windows>) {
         let Counted { mut own, mut others, is_stale } = self.counted(state, now);
         let left = self.limit().saturating_sub(own.used);
-        let ends_in_us = own.ends_at_us - now.now_us;
+        let ends_in_us = own.rest_us(now);
         if cost <= left {
             own.used += cost;
-            others.iter_mut().for_each(|other| other.take(cost, now.now_us));
+            if cost > 0 {
+                others.iter_mut().for_each(|other| other.window.take(cost, now));
+            }
             let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
             let verdict = RuleVerdict::allowed(left - cost, reset_after_us, now);
             return (verdict, (cost > 0 || is_stale).then(|| Windows::new(own, others, now.now_us)));
@@ -35,20 +40,19 @@ impl Algorithm for FixedWindow {
     }
 
     /// Returns tokens to the open windows in which they were taken. A correction never ends a window earlier and never
-    /// adds a length, since it may come from an earlier rule.
+    /// adds a kind, since it may come from an earlier rule.
     fn settle(&self, state: Option<&Windows>, now: Moment, more: i64, counted_at_us: u64) -> Option<Windows> {
-        let fresh = self.fresh(now);
-        let Some(windows) = state.filter(|windows| windows.is_open(now.now_us)) else {
+        let fresh = self.opening(now);
+        let Some(windows) = state.filter(|windows| windows.is_open(now)) else {
             let used = u64::try_from(more).unwrap_or(0).min(self.limit());
-            return (used > 0).then(|| Windows::new(Window { used, ..fresh }, Vec::new(), now.now_us));
+            return (used > 0).then(|| Windows::new(Window { used, ..fresh.window() }, Vec::new(), now.now_us));
         };
         if more < 0 {
-            let length_us = self.rest_and_length_us(now.wall_us).1;
-            return windows.give_back(more.unsigned_abs(), counted_at_us, now.now_us, (fresh, length_us));
+            return windows.give_back(more.unsigned_abs(), counted_at_us, &fresh);
         }
-        let left = self.limit().saturating_sub(windows.at(fresh, now.now_us).own.used);
+        let left = self.limit().saturating_sub(windows.at(&fresh).own.used);
         let taken = more.unsigned_abs().min(left);
-        (taken > 0).then(|| windows.take(taken, fresh, now.now_us))
+        (taken > 0).then(|| windows.take(taken, &fresh))
     }
 
     #[inline]
@@ -58,20 +62,19 @@ impl Algorithm for FixedWindow {
 }
 
 impl FixedWindow {
-    /// Returns a window that opens at `now`. Windows of a calendar have the length of the longest.
+    /// Returns a window that opens at `now`.
     #[inline]
-    fn fresh(&self, now: Moment) -> Window {
-        let rest_us = self.rest_and_length_us(now.wall_us).0;
-        Window::opening(now.now_us.saturating_add(rest_us), self.window_us())
+    fn opening(&self, now: Moment) -> Opening {
+        Opening { kind: self.kind(), times: self.times_at(now), now }
     }
 
     /// Returns the windows at `now`.
     #[inline]
     fn counted(&self, state: Option<&Windows>, now: Moment) -> Counted<Window> {
-        let fresh = self.fresh(now);
+        let fresh = self.opening(now);
         match state {
-            Some(windows) => windows.at(fresh, now.now_us),
-            None => Counted::fresh(fresh),
+            Some(windows) => windows.at(&fresh),
+            None => Counted::fresh(fresh.window()),
         }
     }
 }
@@ -203,7 +206,7 @@ mod tests {
             decide(&rule(1_000, secs, Align::First), &mut state, 1_000 * SECOND + secs, 1);
         }
         let text = format!("{state:?}");
-        assert_eq!(text.matches("length_us").count(), 4, "{text}");
+        assert_eq!(text.matches("ends_at_us").count(), 4, "{text}");
         assert_eq!(decide(&rule(1_000, 1, Align::First), &mut state, 1_000 * SECOND + 20, 0).remaining, 1_000 - 9);
     }
 }

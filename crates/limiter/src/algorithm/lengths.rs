@@ -1,28 +1,46 @@
-//! State of a key for rules with windows of several lengths: each length has a window of its own.
+//! State of a key for rules with windows of several kinds: each length, and each way in which windows begin, has a window
+//! of its own.
 
+use crate::algorithm::Moment;
 #[cfg(feature = "redis")]
 use crate::rule::MAX_SAFE_INTEGER;
 
-/// Most lengths of windows that count side by side. A further one replaces the one that was used longest ago.
+/// Most kinds of windows that count side by side. A further one replaces the one that was used longest ago.
 const MAX_LENGTHS: usize = 4;
 
-/// Window of one length.
+/// Window of one kind.
 pub(super) trait LengthWindow: Copy {
     /// Returns the length in microseconds.
     fn length_us(&self) -> u64;
 
+    /// Returns the number that tells kinds of one length apart.
+    fn tag(&self) -> u32 {
+        0
+    }
+
     /// Returns the time from which no token counts, in microseconds.
     fn expires_at_us(&self) -> u64;
+
+    /// Returns true if no token counts, and none will after a small step of the clock.
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        self.expires_at_us() <= now.now_us
+    }
+
+    /// Returns what identifies the kind.
+    fn id(&self) -> (u64, u32) {
+        (self.length_us(), self.tag())
+    }
 }
 
-/// Windows of a key by their length. They take a box while rules with several lengths use the key.
+/// Windows of a key by their kind. They take a box while rules with several kinds use the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ByLength<W> {
     One(W),
     Several(Box<[Used<W>]>),
 }
 
-/// Window and the time of the last write of a rule with its length.
+/// Window and the time of the last write of a rule with its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Used<W> {
     pub(super) window: W,
@@ -31,9 +49,9 @@ pub(super) struct Used<W> {
 
 /// Windows at one time, for one rule.
 pub(super) struct Counted<W> {
-    /// Window of the rule's length.
+    /// Window of the rule's kind.
     pub(super) own: W,
-    /// Windows of other lengths that were used lately.
+    /// Windows of other kinds that were used lately.
     pub(super) others: Vec<Used<W>>,
     /// True if the state must be written even if nothing is consumed.
     pub(super) is_stale: bool,
@@ -52,14 +70,14 @@ impl<W: LengthWindow> ByLength<W> {
             return Self::One(own);
         }
         while others.len() >= MAX_LENGTHS {
-            let first = (0..others.len()).min_by_key(|at| (others[*at].at_us, others[*at].window.length_us()));
+            let first = (0..others.len()).min_by_key(|at| (others[*at].at_us, others[*at].window.id()));
             others.swap_remove(first.unwrap_or(0));
         }
         others.insert(0, Used { window: own, at_us: now_us });
         Self::Several(others.into())
     }
 
-    /// Returns all windows with the time of their last use. A single length counts as used at `now_us`.
+    /// Returns all windows with the time of their last use. A single kind counts as used at `now_us`.
     fn all(&self, now_us: u64) -> impl Iterator<Item = Used<W>> {
         let (one, several) = match self {
             Self::One(window) => (Some(Used { window: *window, at_us: now_us }), &[][..]),
@@ -68,19 +86,15 @@ impl<W: LengthWindow> ByLength<W> {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// Returns the window of `length_us`, and those of other lengths whose rules use the key, each as `current` returns it.
-    pub(super) fn split(
-        &self,
-        length_us: u64,
-        now_us: u64,
-        mut current: impl FnMut(W) -> W,
-    ) -> (Option<W>, Vec<Used<W>>) {
+    /// Returns the window of the kind of `fresh`, and those of other kinds whose rules use the key, each as `current` returns
+    /// it.
+    pub(super) fn split(&self, fresh: &W, now_us: u64, mut current: impl FnMut(W) -> W) -> (Option<W>, Vec<Used<W>>) {
         let (mut own, mut others) = (None, Vec::new());
         for Used { window, at_us } in self.all(now_us) {
             let (window, at_us) = (current(window), at_us.min(now_us));
-            if window.length_us() == length_us {
+            if window.id() == fresh.id() {
                 own = Some(window);
-            } else if now_us - at_us < 2 * window.length_us().max(length_us) {
+            } else if now_us - at_us < 2 * window.length_us().max(fresh.length_us()) {
                 others.push(Used { window, at_us });
             }
         }
@@ -95,6 +109,14 @@ impl<W: LengthWindow> ByLength<W> {
         }
     }
 
+    #[inline]
+    pub(super) fn is_expired(&self, now: Moment) -> bool {
+        match self {
+            Self::One(window) => window.is_expired(now),
+            Self::Several(all) => all.iter().all(|used| used.window.is_expired(now)),
+        }
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,
@@ -102,7 +124,7 @@ impl<W: LengthWindow> ByLength<W> {
         }
     }
 
-    /// Returns the text that scripts store: for each length the numbers in `text` and, if there are several, the last use.
+    /// Returns the text that scripts store: for each kind the numbers in `text` and, if there are several, the last use.
     #[cfg(feature = "redis")]
     pub(super) fn to_stored(&self, text: impl Fn(&W) -> String) -> String {
         match self {
@@ -113,7 +135,7 @@ impl<W: LengthWindow> ByLength<W> {
         }
     }
 
-    /// Decodes the result of [`to_stored`](Self::to_stored), of which `read` gets the numbers of one length. Returns `None`
+    /// Decodes the result of [`to_stored`](Self::to_stored), of which `read` gets the numbers of one kind. Returns `None`
     /// if it has another format.
     #[cfg(feature = "redis")]
     pub(super) fn from_stored(text: &str, read: impl Fn(&[u64]) -> Option<Used<W>>) -> Option<Self> {

@@ -17,17 +17,26 @@ use super::verdict::{Outcome, RuleVerdict};
 /// Time of a decision, on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Microseconds on a steady clock, on which all state is kept.
+    /// Microseconds on a steady clock.
     pub now_us: u64,
-    /// Microseconds since 1970-01-01T00:00Z, for rules with windows aligned to the clock. Other rules ignore it.
+    /// Microseconds since 1970-01-01T00:00Z, for windows and periods that end at a time of day. Other rules ignore it.
     pub wall_us: u64,
 }
+
+/// Step of the wall clock, back across an edge, after which a shorter window still counts as the present one: one minute.
+/// Windows longer than that tolerate a step of their length.
+pub(crate) const STEP_BACK_US: u64 = 60_000_000;
 
 impl Moment {
     /// Creates a moment from one clock that counts microseconds since 1970, such as the clock of Redis.
     #[must_use]
     pub fn at(now_us: u64) -> Self {
         Self { now_us, wall_us: now_us }
+    }
+
+    /// Returns the time on the wall clock that corresponds to a time on the steady clock.
+    pub(crate) fn wall_at_us(self, steady_us: u64) -> u64 {
+        steady_us.wrapping_add(self.wall_us.wrapping_sub(self.now_us))
     }
 }
 
@@ -60,9 +69,15 @@ pub trait State: Clone {
     /// Placeholder for no state.
     const EMPTY: Self;
 
-    /// Returns the time from which the state equals no state, so that it can be dropped; 0 only for
-    /// [`EMPTY`](Self::EMPTY).
+    /// Returns the time from which the state equals no state; 0 only for [`EMPTY`](Self::EMPTY).
     fn expires_at_us(&self) -> u64;
+
+    /// Returns true if the state equals no state, so that it can be dropped. Without a wall clock (0), states that end at a
+    /// time of day are kept.
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        self.expires_at_us() <= now.now_us
+    }
 
     /// Returns the heap memory owned by the state, in bytes.
     fn heap_bytes(&self) -> usize {

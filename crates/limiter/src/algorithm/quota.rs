@@ -17,14 +17,14 @@ impl Algorithm for Quota {
     type Change = QuotaState;
 
     /// Without a period, a denial has no retry delay, since only a grant helps. A denial writes only if the calendar is
-    /// new to the key, or the period now ends earlier than stored, because the clock was set back.
+    /// new to the key, or the period now ends earlier than stored, because the clock was set far back.
     fn decide(&self, state: Option<&QuotaState>, now: Moment, cost: u64) -> (RuleVerdict, Option<QuotaState>) {
         let Current { mut own, mut others, is_stale, .. } = self.at(state, now);
         let left = self.remaining_of(&own);
-        let ends_after_us = own.ends_at_us - now.now_us;
+        let ends_after_us = own.ends_at_us - now.wall_us;
         let verdict = if cost <= left {
             own.count(cost as i64);
-            others.iter_mut().filter(|other| other.is_open(now.now_us)).for_each(|other| other.count(cost as i64));
+            others.iter_mut().filter(|other| other.is_open(now)).for_each(|other| other.count(cost as i64));
             RuleVerdict::allowed(self.remaining_of(&own), own.reset_after_us(now), now)
         } else {
             let renews = own.ends_at_us < u64::MAX && cost <= self.allowance();
@@ -48,7 +48,7 @@ impl Algorithm for Quota {
                 is_changed |= period.used != before;
             }
         };
-        others.iter_mut().filter(|other| other.is_open(now.now_us)).for_each(&mut settle);
+        others.iter_mut().filter(|other| other.is_open(now)).for_each(&mut settle);
         if found == Own::Open || more > 0 && found != Own::New {
             settle(&mut own);
         }
@@ -89,13 +89,13 @@ impl Quota {
 
     /// Returns the quota at `now`.
     fn at(&self, state: Option<&QuotaState>, now: Moment) -> Current {
-        let ends_at_us = match self.periods_around(now.wall_us) {
-            Some([_, _, next, _]) => now.now_us.saturating_add(next - now.wall_us),
-            None => u64::MAX,
+        let [ends_at_us, latest_end_us] = match self.periods_around(now.wall_us) {
+            Some([_, _, next, after_next]) => [next, after_next],
+            None => [u64::MAX; 2],
         };
         let fresh = Period { began_at_us: now.now_us, ends_at_us, used: 0, calendar: self.calendar_id() };
         match state {
-            Some(state) => state.at(fresh, now.now_us),
+            Some(state) => state.at(fresh, latest_end_us, now),
             None => Current::alone(fresh),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ struct Inner {
     unit: CalendarUnit,
     zone_name: Box<str>,
     zone: TimeZone,
+    id: NonZeroU32,
     /// Windows around the latest time passed to [`Calendar::around`].
     around: ArcSwap<Starts>,
 }
@@ -102,7 +104,7 @@ impl Calendar {
     pub fn new(unit: CalendarUnit, time_zone: &str) -> Result<Self, RuleError> {
         let zone = TimeZone::get(time_zone).map_err(|_| RuleError::UnknownTimeZone(time_zone.to_owned()))?;
         let around = ArcSwap::from_pointee([0; 4]);
-        Ok(Self(Arc::new(Inner { unit, zone_name: time_zone.into(), zone, around })))
+        Ok(Self(Arc::new(Inner { unit, zone_name: time_zone.into(), zone, id: id(unit, time_zone), around })))
     }
 
     /// Returns the unit.
@@ -115,6 +117,12 @@ impl Calendar {
     #[must_use]
     pub fn time_zone(&self) -> &str {
         &self.0.zone_name
+    }
+
+    /// Returns the number that identifies the calendar in stored states: from 100,000 to 599,999.
+    #[must_use]
+    pub fn id(&self) -> NonZeroU32 {
+        self.0.id
     }
 
     /// Returns the starts of the windows around `wall_us`: the previous, the current and the next two.
@@ -167,6 +175,20 @@ impl Calendar {
             (-3..=4).filter_map(start).collect()
         })
     }
+}
+
+/// Returns the number of a calendar: 100,000 for each unit, and a hash of the zone's name (FNV-1a). Redis keeps it, so it
+/// must not change.
+fn id(unit: CalendarUnit, time_zone: &str) -> NonZeroU32 {
+    let unit = match unit {
+        CalendarUnit::Hour => 1,
+        CalendarUnit::Day => 2,
+        CalendarUnit::Week => 3,
+        CalendarUnit::Month => 4,
+        CalendarUnit::Year => 5,
+    };
+    let hash = time_zone.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    NonZeroU32::new(unit * 100_000 + hash % 100_000).unwrap_or(NonZeroU32::MIN)
 }
 
 impl PartialEq for Calendar {

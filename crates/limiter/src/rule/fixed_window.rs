@@ -6,7 +6,9 @@ use super::calendar::Calendar;
 #[cfg(feature = "redis")]
 use super::settings::ScriptArg;
 use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::window_kind::{WindowKind, WindowTimes};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
+use crate::algorithm::Moment;
 
 /// At most `limit` tokens per window.
 ///
@@ -14,7 +16,7 @@ use super::{MAX_SAFE_INTEGER, RuleError, micros};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
-    window_us: u64,
+    kind: WindowKind,
     align: Align,
     calendar: Option<Calendar>,
 }
@@ -38,7 +40,12 @@ impl FixedWindow {
         if limit > MAX_SAFE_INTEGER {
             return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
         }
-        Ok(Self { limit, window_us: micros("window", window)?, align, calendar: None })
+        let window_us = micros("window", window)?;
+        let kind = match align {
+            Align::First => WindowKind::first(window_us),
+            Align::Clock => WindowKind::clock(window_us),
+        };
+        Ok(Self { limit, kind, align, calendar: None })
     }
 
     /// Creates a rule of at most `limit` per calendar unit, such as a local day or a month.
@@ -47,7 +54,7 @@ impl FixedWindow {
     /// Fails if `limit` exceeds [`MAX_SAFE_INTEGER`].
     pub fn on_calendar(limit: u64, calendar: Calendar) -> Result<Self, RuleError> {
         let window = Self::new(limit, calendar.unit().max_duration(), Align::Clock)?;
-        Ok(Self { calendar: Some(calendar), ..window })
+        Ok(Self { kind: WindowKind::calendar(&calendar), calendar: Some(calendar), ..window })
     }
 
     /// Returns the tokens admitted per window.
@@ -59,7 +66,7 @@ impl FixedWindow {
     /// Returns the length of a window; for a calendar, of the longest.
     #[must_use]
     pub fn window(&self) -> Duration {
-        Duration::from_micros(self.window_us)
+        Duration::from_micros(self.kind.length_us())
     }
 
     /// Returns the alignment of windows.
@@ -83,21 +90,19 @@ impl FixedWindow {
     }
 
     #[inline]
-    pub(crate) fn window_us(&self) -> u64 {
-        self.window_us
+    pub(crate) fn kind(&self) -> WindowKind {
+        self.kind
     }
 
-    /// Returns the time from `wall_us` (microseconds since 1970) to the end of the window that contains it, and the
-    /// length of that window.
+    /// Returns the window that contains `now`.
     #[inline]
-    pub(crate) fn rest_and_length_us(&self, wall_us: u64) -> (u64, u64) {
-        match (&self.calendar, self.align) {
-            (Some(calendar), _) => {
-                let [_, start, next, _] = calendar.around(wall_us);
-                (next - wall_us, next - start)
+    pub(crate) fn times_at(&self, now: Moment) -> WindowTimes {
+        match &self.calendar {
+            Some(calendar) => {
+                let [_, began_at_us, ends_at_us, latest_end_us] = calendar.around(now.wall_us);
+                WindowTimes { began_at_us, ends_at_us, latest_end_us }
             }
-            (None, Align::First) => (self.window_us(), self.window_us()),
-            (None, Align::Clock) => (self.window_us - wall_us % self.window_us, self.window_us),
+            None => self.kind.times_at(now),
         }
     }
 }
@@ -117,7 +122,7 @@ impl RuleSettings for FixedWindow {
 
     #[inline]
     fn reads_wall_clock(&self) -> bool {
-        self.align == Align::Clock
+        true
     }
 
     fn number(&self, name: &str) -> Option<Number> {
@@ -134,7 +139,7 @@ impl RuleSettings for FixedWindow {
 
     #[cfg(feature = "redis")]
     fn first_script_args(&self) -> [ScriptArg; 2] {
-        [ScriptArg::Number(self.limit), ScriptArg::Number(self.window_us)]
+        [ScriptArg::Number(self.limit), ScriptArg::Number(self.kind.length_us())]
     }
 
     #[cfg(feature = "redis")]
@@ -142,7 +147,7 @@ impl RuleSettings for FixedWindow {
         match self.windows_around(near_us) {
             Some(starts) => {
                 add(ScriptArg::Word("calendar"));
-                starts.into_iter().map(ScriptArg::Number).for_each(add);
+                starts.into_iter().chain([self.kind.tag().into()]).map(ScriptArg::Number).for_each(add);
             }
             None => add(ScriptArg::Word(match self.align {
                 Align::First => "first",

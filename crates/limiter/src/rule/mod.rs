@@ -13,6 +13,7 @@ mod settings;
 mod sliding_window_counter;
 mod sliding_window_log;
 mod token_bucket;
+mod window_kind;
 
 use thiserror::Error;
 
@@ -34,6 +35,7 @@ pub use self::settings::{Number, RuleShape};
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
+pub(crate) use self::window_kind::{WindowKind, WindowTimes};
 
 /// Largest token count and longest time in microseconds (285 years) that a rule accepts: 2^53 - 1.
 ///
@@ -73,7 +75,7 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// Returns true if decisions depend on the time of day.
+    /// Returns true if decisions may depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
         by_algorithm!(self, settings => settings.reads_wall_clock())

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 #[cfg(feature = "redis")]
 use super::settings::ScriptArg;
 use super::settings::{Changes, Number, RuleSettings, RuleShape};
-use super::{Calendar, CalendarUnit, MAX_SAFE_INTEGER, RuleError};
+use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
 ///
@@ -38,7 +38,7 @@ impl Quota {
     /// # Errors
     /// The errors of [`new`](Self::new).
     pub fn resetting(allowance: u64, reset: Calendar) -> Result<Self, RuleError> {
-        Ok(Self { calendar_id: calendar_id(&reset), reset: Some(reset), ..Self::new(allowance)? })
+        Ok(Self { calendar_id: reset.id(), reset: Some(reset), ..Self::new(allowance)? })
     }
 
     /// Returns the tokens of a new quota.
@@ -84,7 +84,7 @@ impl RuleSettings for Quota {
 
     #[inline]
     fn reads_wall_clock(&self) -> bool {
-        self.reset.is_some()
+        true
     }
 
     fn number(&self, name: &str) -> Option<Number> {
@@ -110,21 +110,6 @@ impl RuleSettings for Quota {
     }
 }
 
-/// Returns the number of a calendar: 100,000 for each unit, and a hash of the zone's name (FNV-1a). Redis keeps it, so it
-/// must not change.
-fn calendar_id(calendar: &Calendar) -> NonZeroU32 {
-    let unit = match calendar.unit() {
-        CalendarUnit::Hour => 1,
-        CalendarUnit::Day => 2,
-        CalendarUnit::Week => 3,
-        CalendarUnit::Month => 4,
-        CalendarUnit::Year => 5,
-    };
-    let zone = calendar.time_zone().bytes();
-    let hash = zone.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    NonZeroU32::new(unit * 100_000 + hash % 100_000).unwrap_or(NonZeroU32::MIN)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -132,9 +117,10 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::rule::CalendarUnit;
 
     fn id(unit: CalendarUnit, zone: &str) -> u32 {
-        calendar_id(&Calendar::new(unit, zone).unwrap()).get()
+        Calendar::new(unit, zone).unwrap().id().get()
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) trait RuleSettings: Sized {
     /// Returns the largest cost that can ever be admitted: a burst or a limit.
     fn largest_cost(&self) -> u64;
 
-    /// Returns true if decisions depend on the time of day.
+    /// Returns true if decisions may depend on the time of day: of this rule, or of others on the same key.
     #[inline]
     fn reads_wall_clock(&self) -> bool {
         false

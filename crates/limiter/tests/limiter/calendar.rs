@@ -23,6 +23,7 @@ impl Scripted for FixedWindow {
             Some(starts) => {
                 args.push("calendar".to_owned());
                 args.extend(starts.map(|start| start.to_string()));
+                args.extend(self.calendar().map(|calendar| calendar.id().to_string()));
             }
             None => args.push(if self.align() == Align::First { "first" } else { "clock" }.to_owned()),
         }

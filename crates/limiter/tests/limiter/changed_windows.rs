@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowLog};
+use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter, SlidingWindowLog};
 
 use crate::changes::{START, Stores};
 use crate::model::Rng;
@@ -18,6 +18,10 @@ fn log(limit: u64, window_us: u64) -> Rule {
 
 fn fixed(limit: u64, window_us: u64) -> Rule {
     Rule::FixedWindow(FixedWindow::new(limit, Duration::from_micros(window_us), Align::First).unwrap())
+}
+
+fn counter(limit: u64, window_us: u64) -> Rule {
+    Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, Duration::from_micros(window_us)).unwrap())
 }
 
 #[tokio::test]
@@ -169,4 +173,48 @@ async fn a_correction_under_a_longer_window_returns_nothing_to_a_shorter_one() {
     assert_eq!(stores.burst(&second, 20).await, 0, "the tokens are not of this window");
     let whole = fixed(20, HOUR);
     assert_eq!(stores.burst(&whole, 20).await, 4, "of 4, 6 and 10, the hour got 4 back");
+}
+
+#[tokio::test]
+async fn a_counter_that_rested_counts_what_another_length_admits() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let (short, long) = (counter(20, 2 * SECOND), counter(20, 20 * SECOND));
+    for scope in ["counter-rest", "list#counter-rest"] {
+        let stores = Stores::new(&client, scope);
+        assert!(stores.is_admitted(&short, 1).await && stores.is_admitted(&long, 1).await);
+        stores.clock.set(START + 10 * SECOND);
+        assert_eq!(stores.burst(&long, 30).await, 18);
+        assert_eq!(stores.burst(&short, 30).await, 2, "{scope}: of 20, the other length took 18");
+    }
+}
+
+/// The gateways of a rolling change, in random turns and with rests.
+#[tokio::test]
+async fn counters_of_two_gateways_admit_one_limit_in_each_window_after_any_rest() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let (length, long_us) = (2 * SECOND, rng.pick(&[5, 20, 60]) * SECOND);
+        let (short, long) = (counter(20, length), counter(rng.pick(&[20, 100]), long_us));
+        let scope = format!("counters{seed}{}", rng.pick(&["", "#rule"]));
+        let stores = Stores::new(&client, &scope);
+        let (mut at, mut window, mut used, mut denied) = (START, 0, 0, 0);
+        for _ in 0..60 {
+            at += rng.pick(&[0, SECOND / 5, SECOND, 5 * SECOND, long_us / 2, long_us, 3 * long_us]);
+            stores.clock.set(at);
+            if at / length != window {
+                (window, used) = (at / length, 0);
+            }
+            let is_short = rng.chance(1, 2);
+            for _ in 0..rng.pick(&[1, 5, 30]) {
+                let is_admitted = stores.is_admitted(if is_short { &short } else { &long }, 1).await;
+                assert!(!is_admitted || !is_short || used < 20, "seed {seed}: {used} of 20 used in one window");
+                used += u64::from(is_admitted);
+                denied += u64::from(!is_admitted);
+            }
+        }
+        assert!(denied > 0);
+    }
 }

@@ -47,5 +47,6 @@ mod support;
 mod tls;
 mod trace;
 mod urls;
+mod wall_clock;
 mod windows;
 mod without_script;

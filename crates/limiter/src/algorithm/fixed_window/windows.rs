@@ -1,24 +1,29 @@
-//! State of fixed windows: a window for each length in use.
+//! State of fixed windows: a window for each kind in use.
 
-use std::num::NonZeroU64;
-
-use crate::algorithm::State;
 use crate::algorithm::lengths::{ByLength, Counted, LengthWindow, Used};
-use crate::rule::MAX_SAFE_INTEGER;
+use crate::algorithm::{Moment, State};
+use crate::rule::{MAX_SAFE_INTEGER, WindowKind, WindowTimes};
 
-/// Windows of a key: 24 bytes, and a box while rules with several lengths of windows use it.
+/// Windows of a key: 24 bytes, and a box while rules with several kinds of windows use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows(ByLength<Window>);
 
-/// Latest window of one length.
+/// Latest window of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// End of the window: microseconds.
+    /// End of the window on the clock of its kind: microseconds.
     pub(super) ends_at_us: u64,
-    /// Length of the window, for a calendar of the longest: microseconds.
-    pub(super) length_us: NonZeroU64,
+    pub(super) kind: WindowKind,
     /// Tokens consumed in the window.
     pub(super) used: u64,
+}
+
+/// Window of a rule without tokens, as it would open now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    pub(super) kind: WindowKind,
+    pub(super) times: WindowTimes,
+    pub(super) now: Moment,
 }
 
 impl Windows {
@@ -36,146 +41,204 @@ impl Windows {
         (changed != *self).then_some(changed)
     }
 
-    pub(super) fn is_open(&self, now_us: u64) -> bool {
-        now_us < self.expires_at_us()
+    pub(super) fn is_open(&self, now: Moment) -> bool {
+        match &self.0 {
+            ByLength::One(window) => window.is_open(now),
+            ByLength::Several(all) => all.iter().any(|used| used.window.is_open(now)),
+        }
     }
 
-    /// Returns the windows at `now_us` for a rule whose window would open as `fresh`.
+    /// Returns the windows for a rule whose window would open as `fresh`.
     ///
-    /// No window is longer than one that opens now, after a changed alignment or a clock that was set back. If the length
-    /// is new to the key, its window begins with the tokens of the open window that has most. Other lengths are kept
-    /// while their rules use the key.
+    /// A window that begins later than now was left before the clock was set back: it counts on. If the kind is new to the
+    /// key, its window begins with the tokens of the open window that has most. Other kinds are kept while their rules use
+    /// the key.
     #[inline]
-    pub(super) fn at(&self, fresh: Window, now_us: u64) -> Counted<Window> {
+    pub(super) fn at(&self, fresh: &Opening) -> Counted<Window> {
         if let ByLength::One(window) = &self.0
-            && window.length_us == fresh.length_us
+            && window.kind == fresh.kind
         {
-            let is_stale = window.ends_at_us > fresh.ends_at_us;
-            let ends_at_us = window.ends_at_us.min(fresh.ends_at_us);
-            let own = if now_us < ends_at_us { Window { ends_at_us, ..*window } } else { fresh };
+            let (window, is_stale) = window.bounded(fresh);
+            let own = if window.is_open(fresh.now) { window } else { fresh.window() };
             return Counted { own, others: Vec::new(), is_stale };
         }
-        self.at_several(fresh, now_us)
+        self.at_several(fresh)
     }
 
-    fn at_several(&self, fresh: Window, now_us: u64) -> Counted<Window> {
+    fn at_several(&self, fresh: &Opening) -> Counted<Window> {
         let (mut is_stale, mut most) = (false, None);
-        let (own, others) = self.0.split(fresh.length_us.get(), now_us, |mut window| {
-            let is_own = window.length_us == fresh.length_us;
-            let latest = if is_own { fresh.ends_at_us } else { now_us.saturating_add(window.length_us.get()) };
-            if window.ends_at_us > latest {
-                (window.ends_at_us, is_stale) = (latest, true);
-            }
-            if window.is_open(now_us) {
+        let (own, others) = self.0.split(&fresh.window(), fresh.now.now_us, |window| {
+            let bound = match window.kind == fresh.kind {
+                true => Some(*fresh),
+                false => Opening::of(window.kind, fresh.now),
+            };
+            let (window, is_cut) = bound.map_or((window, false), |bound| window.bounded(&bound));
+            is_stale |= is_cut;
+            if window.is_open(fresh.now) {
                 most = most.max(Some(window.used));
             }
             window
         });
-        let Some(most) = most else { return Counted::fresh(fresh) };
+        let Some(most) = most else { return Counted::fresh(fresh.window()) };
         let own = match own {
-            Some(own) if own.is_open(now_us) => own,
-            Some(_) => fresh,
+            Some(own) if own.is_open(fresh.now) => own,
+            Some(_) => fresh.window(),
             None => {
                 is_stale |= most > 0;
-                Window { used: most, ..fresh }
+                Window { used: most, ..fresh.window() }
             }
         };
         Counted { own, others, is_stale }
     }
 
-    /// Returns the windows with `amount` more tokens in each; a window of the length of `fresh` opens as that.
-    pub(super) fn take(&self, amount: u64, fresh: Window, now_us: u64) -> Self {
+    /// Returns the windows with `amount` more tokens in each; a window of the kind of `fresh` opens as that.
+    pub(super) fn take(&self, amount: u64, fresh: &Opening) -> Self {
         let taken = self.changed(|window| {
-            if !window.is_open(now_us) && window.length_us == fresh.length_us {
-                *window = fresh;
+            if !window.is_open(fresh.now) && window.kind == fresh.kind {
+                *window = fresh.window();
             }
-            window.take(amount, now_us);
+            window.take(amount, fresh.now);
         });
         taken.unwrap_or_else(|| self.clone())
     }
 
-    /// Returns the windows without `amount` tokens that were taken at `counted_at_us`, if any counts them. The windows of
-    /// `own`'s length are as long as stated beside it.
-    pub(super) fn give_back(&self, amount: u64, counted_at_us: u64, now_us: u64, own: (Window, u64)) -> Option<Self> {
+    /// Returns the windows without `amount` tokens that were taken at `counted_at_us` on the steady clock, if any counts
+    /// them. Only a rule knows when a window of its calendar began.
+    pub(super) fn give_back(&self, amount: u64, counted_at_us: u64, fresh: &Opening) -> Option<Self> {
         self.changed(|window| {
-            let is_own = window.length_us == own.0.length_us;
-            let length_us = if is_own { own.1 } else { window.length_us.get() };
-            let began_at_us = window.ends_at_us.saturating_sub(length_us);
-            if window.is_open(now_us) && counted_at_us >= began_at_us {
+            let began_at_us = match window.kind == fresh.kind {
+                true => fresh.began_at_us(window),
+                false if window.kind.is_calendar() => return,
+                false => window.ends_at_us.saturating_sub(window.kind.length_us()),
+            };
+            let is_on_wall_clock = window.kind.is_on_wall_clock();
+            let counted_at_us = if is_on_wall_clock { fresh.now.wall_at_us(counted_at_us) } else { counted_at_us };
+            if window.is_open(fresh.now) && counted_at_us >= began_at_us {
                 window.used = window.used.saturating_sub(amount);
             }
         })
     }
 
-    /// Returns the text that lua/fixed_window.lua stores: for each length the tokens consumed in its window, the end, the
-    /// length and, if there are several, the last use.
+    /// Returns the text that lua/fixed_window.lua stores: for each kind the tokens consumed in its window, the end, the
+    /// length, the tag and, if there are several, the last use.
     #[cfg(feature = "redis")]
     pub(crate) fn to_stored(&self) -> String {
-        self.0.to_stored(|window| format!("{} {} {}", window.used, window.ends_at_us, window.length_us))
+        self.0.to_stored(|Window { ends_at_us, kind, used }| {
+            format!("{used} {ends_at_us} {} {}", kind.length_us(), kind.tag())
+        })
     }
 
-    /// Decodes the result of [`to_stored`](Self::to_stored); `None` if it has another format. Earlier versions stored no
-    /// length: it is then `length_us`.
+    /// Decodes the result of [`to_stored`](Self::to_stored); `None` if it has another format.
     #[cfg(feature = "redis")]
-    pub(crate) fn from_stored(text: &str, length_us: u64) -> Option<Self> {
+    pub(crate) fn from_stored(text: &str) -> Option<Self> {
         let read = |numbers: &[u64]| {
-            let (used, ends_at_us, length_us, at_us) = match *numbers {
-                [used, ends_at_us] => (used, ends_at_us, length_us, u64::MAX),
-                [used, ends_at_us, length_us] => (used, ends_at_us, length_us, u64::MAX),
-                [used, ends_at_us, length_us, at_us] => (used, ends_at_us, length_us, at_us),
-                _ => return None,
-            };
-            Some(Used { window: Window { ends_at_us, length_us: NonZeroU64::new(length_us)?, used }, at_us })
+            let (&[used, ends_at_us, length_us, tag], at_us) = numbers.split_first_chunk()?;
+            let kind = WindowKind::from_parts(length_us, u32::try_from(tag).ok()?)?;
+            let at_us = at_us.first().copied().unwrap_or(u64::MAX);
+            (numbers.len() <= 5).then_some(Used { window: Window { ends_at_us, kind, used }, at_us })
         };
         ByLength::from_stored(text, read).map(Self)
+    }
+
+    /// Returns the time until which Redis must keep the windows.
+    #[cfg(feature = "redis")]
+    pub(crate) fn kept_until_us(&self) -> u64 {
+        match &self.0 {
+            ByLength::One(window) => window.kept_until_us(),
+            ByLength::Several(all) => all.iter().map(|used| used.window.kept_until_us()).max().unwrap_or(0),
+        }
+    }
+}
+
+impl Opening {
+    /// Returns the opening of a kind without a calendar.
+    fn of(kind: WindowKind, now: Moment) -> Option<Self> {
+        (!kind.is_calendar()).then(|| Self { kind, times: kind.times_at(now), now })
+    }
+
+    #[inline]
+    pub(super) fn window(&self) -> Window {
+        Window { ends_at_us: self.times.ends_at_us, kind: self.kind, used: 0 }
+    }
+
+    /// Returns the begin of an open window of this kind. One that ends later was left before the clock was set back, and
+    /// begins when the present one ends.
+    fn began_at_us(&self, window: &Window) -> u64 {
+        match self.kind.is_calendar() {
+            true if window.ends_at_us > self.times.ends_at_us => self.times.ends_at_us,
+            true => self.times.began_at_us,
+            false => window.ends_at_us.saturating_sub(self.kind.length_us()),
+        }
     }
 }
 
 impl Window {
-    /// Returns a window without tokens.
-    pub(super) fn opening(ends_at_us: u64, length_us: u64) -> Self {
-        Self { ends_at_us, length_us: NonZeroU64::new(length_us).unwrap_or(NonZeroU64::MIN), used: 0 }
+    #[inline]
+    fn is_open(&self, now: Moment) -> bool {
+        self.kind.time_us(now) < self.ends_at_us
     }
 
-    fn is_open(&self, now_us: u64) -> bool {
-        now_us < self.ends_at_us
+    /// Returns the time until the end of an open window.
+    #[inline]
+    pub(super) fn rest_us(&self, now: Moment) -> u64 {
+        self.ends_at_us - self.kind.time_us(now)
     }
 
-    /// Counts `amount` tokens, in a window that opens now if this one is over.
-    fn take(&mut self, amount: u64, now_us: u64) {
-        if !self.is_open(now_us) {
-            (self.ends_at_us, self.used) = (now_us.saturating_add(self.length_us.get()), 0);
+    /// Returns the window, and true if it ends with `fresh` now, since it was written under a clock that was wrong.
+    #[inline]
+    fn bounded(self, fresh: &Opening) -> (Self, bool) {
+        if self.ends_at_us <= fresh.times.latest_end_us {
+            return (self, false);
+        }
+        (Self { ends_at_us: fresh.times.ends_at_us, ..self }, true)
+    }
+
+    /// Counts `amount` tokens. A window that is over opens again, unless only a calendar knows its end.
+    pub(super) fn take(&mut self, amount: u64, now: Moment) {
+        if !self.is_open(now) {
+            let Some(fresh) = Opening::of(self.kind, now) else { return };
+            *self = fresh.window();
         }
         self.used = self.used.saturating_add(amount).min(MAX_SAFE_INTEGER);
+    }
+
+    #[inline]
+    fn kept_until_us(&self) -> u64 {
+        self.ends_at_us.saturating_add(self.kind.kept_us())
     }
 }
 
 impl LengthWindow for Window {
     fn length_us(&self) -> u64 {
-        self.length_us.get()
+        self.kind.length_us()
+    }
+
+    fn tag(&self) -> u32 {
+        self.kind.tag()
     }
 
     #[inline]
     fn expires_at_us(&self) -> u64 {
         self.ends_at_us
     }
-}
 
-impl Used<Window> {
-    /// Counts `amount` tokens of a rule with another length.
-    pub(super) fn take(&mut self, amount: u64, now_us: u64) {
-        if amount > 0 {
-            self.window.take(amount, now_us);
-        }
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        self.kept_until_us() <= self.kind.time_us(now)
     }
 }
 
 impl State for Windows {
-    const EMPTY: Self = Self(ByLength::One(Window { ends_at_us: 0, length_us: NonZeroU64::MIN, used: 0 }));
+    const EMPTY: Self = Self(ByLength::One(Window { ends_at_us: 0, kind: WindowKind::MIN, used: 0 }));
 
     #[inline]
     fn expires_at_us(&self) -> u64 {
         self.0.expires_at_us()
+    }
+
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        self.0.is_expired(now)
     }
 
     fn heap_bytes(&self) -> usize {
@@ -188,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_of_one_length_takes_24_bytes() {
+    fn the_window_of_one_kind_takes_24_bytes() {
         assert_eq!(size_of::<Windows>(), 24);
     }
 }

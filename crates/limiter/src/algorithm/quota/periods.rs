@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
-use crate::algorithm::{Moment, State};
+use crate::algorithm::{Moment, STEP_BACK_US, State};
 use crate::rule::{MAX_SAFE_INTEGER, Quota};
 
 /// Largest absolute value of [`Period::used`].
@@ -24,7 +24,7 @@ enum Kept {
 pub(super) struct Period {
     /// First use in the period: microseconds. A calendar that was new to the key continues the period of another one.
     pub(super) began_at_us: u64,
-    /// End of the period: microseconds; [`u64::MAX`] if there is none.
+    /// End of the period on the wall clock: microseconds; [`u64::MAX`] if there is none.
     pub(super) ends_at_us: u64,
     /// Tokens consumed minus tokens granted.
     pub(super) used: i64,
@@ -74,20 +74,21 @@ impl QuotaState {
         }
     }
 
-    /// Returns the quota at `now_us` for a rule whose period would begin as `fresh`.
+    /// Returns the quota at `now` for a rule whose period would begin as `fresh`.
     ///
-    /// A used period keeps its end, unless it would end earlier if it began now. A calendar that is new to the key begins
-    /// with the tokens of the open period that has most.
-    pub(super) fn at(&self, fresh: Period, now_us: u64) -> Current {
-        let all = self.all().iter().map(|period| Period { began_at_us: period.began_at_us.min(now_us), ..*period });
-        let open = all.clone().filter(|period| period.is_open(now_us));
+    /// A used period keeps its end, also the next one, which was left before the clock was set back. An end after
+    /// `latest_end_us` was written under a clock that was wrong. A calendar that is new to the key begins with the tokens of
+    /// the open period that has most.
+    pub(super) fn at(&self, fresh: Period, latest_end_us: u64, now: Moment) -> Current {
+        let all = self.all().iter().map(|period| Period { began_at_us: period.began_at_us.min(now.now_us), ..*period });
+        let open = all.clone().filter(|period| period.is_open(now));
         let Some(most) = open.max_by_key(|period| (period.used, Reverse(period.began_at_us))) else {
             return Current::alone(fresh);
         };
         let others: Vec<Period> = all.clone().filter(|period| period.calendar != fresh.calendar).collect();
         match all.clone().find(|period| period.calendar == fresh.calendar) {
-            Some(own) if own.is_open(now_us) => {
-                let is_cut = own.used != 0 && fresh.ends_at_us < own.ends_at_us;
+            Some(own) if own.is_open(now) => {
+                let is_cut = own.used != 0 && latest_end_us < own.ends_at_us;
                 let keeps_end = own.used != 0 && !is_cut;
                 let ends_at_us = if keeps_end { own.ends_at_us } else { fresh.ends_at_us };
                 Current { own: Period { ends_at_us, ..own }, others, found: Own::Open, is_stale: is_cut }
@@ -109,8 +110,8 @@ impl Current {
 }
 
 impl Period {
-    pub(super) fn is_open(&self, now_us: u64) -> bool {
-        now_us < self.ends_at_us
+    pub(super) fn is_open(&self, now: Moment) -> bool {
+        now.wall_us < self.ends_at_us
     }
 
     /// Counts `more` consumed tokens, or returned ones if it is negative.
@@ -119,7 +120,7 @@ impl Period {
     }
 
     pub(super) fn reset_after_us(&self, now: Moment) -> u64 {
-        if self.used == 0 || self.ends_at_us == u64::MAX { 0 } else { self.ends_at_us - now.now_us }
+        if self.used == 0 || self.ends_at_us == u64::MAX { 0 } else { self.ends_at_us - now.wall_us }
     }
 }
 
@@ -134,6 +135,12 @@ impl State for QuotaState {
             Kept::One(period) => period.ends_at_us,
             Kept::Several(all) => all.iter().map(|period| period.ends_at_us).max().unwrap_or(0),
         }
+    }
+
+    /// A period that has ended is kept for a while, since the clock may be set back.
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        self.expires_at_us() <= now.wall_us.saturating_sub(STEP_BACK_US)
     }
 
     fn heap_bytes(&self) -> usize {

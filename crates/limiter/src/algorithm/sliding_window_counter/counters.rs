@@ -34,7 +34,7 @@ impl Counters {
     /// Other lengths are kept while their rules use the key.
     pub(super) fn at(&self, fresh: Windows, now: Moment) -> Counted<Windows> {
         let (mut is_stale, mut longest) = (false, None::<Windows>);
-        let (own, others) = self.0.split(fresh.window_us(), now.now_us, |windows| {
+        let (own, others) = self.0.split(&fresh, now.now_us, |windows| {
             let (windows, was_set_back) = windows.moved_on(now);
             is_stale |= was_set_back;
             if windows.count() && longest.is_none_or(|longest| longest.length_us < windows.length_us) {
@@ -49,7 +49,6 @@ impl Counters {
                 is_stale |= own.count();
                 own
             },
-            // Windows without tokens begin on the clock.
             |own| if own.count() { own } else { fresh },
         );
         Counted { own, others, is_stale }
@@ -103,15 +102,15 @@ impl Windows {
         let window_us = self.window_us();
         let next_ends_at_us = ends_at_us.saturating_add(window_us);
         let now_us = now.now_us;
+        let fresh_end_us = now_us.saturating_add(window_us - now.wall_us % window_us);
         if now_us < self.began_at_us() && self.count() {
-            let ends_at_us = now_us.saturating_add(window_us - now.wall_us % window_us);
-            (Self { ends_at_us, previous: 0, current: previous + current, ..*self }, true)
+            (Self { ends_at_us: fresh_end_us, previous: 0, current: previous + current, ..*self }, true)
         } else if now_us < ends_at_us {
             (*self, false)
         } else if now_us < next_ends_at_us {
             (Self { ends_at_us: next_ends_at_us, previous: current, current: 0, ..*self }, false)
         } else {
-            (Self { previous: 0, current: 0, ..*self }, false)
+            (Self { ends_at_us: fresh_end_us, previous: 0, current: 0, ..*self }, false)
         }
     }
 

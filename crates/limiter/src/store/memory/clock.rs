@@ -1,6 +1,7 @@
 //! Clocks of the memory store, in microseconds.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Clock that counts microseconds from an arbitrary start.
@@ -18,11 +19,18 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// Monotonic clock of the machine. Setting the wall clock does not affect it.
+/// Monotonic clock of the machine, with the wall clock beside it.
 #[derive(Debug)]
 pub struct MonotonicClock {
     start: Instant,
+    /// Wall clock minus this clock, when they were last compared.
+    difference_us: AtomicU64,
+    /// Time of the next comparison.
+    compare_at_us: AtomicU64,
 }
+
+/// Interval between comparisons of a [`MonotonicClock`] with the wall clock.
+const COMPARE_EVERY_US: u64 = 1_000;
 
 /// Clock for tests. It advances only when told to; its wall clock shows the same time.
 #[derive(Debug, Default)]
@@ -32,7 +40,7 @@ pub struct ManualClock {
 
 impl Default for MonotonicClock {
     fn default() -> Self {
-        Self { start: Instant::now() }
+        Self { start: Instant::now(), difference_us: unix_us().into(), compare_at_us: COMPARE_EVERY_US.into() }
     }
 }
 
@@ -43,30 +51,62 @@ impl Clock for MonotonicClock {
         elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
     }
 
+    /// The wall clock is read once in a millisecond, since reading a clock is a third of a decision.
+    #[inline]
+    fn both_us(&self) -> (u64, u64) {
+        let now_us = self.now_us();
+        if now_us >= self.compare_at_us.load(Relaxed) {
+            self.difference_us.store(unix_us().wrapping_sub(now_us), Relaxed);
+            self.compare_at_us.store(now_us + COMPARE_EVERY_US, Relaxed);
+        }
+        (now_us, now_us.wrapping_add(self.difference_us.load(Relaxed)))
+    }
+
     #[inline]
     fn wall_us(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
+        unix_us()
     }
 }
 
 impl ManualClock {
     /// Advances the clock by `by`.
     pub fn advance(&self, by: Duration) {
-        self.now_us.fetch_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.now_us.fetch_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX), SeqCst);
     }
 
     /// Sets the clock, forward or back.
     pub fn set(&self, now_us: u64) {
-        self.now_us.store(now_us, Ordering::SeqCst);
+        self.now_us.store(now_us, SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now_us(&self) -> u64 {
-        self.now_us.load(Ordering::SeqCst)
+        self.now_us.load(SeqCst)
     }
     fn wall_us(&self) -> u64 {
         self.now_us()
+    }
+}
+
+/// Returns the wall clock of the machine in microseconds since 1970.
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monotonic_clock_follows_a_wall_clock_that_was_set() {
+        let clock = MonotonicClock::default();
+        // As after a step of an hour since the last comparison.
+        clock.difference_us.fetch_sub(3_600_000_000, Relaxed);
+        clock.compare_at_us.store(0, Relaxed);
+        let (before_us, (_, wall_us)) = (unix_us(), clock.both_us());
+        assert!(wall_us.abs_diff(before_us) < 1_000_000, "{wall_us} at {before_us}");
+        assert!(clock.compare_at_us.load(Relaxed) > 0, "compared again in a millisecond");
     }
 }

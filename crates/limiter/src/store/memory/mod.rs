@@ -170,8 +170,9 @@ impl MemoryStore {
     /// A background task can call this with an increasing number to release memory without new keys, one shard at a time.
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
-        let now_us = shard.tick(self.clock.now_us()).us;
-        shard.sweep(now_us, &self.shares);
+        let (now_us, wall_us) = self.clock.both_us();
+        let now = shard.tick(now_us).moment(Moment { now_us, wall_us });
+        shard.sweep(now, &self.shares);
     }
 
     /// Resets `key` under `rule`. A state shared with other keys stays.
@@ -247,8 +248,11 @@ impl MemoryStore {
     /// Inserts the state of a new key, or shares it without room.
     fn insert<S: Stored>(&self, shard: &mut States, location: KeyLocation, state: S, now: Moment) {
         let KeyLocation { key, scope } = location;
-        if let Err(state) = shard.insert((key, scope), state, now.now_us, &self.shares, Demand::IfFree) {
-            shard.set_shared(scope, state, now.now_us);
+        // A sweep drops states of all rules, also of those that end at a time of day.
+        let wall_us = if now.wall_us == 0 { self.clock.wall_us() } else { now.wall_us };
+        let now = Moment { wall_us, ..now };
+        if let Err(state) = shard.insert((key, scope), state, now, &self.shares, Demand::IfFree) {
+            shard.set_shared(scope, state, now);
             self.shares.lock().count_overflow(scope);
         }
     }

@@ -65,7 +65,7 @@ impl MemoryStore {
             Some(known) => *known = state,
             None => {
                 let KeyLocation { key, scope } = location;
-                let inserted = states.insert((key, scope), state, now.now_us, &self.shares, Demand::Always);
+                let inserted = states.insert((key, scope), state, now, &self.shares, Demand::Always);
                 debug_assert!(inserted.is_ok(), "room is always taken");
             }
         }

@@ -3,13 +3,13 @@
 use super::shares::{Demand, Owner, Released, Shares};
 use super::table::{KeyHash, Table};
 use super::tick::Tick;
-use crate::algorithm::State;
 use crate::algorithm::fixed_window::Windows;
 use crate::algorithm::leaky_bucket::QueueState;
 use crate::algorithm::quota::QuotaState;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::sliding_window_log::Log;
 use crate::algorithm::token_bucket::Bucket;
+use crate::algorithm::{Moment, State};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Shortest time between two sweeps of a shard for new keys of a full store. It bounds the scans during a flood of keys.
@@ -40,8 +40,8 @@ macro_rules! tables {
         })+
 
         impl Tables {
-            fn sweep(&mut self, now_us: u64, released: &mut Released) {
-                $(self.$table.sweep(now_us, released);)+
+            fn sweep(&mut self, now: Moment, released: &mut Released) {
+                $(self.$table.sweep(now, released);)+
             }
 
             fn slots(&self) -> usize {
@@ -110,8 +110,8 @@ impl States {
     }
 
     /// Sets the shared state of `scope`.
-    pub(super) fn set_shared<S: Stored>(&mut self, scope: KeyHash, state: S, now_us: u64) {
-        S::table(self.shared.get_or_insert_default()).set(scope, state, now_us);
+    pub(super) fn set_shared<S: Stored>(&mut self, scope: KeyHash, state: S, now: Moment) {
+        S::table(self.shared.get_or_insert_default()).set(scope, state, now);
     }
 
     /// Inserts the state of a new key of `scope`. `shares` counts the keys of all shards.
@@ -122,23 +122,23 @@ impl States {
         &mut self,
         (hash, scope): (KeyHash, KeyHash),
         state: S,
-        now_us: u64,
+        now: Moment,
         shares: &Mutex<Shares>,
         demand: Demand,
     ) -> Result<(), S> {
         self.inserts += 1;
         if self.inserts > self.slots_swept.max(MIN_INSERTS) {
-            self.sweep(now_us, shares);
+            self.sweep(now, shares);
         }
-        let expired = self.table::<S>().expired_slot(hash, now_us);
+        let expired = self.table::<S>().expired_slot(hash, now);
         let owner = shares.lock().take(scope, expired.map(|(_, owner)| owner), demand);
         if let (Some((index, _)), Some(owner)) = (expired, owner) {
             self.table().replace(index, hash, state, owner);
             return Ok(());
         }
-        let Some(owner) = owner.or_else(|| self.take_swept(scope, now_us, shares)) else { return Err(state) };
+        let Some(owner) = owner.or_else(|| self.take_swept(scope, now, shares)) else { return Err(state) };
         if self.table::<S>().must_grow() {
-            self.sweep(now_us, shares);
+            self.sweep(now, shares);
             self.table::<S>().make_room();
         }
         self.table().insert_new(hash, state, owner);
@@ -146,26 +146,26 @@ impl States {
     }
 
     /// Takes room after a sweep, unless the last sweep was shortly before.
-    fn take_swept(&mut self, scope: KeyHash, now_us: u64, shares: &Mutex<Shares>) -> Option<Owner> {
-        let rested = self.swept_at_us.is_none_or(|at| now_us.abs_diff(at) >= SWEEP_AGAIN_AFTER_US);
+    fn take_swept(&mut self, scope: KeyHash, now: Moment, shares: &Mutex<Shares>) -> Option<Owner> {
+        let rested = self.swept_at_us.is_none_or(|at| now.now_us.abs_diff(at) >= SWEEP_AGAIN_AFTER_US);
         if !rested {
             return None;
         }
-        self.sweep(now_us, shares);
+        self.sweep(now, shares);
         shares.lock().take(scope, None, Demand::IfFree)
     }
 
     /// Drops expired states and shrinks the tables to the others.
-    pub(super) fn sweep(&mut self, now_us: u64, shares: &Mutex<Shares>) {
-        self.swept_at_us = Some(now_us);
+    pub(super) fn sweep(&mut self, now: Moment, shares: &Mutex<Shares>) {
+        self.swept_at_us = Some(now.now_us);
         self.inserts = 0;
         let mut released = Released::default();
-        self.tables.sweep(now_us, &mut released);
+        self.tables.sweep(now, &mut released);
         shares.lock().release(&released);
         self.slots_swept = self.tables.slots();
         if let Some(shared) = &mut self.shared {
             // Shared states are not counted: there are at most as many as limiters.
-            shared.sweep(now_us, &mut Released::default());
+            shared.sweep(now, &mut Released::default());
         }
         self.shared.take_if(|shared| shared.slots() == 0);
     }

@@ -5,7 +5,7 @@
 //! an entry of 26 bytes takes 33 to 39.
 
 use super::shares::{Owner, Released};
-use crate::algorithm::State;
+use crate::algorithm::{Moment, State};
 
 /// Smallest number of slots of a table that is not empty.
 const MIN_SLOTS: usize = 16;
@@ -62,8 +62,8 @@ impl<S: State> Slot<S> {
     }
 
     #[inline]
-    fn is_expired(&self, now_us: u64) -> bool {
-        self.state.expires_at_us() <= now_us
+    fn is_expired(&self, now: Moment) -> bool {
+        self.state.is_expired(now)
     }
 }
 
@@ -96,10 +96,10 @@ impl<S: State> Table<S> {
     }
 
     /// Sets the state of a new or known key; grows the table if necessary.
-    pub(super) fn set(&mut self, hash: KeyHash, state: S, now_us: u64) {
+    pub(super) fn set(&mut self, hash: KeyHash, state: S, now: Moment) {
         if let Some(known) = self.get_mut(hash) {
             *known = state;
-        } else if let Some((index, owner)) = self.expired_slot(hash, now_us) {
+        } else if let Some((index, owner)) = self.expired_slot(hash, now) {
             self.replace(index, hash, state, owner);
         } else {
             self.make_room();
@@ -108,9 +108,9 @@ impl<S: State> Table<S> {
     }
 
     /// Returns the slot of an expired state that probing for a new key meets, with the owner of its room.
-    pub(super) fn expired_slot(&self, hash: KeyHash, now_us: u64) -> Option<(usize, Owner)> {
+    pub(super) fn expired_slot(&self, hash: KeyHash, now: Moment) -> Option<(usize, Owner)> {
         let reusable = self.probe(hash).take_while(|&index| !self.slots[index].is_empty());
-        { reusable }.find(|&index| self.slots[index].is_expired(now_us)).map(|index| (index, self.owners[index]))
+        { reusable }.find(|&index| self.slots[index].is_expired(now)).map(|index| (index, self.owners[index]))
     }
 
     /// Overwrites the state in slot `index`, an [`expired_slot`](Self::expired_slot).
@@ -127,7 +127,7 @@ impl<S: State> Table<S> {
     /// Grows by a fifth if one more key would exceed a load of 0.8.
     pub(super) fn make_room(&mut self) {
         if self.must_grow() {
-            self.rebuild(0, &mut Released::default());
+            self.rebuild(Moment::at(0), &mut Released::default());
         }
     }
 
@@ -147,27 +147,27 @@ impl<S: State> Table<S> {
         let index = self.find(hash)?;
         self.slots[index].state = S::EMPTY;
         let owner = self.owners[index];
-        self.rebuild(0, &mut Released::default());
+        self.rebuild(Moment::at(0), &mut Released::default());
         Some(owner)
     }
 
-    /// Drops the states expired at `now_us`, shrinks the table to the others and adds the dropped ones to `released`.
-    pub(super) fn sweep(&mut self, now_us: u64, released: &mut Released) {
-        if self.slots.iter().any(|slot| !slot.is_empty() && slot.is_expired(now_us)) {
-            self.rebuild(now_us, released);
+    /// Drops the states expired at `now`, shrinks the table to the others and adds the dropped ones to `released`.
+    pub(super) fn sweep(&mut self, now: Moment, released: &mut Released) {
+        if self.slots.iter().any(|slot| !slot.is_empty() && slot.is_expired(now)) {
+            self.rebuild(now, released);
         }
     }
 
-    /// Moves the states not expired at `now_us` into a table at a load of 2/3.
-    fn rebuild(&mut self, now_us: u64, released: &mut Released) {
-        let live = self.slots.iter().filter(|slot| !slot.is_expired(now_us)).count();
-        let slots = if live == 0 && now_us > 0 { 0 } else { (live * 3 / 2 + 1).max(MIN_SLOTS) };
+    /// Moves the states not expired at `now` into a table at a load of 2/3.
+    fn rebuild(&mut self, now: Moment, released: &mut Released) {
+        let live = self.slots.iter().filter(|slot| !slot.is_expired(now)).count();
+        let slots = if live == 0 && now != Moment::at(0) { 0 } else { (live * 3 / 2 + 1).max(MIN_SLOTS) };
         let empty = || Slot { fingerprint: 0, state: S::EMPTY };
         let old = std::mem::replace(&mut self.slots, std::iter::repeat_with(empty).take(slots).collect());
         let owners = std::mem::replace(&mut self.owners, vec![Owner::default(); slots].into());
         self.used = 0;
         for (slot, owner) in old.into_iter().zip(owners) {
-            if !slot.is_expired(now_us) {
+            if !slot.is_expired(now) {
                 self.insert_new(KeyHash { shard: 0, fingerprint: slot.fingerprint }, slot.state, owner);
             } else if !slot.is_empty() {
                 released.add(owner);

@@ -40,7 +40,7 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
 /// Returns the allowance times the periods that a stretch of time can touch.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
-    let periods = rule.reset().map_or(1, |reset| time.div_ceil(length(reset)) + 1);
+    let periods = rule.reset().map_or(1, |reset| time.div_ceil(length_of(reset)) + 1);
     u128::from(rule.allowance()) * u128::from(periods)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn key() -> Box<dyn Model> {
     Box::new(Periods::default())
 }
 
-fn length(calendar: &Calendar) -> u64 {
+pub(crate) fn length_of(calendar: &Calendar) -> u64 {
     match calendar.unit() {
         CalendarUnit::Hour => HOUR,
         CalendarUnit::Day => 24 * HOUR,
@@ -57,14 +57,19 @@ fn length(calendar: &Calendar) -> u64 {
     }
 }
 
-/// Returns the end of the current period, [`u64::MAX`] without periods. 1970 began on a Thursday.
-fn over_at(rule: &Rule, now: u64) -> u64 {
-    let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
-    let Some(reset) = rule.reset() else { return u64::MAX };
-    let length = length(reset);
-    let monday = if reset.unit() == CalendarUnit::Week { 4 * 24 * HOUR } else { 0 };
-    let east = if reset.time_zone() == "UTC" { 0 } else { 11 * HOUR / 2 };
+/// Returns the end of the current period. 1970 began on a Thursday.
+pub(crate) fn over_at(calendar: &Calendar, now: u64) -> u64 {
+    let length = length_of(calendar);
+    let monday = if calendar.unit() == CalendarUnit::Week { 4 * 24 * HOUR } else { 0 };
+    let east = if calendar.time_zone() == "UTC" { 0 } else { 11 * HOUR / 2 };
     ((now + east - monday) / length + 1) * length + monday - east
+}
+
+/// Returns the ends of the current period and of the next one, [`u64::MAX`] without periods.
+fn ends(rule: &Rule, now: u64) -> (u64, u64) {
+    let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
+    let ends = |calendar| (over_at(calendar, now), over_at(calendar, now) + length_of(calendar));
+    rule.reset().map_or((u64::MAX, u64::MAX), ends)
 }
 
 fn calendar(rule: &Rule) -> NonZeroU32 {
@@ -81,17 +86,19 @@ impl Periods {
         self.0.iter().find(|period| period.calendar == calendar(rule))
     }
 
-    /// Returns the period of `rule`. It keeps its end if it is used, unless one that begins now would end earlier, after
-    /// the clock was set back. A new calendar begins with the open period that has most tokens.
+    /// Returns the period of `rule`. It keeps its end if it is used, also the next one after the clock was set back. Later
+    /// ends are those of a wrong clock. A new calendar begins with the open period that has most tokens.
     fn own(&self, rule: &Rule, now: u64) -> Period {
-        let fresh = Period { calendar: calendar(rule), taken: 0, since: now, until: over_at(rule, now) };
+        let (until, latest) = ends(rule, now);
+        let fresh = Period { calendar: calendar(rule), taken: 0, since: now, until };
         let most = self.open(now).max_by_key(|period| (period.taken, u64::MAX - period.since.min(now)));
         match (self.known(rule), most) {
             (_, None) => fresh,
             (None, Some(most)) => Period { taken: most.taken, since: most.since.min(now), ..fresh },
             (Some(own), _) if now >= own.until => fresh,
             (Some(own), _) if own.taken == 0 => Period { since: own.since.min(now), ..fresh },
-            (Some(own), _) => Period { since: own.since.min(now), until: own.until.min(fresh.until), ..*own },
+            (Some(own), _) if own.until > latest => Period { since: own.since.min(now), until, ..*own },
+            (Some(own), _) => Period { since: own.since.min(now), ..*own },
         }
     }
 

@@ -58,7 +58,7 @@ impl Windows {
         } else if now < start + 2 * length {
             Self { start: start + length, before: current, current: 0, used }
         } else {
-            Self { before: 0, current: 0, used, ..self }
+            Self { start: now - now % length, before: 0, current: 0, used }
         }
     }
 

@@ -27,12 +27,12 @@ impl PlainState for FixedWindow {
     }
 
     fn parse(&self, reply: &Value) -> Option<Windows> {
-        text(reply).and_then(|text| Windows::from_stored(text, self.window_us()))
+        text(reply).and_then(Windows::from_stored)
     }
 
     fn write(&self, key: &[u8], before: Option<Windows>, change: Windows, now_us: u64) -> Vec<Cmd> {
         let windows = Self::apply(before, change);
-        vec![set(key, &windows.to_stored(), windows.expires_at_us(), now_us)]
+        vec![set(key, &windows.to_stored(), windows.kept_until_us(), now_us)]
     }
 }
 
