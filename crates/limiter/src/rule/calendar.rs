@@ -180,15 +180,8 @@ impl Calendar {
 /// Returns the number of a calendar: 100,000 for each unit, and a hash of the zone's name (FNV-1a). Redis keeps it, so it
 /// must not change.
 fn id(unit: CalendarUnit, time_zone: &str) -> NonZeroU32 {
-    let unit = match unit {
-        CalendarUnit::Hour => 1,
-        CalendarUnit::Day => 2,
-        CalendarUnit::Week => 3,
-        CalendarUnit::Month => 4,
-        CalendarUnit::Year => 5,
-    };
     let hash = time_zone.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    NonZeroU32::new(unit * 100_000 + hash % 100_000).unwrap_or(NonZeroU32::MIN)
+    NonZeroU32::new((unit as u32 + 1) * 100_000 + hash % 100_000).unwrap_or(NonZeroU32::MIN)
 }
 
 impl PartialEq for Calendar {
