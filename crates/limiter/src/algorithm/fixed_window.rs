@@ -6,6 +6,7 @@
 //! While rules with other windows use the same key, each kind has a window of its own, and every request is counted in all
 //! of them. So a shorter window ends none of a longer one, and a longer one starves no rule.
 
+mod kind;
 mod windows;
 
 pub use self::windows::Windows;
@@ -42,7 +43,7 @@ impl Algorithm for FixedWindow {
     /// Returns tokens to the open windows in which they were taken. A correction never ends a window earlier and never
     /// adds a kind, since it may come from an earlier rule.
     fn settle(&self, state: Option<&Windows>, now: Moment, more: i64, counted_at_us: u64) -> Option<Windows> {
-        let fresh = self.opening(now);
+        let fresh = Opening::of_rule(self, now);
         let Some(windows) = state.filter(|windows| windows.is_open(now)) else {
             let used = u64::try_from(more).unwrap_or(0).min(self.limit());
             return (used > 0).then(|| Windows::new(Window { used, ..fresh.window() }, Vec::new(), now.now_us));
@@ -62,16 +63,10 @@ impl Algorithm for FixedWindow {
 }
 
 impl FixedWindow {
-    /// Returns a window that opens at `now`.
-    #[inline]
-    fn opening(&self, now: Moment) -> Opening {
-        Opening { kind: self.kind(), times: self.times_at(now), now }
-    }
-
     /// Returns the windows at `now`.
     #[inline]
     fn counted(&self, state: Option<&Windows>, now: Moment) -> Counted<Window> {
-        let fresh = self.opening(now);
+        let fresh = Opening::of_rule(self, now);
         match state {
             Some(windows) => windows.at(&fresh),
             None => Counted::fresh(fresh.window()),

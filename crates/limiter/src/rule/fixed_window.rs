@@ -6,9 +6,7 @@ use super::calendar::Calendar;
 #[cfg(feature = "redis")]
 use super::settings::ScriptArg;
 use super::settings::{Changes, Number, RuleSettings, RuleShape};
-use super::window_kind::{WindowKind, WindowTimes};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
-use crate::algorithm::Moment;
 
 /// At most `limit` tokens per window.
 ///
@@ -16,7 +14,7 @@ use crate::algorithm::Moment;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
-    kind: WindowKind,
+    window_us: u64,
     align: Align,
     calendar: Option<Calendar>,
 }
@@ -40,12 +38,7 @@ impl FixedWindow {
         if limit > MAX_SAFE_INTEGER {
             return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
         }
-        let window_us = micros("window", window)?;
-        let kind = match align {
-            Align::First => WindowKind::first(window_us),
-            Align::Clock => WindowKind::clock(window_us),
-        };
-        Ok(Self { limit, kind, align, calendar: None })
+        Ok(Self { limit, window_us: micros("window", window)?, align, calendar: None })
     }
 
     /// Creates a rule of at most `limit` per calendar unit, such as a local day or a month.
@@ -54,7 +47,7 @@ impl FixedWindow {
     /// Fails if `limit` exceeds [`MAX_SAFE_INTEGER`].
     pub fn on_calendar(limit: u64, calendar: Calendar) -> Result<Self, RuleError> {
         let window = Self::new(limit, calendar.unit().max_duration(), Align::Clock)?;
-        Ok(Self { kind: WindowKind::calendar(&calendar), calendar: Some(calendar), ..window })
+        Ok(Self { calendar: Some(calendar), ..window })
     }
 
     /// Returns the tokens admitted per window.
@@ -66,7 +59,7 @@ impl FixedWindow {
     /// Returns the length of a window; for a calendar, of the longest.
     #[must_use]
     pub fn window(&self) -> Duration {
-        Duration::from_micros(self.kind.length_us())
+        Duration::from_micros(self.window_us)
     }
 
     /// Returns the alignment of windows.
@@ -90,20 +83,8 @@ impl FixedWindow {
     }
 
     #[inline]
-    pub(crate) fn kind(&self) -> WindowKind {
-        self.kind
-    }
-
-    /// Returns the window that contains `now`.
-    #[inline]
-    pub(crate) fn times_at(&self, now: Moment) -> WindowTimes {
-        match &self.calendar {
-            Some(calendar) => {
-                let [_, began_at_us, ends_at_us, latest_end_us] = calendar.around(now.wall_us);
-                WindowTimes { began_at_us, ends_at_us, latest_end_us }
-            }
-            None => self.kind.times_at(now),
-        }
+    pub(crate) fn window_us(&self) -> u64 {
+        self.window_us
     }
 }
 
@@ -139,15 +120,20 @@ impl RuleSettings for FixedWindow {
 
     #[cfg(feature = "redis")]
     fn first_script_args(&self) -> [ScriptArg; 2] {
-        [ScriptArg::Number(self.limit), ScriptArg::Number(self.kind.length_us())]
+        [ScriptArg::Number(self.limit), ScriptArg::Number(self.window_us)]
     }
 
     #[cfg(feature = "redis")]
     fn add_script_args(&self, near_us: u64, mut add: impl FnMut(ScriptArg)) {
-        match self.windows_around(near_us) {
-            Some(starts) => {
+        match &self.calendar {
+            Some(calendar) => {
                 add(ScriptArg::Word("calendar"));
-                starts.into_iter().chain([self.kind.tag().into()]).map(ScriptArg::Number).for_each(add);
+                calendar
+                    .around(near_us)
+                    .into_iter()
+                    .chain([calendar.id().get().into()])
+                    .map(ScriptArg::Number)
+                    .for_each(add);
             }
             None => add(ScriptArg::Word(match self.align {
                 Align::First => "first",

@@ -13,7 +13,6 @@ mod settings;
 mod sliding_window_counter;
 mod sliding_window_log;
 mod token_bucket;
-mod window_kind;
 
 use thiserror::Error;
 
@@ -35,7 +34,6 @@ pub use self::settings::{Number, RuleShape};
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
-pub(crate) use self::window_kind::{WindowKind, WindowTimes};
 
 /// Largest token count and longest time in microseconds (285 years) that a rule accepts: 2^53 - 1.
 ///

@@ -1,8 +1,9 @@
 //! State of fixed windows: a window for each kind in use.
 
+use super::kind::{WindowKind, WindowTimes};
 use crate::algorithm::lengths::{ByLength, Counted, LengthWindow, Used};
 use crate::algorithm::{Moment, State};
-use crate::rule::{MAX_SAFE_INTEGER, WindowKind, WindowTimes};
+use crate::rule::{FixedWindow, MAX_SAFE_INTEGER};
 
 /// Windows of a key: 24 bytes, and a box while rules with several kinds of windows use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +152,17 @@ impl Windows {
 }
 
 impl Opening {
+    /// Returns the opening of a rule's window at `now`.
+    #[inline]
+    pub(super) fn of_rule(rule: &FixedWindow, now: Moment) -> Self {
+        let kind = WindowKind::of(rule);
+        let times = match rule.windows_around(now.wall_us) {
+            Some([_, began_at_us, ends_at_us, latest_end_us]) => WindowTimes { began_at_us, ends_at_us, latest_end_us },
+            None => kind.times_at(now),
+        };
+        Self { kind, times, now }
+    }
+
     /// Returns the opening of a kind without a calendar.
     fn of(kind: WindowKind, now: Moment) -> Option<Self> {
         (!kind.is_calendar()).then(|| Self { kind, times: kind.times_at(now), now })
