@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter, SlidingWindowLog};
+use tollgate_limiter::rule::{Align, CalendarUnit, FixedWindow, Rule, SlidingWindowCounter, SlidingWindowLog};
 
 use crate::changes::{START, Stores};
 use crate::model::Rng;
 use crate::support::RedisServer;
+use crate::wall_clock::{MIDNIGHT, clock, on_calendar};
 use crate::windows;
 
 const SECOND: u64 = 1_000_000;
@@ -216,5 +217,64 @@ async fn counters_of_two_gateways_admit_one_limit_in_each_window_after_any_rest(
             }
         }
         assert!(denied > 0);
+    }
+}
+
+/// A request of the other rule opens the window of the short one, which begins on the clock all the same.
+#[tokio::test]
+async fn a_window_that_another_rule_opens_begins_on_the_clock() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let (short, long) = (clock(10, 2 * SECOND), clock(50, 10 * SECOND));
+    for scope in ["opened", "list#opened"] {
+        let stores = Stores::new(&client, scope);
+        stores.clock.set(MIDNIGHT);
+        assert!(stores.is_admitted(&short, 1).await && stores.is_admitted(&long, 1).await);
+        stores.clock.set(MIDNIGHT + 39 * SECOND / 10);
+        assert!(stores.is_admitted(&long, 1).await);
+        let mut admitted = 0;
+        for tenths in [40, 59] {
+            stores.clock.set(MIDNIGHT + tenths * SECOND / 10);
+            admitted += stores.burst(&short, 15).await;
+        }
+        assert_eq!(admitted, 10, "{scope}: from the 4th to the 6th second");
+    }
+}
+
+/// Two gateways with windows on the clock on one key, in random turns: a window of either counts what both admit in it.
+#[tokio::test]
+async fn a_window_on_the_clock_counts_all_rules_on_its_key() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (case, other) in
+        [clock(50, 10 * SECOND), fixed(50, 10 * SECOND), fixed(10, 2 * SECOND), on_calendar(1_000, CalendarUnit::Hour)]
+            .into_iter()
+            .enumerate()
+    {
+        let (short, length) = (clock(10, 2 * SECOND), 2 * SECOND);
+        for scope in [format!("beside{case}"), format!("list#beside{case}")] {
+            let (stores, mut rng) = (Stores::new(&client, &scope), Rng::new(case as u64));
+            let (mut at, mut window, mut used, mut most) = (MIDNIGHT, 0, 0, 0);
+            stores.clock.set(at);
+            for rule in [&short, &other] {
+                assert!(stores.is_admitted(rule, 1).await);
+                used += 1;
+            }
+            for _ in 0..600 {
+                at += rng.pick(&[0, 1, SECOND / 50, SECOND / 20, SECOND / 5, SECOND]);
+                stores.clock.set(at);
+                if at / length != window {
+                    (window, used) = (at / length, if window == 0 { used } else { 0 });
+                }
+                let is_short = rng.chance(1, 2);
+                for _ in 0..if is_short { rng.pick(&[1, 3, 12]) } else { 1 } {
+                    let is_admitted = stores.is_admitted(if is_short { &short } else { &other }, 1).await;
+                    assert!(!is_admitted || !is_short || used < 10, "{used} of 10 used beside {other:?}");
+                    used += u64::from(is_admitted);
+                    most = most.max(used);
+                }
+            }
+            assert!(most >= 10, "the limit was never reached");
+        }
     }
 }

@@ -88,7 +88,7 @@ impl Pair {
     }
 }
 
-fn clock(limit: u64, window_us: u64) -> Rule {
+pub(crate) fn clock(limit: u64, window_us: u64) -> Rule {
     Rule::FixedWindow(FixedWindow::new(limit, Duration::from_micros(window_us), Align::Clock).unwrap())
 }
 
@@ -96,7 +96,7 @@ fn calendar(unit: CalendarUnit) -> Calendar {
     Calendar::new(unit, "UTC").unwrap()
 }
 
-fn on_calendar(limit: u64, unit: CalendarUnit) -> Rule {
+pub(crate) fn on_calendar(limit: u64, unit: CalendarUnit) -> Rule {
     Rule::FixedWindow(FixedWindow::on_calendar(limit, calendar(unit)).unwrap())
 }
 
@@ -118,7 +118,7 @@ fn rules(limit: u64) -> Vec<(Rule, u64)> {
 }
 
 /// Midnight near the start.
-const MIDNIGHT: u64 = START - START % DAY + DAY;
+pub(crate) const MIDNIGHT: u64 = START - START % DAY + DAY;
 
 #[tokio::test]
 async fn an_edge_that_is_crossed_twice_admits_one_limit() {
@@ -241,66 +241,5 @@ async fn random_steps_of_the_wall_clock_give_no_window_a_second_limit() {
             assert!(admitted <= limit, "seed {seed}: {admitted} in one window under {rule:?}");
         }
         assert!(latest > MIDNIGHT / length, "no edge was crossed");
-    }
-}
-
-/// A request of the other rule opens the window of the short one, which begins on the clock all the same.
-#[tokio::test]
-async fn a_window_that_another_rule_opens_begins_on_the_clock() {
-    let server = RedisServer::start();
-    let client = server.connected_client().await;
-    let (short, long) = (clock(10, 2 * SECOND), clock(50, 10 * SECOND));
-    for scope in ["opened", "list#opened"] {
-        let stores = Stores::new(&client, scope);
-        stores.clock.set(MIDNIGHT);
-        assert!(stores.is_admitted(&short, 1).await && stores.is_admitted(&long, 1).await);
-        stores.clock.set(MIDNIGHT + 39 * SECOND / 10);
-        assert!(stores.is_admitted(&long, 1).await);
-        let mut admitted = 0;
-        for tenths in [40, 59] {
-            stores.clock.set(MIDNIGHT + tenths * SECOND / 10);
-            admitted += stores.burst(&short, 15).await;
-        }
-        assert_eq!(admitted, 10, "{scope}: from the 4th to the 6th second");
-    }
-}
-
-/// Two gateways with windows on the clock on one key, in random turns: a window of either counts what both admit in it.
-#[tokio::test]
-async fn a_window_on_the_clock_counts_all_rules_on_its_key() {
-    let server = RedisServer::start();
-    let client = server.connected_client().await;
-    let first =
-        |limit, us| Rule::FixedWindow(FixedWindow::new(limit, Duration::from_micros(us), Align::First).unwrap());
-    for (case, other) in
-        [clock(50, 10 * SECOND), first(50, 10 * SECOND), first(10, 2 * SECOND), on_calendar(1_000, CalendarUnit::Hour)]
-            .into_iter()
-            .enumerate()
-    {
-        let (short, length) = (clock(10, 2 * SECOND), 2 * SECOND);
-        for scope in [format!("beside{case}"), format!("list#beside{case}")] {
-            let (stores, mut rng) = (Stores::new(&client, &scope), Rng::new(case as u64));
-            let (mut at, mut window, mut used, mut most) = (MIDNIGHT, 0, 0, 0);
-            stores.clock.set(at);
-            for rule in [&short, &other] {
-                assert!(stores.is_admitted(rule, 1).await);
-                used += 1;
-            }
-            for _ in 0..600 {
-                at += rng.pick(&[0, 1, SECOND / 50, SECOND / 20, SECOND / 5, SECOND]);
-                stores.clock.set(at);
-                if at / length != window {
-                    (window, used) = (at / length, if window == 0 { used } else { 0 });
-                }
-                let is_short = rng.chance(1, 2);
-                for _ in 0..if is_short { rng.pick(&[1, 3, 12]) } else { 1 } {
-                    let is_admitted = stores.is_admitted(if is_short { &short } else { &other }, 1).await;
-                    assert!(!is_admitted || !is_short || used < 10, "{used} of 10 used beside {other:?}");
-                    used += u64::from(is_admitted);
-                    most = most.max(used);
-                }
-            }
-            assert!(most >= 10, "the limit was never reached");
-        }
     }
 }
