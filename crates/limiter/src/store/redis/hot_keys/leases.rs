@@ -72,7 +72,7 @@ pub(crate) enum LeaseLookup {
 enum Expiry {
     NotYet,
     /// The lease is over; unused requests are to be returned.
-    Over(Option<EndedLease>),
+    Over(Option<Box<EndedLease>>),
 }
 
 /// Unused requests of a lease that is over.
@@ -177,7 +177,7 @@ impl Leases {
         }
         entry.has_task = false;
         entry.revoke(&self.revocations);
-        Expiry::Over(entry.end(now_us))
+        Expiry::Over(entry.end(now_us).map(Box::new))
     }
 
     /// Fingerprints with a lease.
