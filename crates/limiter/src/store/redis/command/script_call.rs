@@ -66,7 +66,7 @@ pub(crate) struct LeaseTimes {
     pub(crate) due_us: u64,
 }
 
-/// Call that returns `requests` leased requests under all of `checks`, or nothing if it is late or revoked.
+/// Call that returns the cost of `requests` requests under all of `checks`, or nothing if it is late or revoked.
 pub(crate) fn return_leased(
     checks: &[Check<'_>],
     requests: u64,
@@ -181,7 +181,8 @@ fn list<'a>(
         rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
     }
     if mode == ListMode::Return {
-        args.add_revocations(rules.iter().map(|rule| rule.key));
+        let leasable = rules.iter().filter(|rule| rule.algorithm.spec().leasable);
+        args.add_revocations(leasable.map(|rule| rule.key));
     }
     let weight = rules.iter().map(|rule| rule.algorithm.spec().weight).sum();
     ScriptCall::new(Script::list(&rules, mode), args, weight)

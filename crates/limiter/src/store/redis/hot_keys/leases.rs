@@ -15,7 +15,7 @@ use super::lease::Lease;
 use super::request_rate::RequestRate;
 use crate::store::memory::MonotonicClock;
 use crate::store::redis::client::Request;
-use crate::store::redis::command::LeaseTimes;
+use crate::store::redis::command::{LeaseTimes, ScriptCall};
 use crate::store::redis::invalidation::{Generations, Invalidations};
 use crate::verdict::RuleVerdict;
 
@@ -215,16 +215,19 @@ impl Entry {
 impl EndedLease {
     async fn return_requests(self, invalidations: &Invalidations) {
         let Self { owner: LeaseOwner { checks, request, .. }, requests, times } = self;
-        let (call, keys) = (checks.return_call(requests, times), checks.notice_keys());
-        keys.iter().for_each(|key| invalidations.invalidate(key));
-        let request = request.renew();
-        let notices: Vec<_> = keys.iter().map(|key| (request.notifier(), key)).collect();
-        let reply = request.run(&call.script, &call.cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
-        keys.iter().for_each(|key| invalidations.invalidate(key));
-        if reply.is_ok() {
-            for (notifier, key) in notices {
-                notifier.returned(key).await;
-            }
+        return_taken(request.renew(), &checks.return_call(requests, times), &checks.notice_keys(), invalidations).await;
+    }
+}
+
+/// Sends `call`, which returns what was taken, and notifies all gateways of `keys`.
+pub(crate) async fn return_taken(request: Request, call: &ScriptCall, keys: &[Vec<u8>], invalidations: &Invalidations) {
+    keys.iter().for_each(|key| invalidations.invalidate(key));
+    let notices: Vec<_> = keys.iter().map(|key| (request.notifier(), key)).collect();
+    let reply = request.run(&call.script, &call.cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
+    keys.iter().for_each(|key| invalidations.invalidate(key));
+    if reply.is_ok() {
+        for (notifier, key) in notices {
+            notifier.returned(key).await;
         }
     }
 }

@@ -26,7 +26,7 @@ use self::denials::{CachedDenial, DenialCache};
 pub(crate) use self::fingerprint::Fingerprint;
 use self::fingerprint::FingerprintSeeds;
 use self::leases::Leases;
-pub(crate) use self::leases::{LeaseLookup, LeaseTerms};
+pub(crate) use self::leases::{LeaseLookup, LeaseTerms, return_taken};
 use super::client::{RedisClient, Request};
 use super::command::CallOptions;
 use super::invalidation::{Generations, Invalidations};

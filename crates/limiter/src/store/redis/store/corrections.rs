@@ -4,12 +4,14 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use redis::Value;
+use tokio::runtime::Handle;
 
 use super::RedisStore;
 use crate::store::Check;
 use crate::store::redis::client::Unanswered;
-use crate::store::redis::command;
+use crate::store::redis::command::{self, LeaseTimes};
 use crate::store::redis::error::StoreError;
+use crate::store::redis::hot_keys::return_taken;
 use crate::store::redis::invalidation::REVOKE;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
@@ -58,6 +60,20 @@ impl RedisStore {
             notifier.returned(&[REVOKE.as_bytes(), &key].concat()).await;
         }
         reply
+    }
+
+    /// Returns the cost of a request, counted at `counted_at_us`, that another slot has denied. The caller does not wait.
+    pub(super) fn return_cost(&self, check: Check<'_>, counted_at_us: u64) {
+        let request = self.client.request(Operation::Settle, || self.slot(&check));
+        let (Ok(runtime), Ok(request)) = (Handle::try_current(), request) else { return };
+        // Sent within the deadline of the decision, and received within another one.
+        let timeout_us = u64::try_from(request.timeout().as_micros()).unwrap_or(u64::MAX);
+        let due_us = counted_at_us.saturating_add(timeout_us.saturating_mul(2));
+        let times = LeaseTimes { granted_us: counted_at_us, due_us };
+        let call = command::return_leased(&[check], 1, times, &self.options);
+        let keys = [command::notice_key(&check, &self.options)];
+        let invalidations = Arc::clone(self.client.invalidations());
+        runtime.spawn(async move { return_taken(request, &call, &keys, &invalidations).await });
     }
 
     /// Corrects a cost as [`settle`](crate::store::Store::settle) does, and waits for the confirmation.

@@ -7,8 +7,8 @@
 //!
 //! Such a decision costs one round trip for each slot, within one deadline. A denied request's tokens are returned one
 //! round trip later, [`RedisSettings::timeout`] at most. Until then other requests see them taken and may be denied.
-//! The return is tried once. If it fails, or the process ends before it, a key has less by the cost of one request until
-//! the rule refills it. More than the rules admit never passes.
+//! The return is tried once, and Redis ignores it if it is late. If it fails, or the process ends before it, a key has less
+//! by the cost of one request until the rule refills it. More than the rules admit never passes.
 //!
 //! [`RedisSettings::timeout`]: crate::store::redis::RedisSettings::timeout
 
@@ -20,7 +20,7 @@ use crate::store::redis::client::Request;
 use crate::store::redis::command;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::owned_check::OwnedCheck;
-use crate::store::{Check, Decision, Store};
+use crate::store::{Check, Decision};
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// Indices of checks, by the slots of their keys.
@@ -101,8 +101,7 @@ impl RedisStore {
 impl Drop for TakenCosts<'_> {
     fn drop(&mut self) {
         for &(index, counted_at_us) in &self.taken {
-            let check = self.checks[index].check();
-            self.store.settle(check, i64::try_from(check.cost).map_or(i64::MIN, |cost| -cost), counted_at_us);
+            self.store.return_cost(self.checks[index].check(), counted_at_us);
         }
     }
 }
