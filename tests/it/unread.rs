@@ -90,6 +90,38 @@ fn a_hundred_unread_responses_take_twelve_mib() {
     }
 }
 
+/// The kernel spreads the clients unevenly over the workers, and the upstream's socket buffers have their ordinary size.
+#[test]
+fn a_hundred_unread_responses_take_twelve_mib_with_two_workers() {
+    let (stalled, stalling) = channel();
+    let upstream = Upstream::scripted(move |stream, _| {
+        while let Some(request) = read_request(stream) {
+            let length = if request.target() == "/warm" { 2 } else { 4 * MIB };
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            let _ = write_until_stalled(stream, length);
+            let _ = stalled.send(());
+        }
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 2}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    for _ in 0..10 {
+        gateway.get("/warm");
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    let before = gateway.allocated();
+    let mut clients: Vec<Connection> = (0..100).map(|_| gateway.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for _ in &clients {
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_grown(&gateway, before, 12 * MIB);
+}
+
 #[test]
 fn a_hundred_unread_streams_of_one_connection_take_eight_mib() {
     let (upstream, stalling) = upstream(MIB);

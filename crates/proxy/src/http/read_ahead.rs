@@ -13,8 +13,8 @@ use std::task::{Context, Waker};
 use crate::http::part_size::part;
 
 /// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: half the largest buffer for each of
-/// 28 connections.
-const BUDGET: usize = 28 * (MAX / 2 - MIN);
+/// 16 connections. The allocator may keep as much again, of buffers that were replaced by larger ones.
+const BUDGET: usize = 16 * (MAX / 2 - MIN);
 /// Smallest buffer, which hyper starts with.
 const MIN: usize = 8 * 1024;
 /// Largest buffer.
@@ -42,6 +42,10 @@ struct Reads {
     is_large: AtomicBool,
     /// True while hyper replaces its buffer with a smaller one.
     is_shrinking: AtomicBool,
+    /// Longest read, from which on hyper's buffer may grow.
+    longest: AtomicUsize,
+    /// True if the latest read was the longest.
+    is_growing: AtomicBool,
     /// True while a part of the response waits for the client.
     is_held: AtomicBool,
     /// True if the connection has nothing to write during the response.
@@ -59,6 +63,8 @@ impl Default for Reads {
             is_reading: AtomicBool::default(),
             is_large: AtomicBool::default(),
             is_shrinking: AtomicBool::default(),
+            longest: AtomicUsize::default(),
+            is_growing: AtomicBool::default(),
             is_held: AtomicBool::default(),
             only_reads: AtomicBool::default(),
             is_closing: AtomicBool::default(),
@@ -78,6 +84,7 @@ impl ReadAhead {
         let is_shrinking = size > share() && SPENT.get() > BUDGET / 8 * 7;
         reads.is_shrinking.store(is_shrinking, Relaxed);
         if is_shrinking {
+            reads.longest.store(0, Relaxed);
             reads.resize(size / 2);
         }
     }
@@ -132,11 +139,11 @@ impl ReadAhead {
         self.0.only_reads.load(Relaxed) && self.is_held(cx)
     }
 
-    /// Returns true if the parts of the response must be kept until the next one has been read: only then does hyper
-    /// replace its buffer.
+    /// Returns true if the latest part of the response must be kept until the next one has been read: hyper replaces its
+    /// buffer then. It would extend a buffer of which no part is in use to twice the size.
     #[must_use]
-    pub fn is_shrinking(&self) -> bool {
-        self.0.is_shrinking.load(Relaxed)
+    pub fn is_resizing(&self) -> bool {
+        self.0.is_shrinking.load(Relaxed) || self.0.is_growing.load(Relaxed)
     }
 
     /// Returns the largest number of bytes to read now: a [`part`] of the buffer. hyper doubles a buffer that was filled.
@@ -148,6 +155,14 @@ impl ReadAhead {
     /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit. The smallest buffer grows
     /// at the second such read of a response only: of responses that begin together, all count when the first grows.
     pub fn read(&self, length: usize) {
+        if length < part(MIN) {
+            return;
+        }
+        let is_longest = length > self.0.longest.load(Relaxed);
+        self.0.is_growing.store(is_longest, Relaxed);
+        if is_longest {
+            self.0.longest.store(length, Relaxed);
+        }
         let size = self.0.size.load(Relaxed);
         if length < part(size) {
             return;
@@ -183,10 +198,9 @@ impl Drop for Reads {
     }
 }
 
-/// Returns the share of a connection that is reading a large response: a quarter more than an equal one, since buffers
-/// double and so most of them have less.
+/// Returns the equal share of a connection that is reading a large response.
 fn share() -> usize {
-    (MIN + BUDGET / READING.get().max(1)) / 4 * 5
+    MIN + BUDGET / READING.get().max(1)
 }
 
 #[cfg(test)]
@@ -209,7 +223,7 @@ mod tests {
 
     #[test]
     fn reads_grow_to_equal_shares_while_they_are_filled() {
-        for (count, size) in [(1, MAX), (13, MAX), (28, MAX / 2), (100, MAX / 8), (1000, MIN)] {
+        for (count, size) in [(1, MAX), (7, MAX), (16, MAX / 2), (80, MAX / 8), (1000, MIN)] {
             let connections = start(count);
             assert_eq!(connections[0].limit(), part(MIN));
             connections[0].read(MIN / 2);
@@ -238,7 +252,7 @@ mod tests {
         }
         assert_eq!((connections[0].limit(), connections[999].limit()), (part(MAX), part(MIN)));
         assert!((BUDGET / 2..=BUDGET).contains(&SPENT.get()), "{}", SPENT.get());
-        for size in [MAX / 2, MAX / 4, MAX / 8, MAX / 16, MIN, MIN] {
+        for size in [MAX / 2, MAX / 4, MAX / 8, MAX / 16, MAX / 16] {
             fill(&connections[999]);
             connections[0].finish();
             connections[0].start(true);

@@ -127,9 +127,8 @@ impl HttpBody for UpstreamBody {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(read_ahead) = read_ahead {
                     read_ahead.hold();
-                    if read_ahead.is_shrinking() {
-                        this.latest = frame.data_ref().cloned().unwrap_or_default();
-                    }
+                    let kept = frame.data_ref().filter(|_| read_ahead.is_resizing());
+                    this.latest = kept.cloned().unwrap_or_default();
                 }
                 // Trailers are the last frame: a server does not poll for another.
                 if this.incoming.is_end_stream() || frame.is_trailers() {
