@@ -109,10 +109,10 @@ fn a_stalled_request_body_gets_408_and_is_not_completed_upstream() {
 fn clients_that_stall_their_bodies_neither_eject_an_endpoint_nor_open_a_breaker() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 500ms}}\n\
-         httpclient: {{response-timeout: 100ms}}\n\
+        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 1500ms}}\n\
+         httpclient: {{response-timeout: 700ms}}\n\
          resilience4j: {{circuitbreaker: {{instances: {{cb: {{sliding-window-size: 2, minimum-number-of-calls: 2}}}}}}, \
-         timelimiter: {{instances: {{cb: {{timeout-duration: 100ms}}}}}}}}\n\
+         timelimiter: {{instances: {{cb: {{timeout-duration: 700ms}}}}}}}}\n\
          upstreams: {{orders: {{endpoints: ['{}'], ejection: {{consecutive-failures: 2}}}}}}\n\
          routes:\n\
          - {{id: a, uri: 'lb://orders', predicates: [Path=/a]}}\n\
