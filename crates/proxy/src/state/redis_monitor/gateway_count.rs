@@ -64,8 +64,7 @@ fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
         tracing::warn!(
             reason = kind.as_str(),
             error = %kind,
-            "cannot count the gateways in redis, the last count stays in use: the redis user needs EVALSHA, and ZADD, ZREM, \
-             ZREMRANGEBYSCORE, ZCOUNT, PEXPIRE and TIME on `tollgate.gateways`"
+            "cannot count the gateways in redis, the last count stays in use"
         );
     }
     *logged = error;

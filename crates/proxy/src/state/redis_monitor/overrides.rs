@@ -43,8 +43,7 @@ fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
         tracing::warn!(
             reason = kind.as_str(),
             error = %kind,
-            "cannot read overrides from redis, known overrides stay in effect until they end: the redis user needs EVALSHA, \
-             and TIME, HMGET, HGET, HGETALL, HSET, HDEL and PEXPIRE on `tollgate.overrides`"
+            "cannot read overrides from redis, known overrides stay in effect until they end"
         );
     }
     *logged = error;
