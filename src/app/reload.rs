@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::reader::Reader;
@@ -29,24 +31,42 @@ pub enum Source {
     Embedded,
 }
 
+/// Reason to build a configuration again.
+enum Change {
+    /// SIGHUP, or a request of the admin port with the channel for its reply.
+    Configuration(Option<oneshot::Sender<ReloadResult>>),
+    /// Services in the registries have come or gone.
+    Services,
+}
+
 impl Process {
-    /// Reloads on SIGHUP and on request of the admin port. Returns when a signal asks for shutdown.
+    /// Reloads on SIGHUP and on request of the admin port. Returns when a signal asks for shutdown, also while a reload reads
+    /// a file that never ends.
     pub(super) async fn reload_until_shutdown(&mut self, source: &Source, signals: &mut Signals) {
         loop {
-            let reply = tokio::select! {
+            let change = tokio::select! {
                 signal = signals.next() => match signal {
-                    Signal::Reload => None,
+                    Signal::Reload => Change::Configuration(None),
                     Signal::ShutDown => return,
                 },
-                reply = self.reload_requests.recv() => reply,
-                () = self.upstreams.services_changed() => {
-                    self.locate(source).await;
-                    continue;
-                }
+                reply = self.reload_requests.recv() => Change::Configuration(reply),
+                () = self.upstreams.services_changed() => Change::Services,
             };
-            let result = self.reload(source).await;
-            if let Some(reply) = reply {
-                let _ = reply.send(result);
+            tokio::select! {
+                () = self.follow(change, source) => {}
+                () = signals.shut_down() => return,
+            }
+        }
+    }
+
+    async fn follow(&mut self, change: Change, source: &Source) {
+        match change {
+            Change::Services => self.locate(source).await,
+            Change::Configuration(reply) => {
+                let result = self.reload(source).await;
+                if let Some(reply) = reply {
+                    let _ = reply.send(result);
+                }
             }
         }
     }

@@ -67,8 +67,11 @@ impl Signals {
         }
     }
 
-    /// Waits for [`Signal::ShutDown`] and ignores others.
+    /// Waits for SIGTERM or SIGINT. A SIGHUP stays for [`Signals::next`].
     pub(super) async fn shut_down(&mut self) {
-        while self.next().await != Signal::ShutDown {}
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
