@@ -127,6 +127,11 @@ impl Report {
         })
     }
 
+    /// Drops the texts of the files. After that, [`render`](Self::render) shows no lines, and the [`hash`](Self::hash) is another.
+    pub fn drop_texts(&mut self) {
+        self.text.files.iter_mut().for_each(|file| file.text = String::new());
+    }
+
     /// Returns a file with everything that an application would have added to `files`: endpoints, key resolvers and
     /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
     #[must_use]

@@ -89,13 +89,13 @@ impl Metrics {
     /// Returns the series of the limiter `rule` of `route` on one worker.
     pub fn limiter(&self, worker: usize, route: &str, rule: &str) -> Arc<LimiterMetrics> {
         let create = |labels: &RuleLabels| LimiterMetrics::new(&labels.0, &labels.1);
-        self.limiters.get_or_create(worker, (route.into(), rule.into()), create)
+        self.limiters.get_or_create(worker, labels(route, rule), create)
     }
 
     /// Returns the series of the concurrency limiter `rule` of `route` on one worker.
     pub fn concurrency(&self, worker: usize, route: &str, rule: &str) -> Arc<ConcurrencyMetrics> {
         let create = |labels: &RuleLabels| ConcurrencyMetrics::new(&labels.0, &labels.1);
-        self.concurrency.get_or_create(worker, (route.into(), rule.into()), create)
+        self.concurrency.get_or_create(worker, labels(route, rule), create)
     }
 
     /// Returns the connect and response times of the upstream `name` on one worker.
@@ -141,6 +141,13 @@ impl Metrics {
         self.retries.remove_marked();
         self.upstream_times.remove_marked();
     }
+}
+
+/// Returns the labels of a rule. The only rule of a route has its name.
+fn labels(route: &str, rule: &str) -> RuleLabels {
+    let route: Arc<str> = route.into();
+    let rule = if *route == *rule { Arc::clone(&route) } else { rule.into() };
+    (route, rule)
 }
 
 impl RouteMetrics {

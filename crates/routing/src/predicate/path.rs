@@ -1,6 +1,7 @@
 //! `Path`: patterns for the request's path.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
@@ -10,7 +11,8 @@ use crate::request::{RequestView, Variables};
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    patterns: Box<[PathPattern]>,
+    /// Shared with the copies of the predicate, of which a route table has one.
+    patterns: Arc<[PathPattern]>,
     match_trailing_slash: bool,
 }
 
@@ -21,7 +23,7 @@ impl Path {
         let patterns = parse_each(patterns, "path pattern", |text| {
             PathPattern::parse(text).map_err(|source| PredicateError::Path { pattern: text.to_owned(), source })
         })?;
-        Ok(Self { patterns, match_trailing_slash })
+        Ok(Self { patterns: patterns.into(), match_trailing_slash })
     }
 
     pub(super) fn patterns(&self) -> &[PathPattern] {
