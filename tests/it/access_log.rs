@@ -154,6 +154,29 @@ fn a_request_that_times_out_has_the_timeout_as_its_reason() {
 }
 
 #[test]
+fn a_tunnel_that_its_idle_limit_closes_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::scripted(|stream, _| {
+        let Some(_) = read_request(stream) else { return };
+        let _ =
+            stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, tunnel-idle-timeout: 100ms}}\n\
+         access-log: {{output: '{}', format: json}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        path.display(),
+        upstream.uri(),
+    ));
+    let mut client = gateway.connect();
+    client.send("GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 101);
+    let line: serde_json::Value = serde_json::from_str(&lines(&path, 1)[0]).unwrap();
+    assert_eq!((&line["status"], &line["reason"]), (&101.into(), &"tunnel-idle-timeout".into()));
+}
+
+#[test]
 fn the_line_of_a_tunnel_is_written_when_it_closes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");

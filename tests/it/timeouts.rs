@@ -152,6 +152,24 @@ fn an_upstream_that_gives_up_a_stalled_upload_has_not_failed() {
 }
 
 #[test]
+fn a_route_sets_its_body_timeout_or_switches_it_off() {
+    let upstream = Upstream::ok("ok");
+    for (global, of_route, status) in [("300ms", "0", 200), ("300ms", "-1", 200), ("0", "300", 408)] {
+        let gateway = Gateway::start(&format!(
+            "server: {{address: 127.0.0.1, workers: 1, body-timeout: {global}}}\nroutes: [{{id: a, uri: '{}', \
+             predicates: [Path=/**], metadata: {{body-timeout: {of_route}}}}}]",
+            upstream.uri()
+        ));
+        let mut client = gateway.connect();
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf");
+        // Only waiting can show it.
+        std::thread::sleep(Duration::from_millis(700));
+        let _ = client.try_send("half");
+        assert_eq!(client.response().unwrap().status, status, "{global}, {of_route} for the route");
+    }
+}
+
+#[test]
 fn a_flowing_upload_may_exceed_the_response_timeout() {
     let upstream = Upstream::start(|request| response(200, &[], request.body.len().to_string().as_bytes()));
     let gateway = Gateway::start(&format!(

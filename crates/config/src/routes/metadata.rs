@@ -1,6 +1,7 @@
 //! `metadata` of a route.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::de::canonical;
 use crate::de::units::{parse_time, parse_timeout};
@@ -34,11 +35,13 @@ fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
             Ok(time) if !time.is_zero() => route.connect_timeout = Some(time),
             _ => not_a_time(entry, "a time above 0 in milliseconds", diagnostics),
         },
-        "response-timeout" | "read-timeout" => match parse_timeout(&entry.value) {
-            Ok(time) if name == "read-timeout" => route.read_timeout = Some(time),
-            Ok(time) => route.response_timeout = Some(time),
-            Err(_) => not_a_time(entry, "a time in milliseconds, 0 or negative for none", diagnostics),
-        },
+        "response-timeout" => read_timeout(entry, &mut route.response_timeout, diagnostics),
+        "read-timeout" => read_timeout(entry, &mut route.read_timeout, diagnostics),
+        "body-timeout" => read_timeout(entry, &mut route.body_timeout, diagnostics),
+        "write-timeout" => diagnostics
+            .warn(entry.span.key(), "`write-timeout` in metadata has no effect: a connection serves many routes")
+            .ineffective()
+            .help("set `server.write-timeout`"),
         "http2" => match entry.value.trim() {
             "auto" => route.http2 = Some(Http2::Auto),
             "off" | "false" => route.http2 = Some(Http2::Off),
@@ -47,10 +50,22 @@ fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
                 .mistake(entry.span, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
                 .help("`prior-knowledge` uses HTTP/2 without TLS, too"),
         },
-        _ if ["connecttimeout", "responsetimeout", "readtimeout"].contains(&canonical(name).as_str()) => diagnostics
-            .mistake(entry.span.key(), format!("`{name}` in metadata has no effect"))
-            .help("metadata is looked up literally: write it in lower case with `-`"),
+        _ if ["connecttimeout", "responsetimeout", "readtimeout", "bodytimeout"]
+            .contains(&canonical(name).as_str()) =>
+        {
+            diagnostics
+                .mistake(entry.span.key(), format!("`{name}` in metadata has no effect"))
+                .help("metadata is looked up literally: write it in lower case with `-`")
+        }
         _ => {}
+    }
+}
+
+/// Reads a timeout that can be switched off.
+fn read_timeout(entry: &Arg, timeout: &mut Option<Option<Duration>>, diagnostics: &mut Diagnostics) {
+    match parse_timeout(&entry.value) {
+        Ok(time) => *timeout = Some(time),
+        Err(_) => not_a_time(entry, "a time in milliseconds, 0 or negative for none", diagnostics),
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Route {
     pub connect_timeout: Option<Duration>,
     /// Replaces `HttpClient::response_timeout`; `Some(None)`: no limit.
     pub response_timeout: Option<Option<Duration>>,
+    /// Replaces `Server::body_timeout`; `Some(None)`: no limit.
+    pub body_timeout: Option<Option<Duration>>,
     /// Replaces `HttpClient::read_timeout`; `Some(None)`: no limit.
     pub read_timeout: Option<Option<Duration>>,
     /// Replaces `HttpClient::tls`.

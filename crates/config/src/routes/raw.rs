@@ -32,7 +32,7 @@ pub(crate) struct RawRoute {
     pub(crate) filters: Vec<NodeRef>,
     /// CORS policy for the paths of this route. Preflights are answered even if no route matches.
     pub(crate) cors: Option<Spanned<RawCors>>,
-    /// `connect-timeout`, `response-timeout` and `read-timeout` (milliseconds; 0 or negative: none), `tls` and `http2` of this route, which replace those of `httpclient`, Spring's `cors`, and your own notes. Default: none.
+    /// `connect-timeout`, `response-timeout`, `read-timeout`, `tls` and `http2` of this route, which replace those of `httpclient`; `body-timeout`, which replaces that of `server` (timeouts in milliseconds; 0 or negative: none); Spring's `cors`, and your own notes. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
     pub(crate) metadata: Option<NodeRef>,
     /// TLS to this route's `https` target; `metadata.tls` means the same. Default: `httpclient.tls`.

@@ -186,6 +186,7 @@ impl RouteReader<'_> {
             connect_timeout: None,
             response_timeout: None,
             read_timeout: None,
+            body_timeout: None,
             tls: None,
             http2: None,
             cors: None,

@@ -10,7 +10,7 @@ const MAX_ITEMS: usize = 1024;
 /// Scalar fields of a route.
 const ROUTE_FIELDS: [&str; 4] = ["id", "uri", "order", "enabled"];
 /// Metadata of a route that have a meaning here.
-const METADATA: [&str; 3] = ["response-timeout", "read-timeout", "connect-timeout"];
+const METADATA: [&str; 4] = ["response-timeout", "read-timeout", "body-timeout", "connect-timeout"];
 
 /// Values of environment variables, as they are looked up.
 pub(super) struct Variables<'v> {

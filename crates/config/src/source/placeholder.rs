@@ -142,11 +142,11 @@ fn resolve_metadata(
     let NodeKind::Map(entries) = &mut node.kind else {
         return resolve(node, lookup, literal, unresolved, diagnostics);
     };
-    let has_meaning =
-        |name: &str| ["connect-timeout", "response-timeout", "read-timeout", "http2", "cors"].contains(&name);
+    const WITH_MEANING: [&str; 6] =
+        ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
     for (name, value) in entries {
         let mut ignored = Vec::new();
-        let into = if has_meaning(name) { &mut *unresolved } else { &mut ignored };
+        let into = if WITH_MEANING.contains(&name.as_str()) { &mut *unresolved } else { &mut ignored };
         resolve(value, lookup, literal, into, diagnostics);
     }
 }

@@ -14,6 +14,7 @@ use crate::http::body::Body;
 use crate::http::facts;
 use crate::http::failure::Failure;
 use crate::http::service::ResponseFuture;
+use crate::http::upgrade::TunnelState;
 use crate::telemetry::record::{Record, RecordedBody};
 use crate::telemetry::traces::request::RequestTrace;
 use tollgate_transport::executor::spawn_boxed;
@@ -87,19 +88,23 @@ impl GatewayFuture {
             }
         }
         if let Some(tunnel) = tunnel {
-            record = record.and_then(|record| hold_until_closed(&tunnel, record));
+            let state = response.extensions().get::<TunnelState>().cloned().unwrap_or_default();
+            record = record.and_then(|record| hold_until_closed(&tunnel, state, record));
         }
         response.map(|body| RecordedBody::new(body, record))
     }
 }
 
 /// Keeps the record of a request until its tunnel closes, so that its log line has the time and is written then.
-fn hold_until_closed(tunnel: &Tunnel, mut record: Box<Record>) -> Option<Box<Record>> {
+fn hold_until_closed(tunnel: &Tunnel, state: TunnelState, mut record: Box<Record>) -> Option<Box<Record>> {
     record.tunnel_opened();
     let (open, closed) = tokio::sync::oneshot::channel::<Infallible>();
     tunnel.hold(open);
     spawn_boxed(async move {
         let _ = closed.await;
+        if state.was_idle() {
+            record.tunnel_timed_out();
+        }
         drop(record);
     });
     None

@@ -42,7 +42,7 @@ pub struct SharedGeneration {
     trailer_rules: TrailerRules,
     /// Header fields that are not forwarded.
     pub header_policy: Arc<HeaderPolicy>,
-    /// Timeout for the next part of a request body; `None` for no limit.
+    /// Timeout for the next part of a request body without a route; `None` for no limit.
     pub body_timeout: Option<Duration>,
     /// True if predicates see the client address that a trusted peer reports.
     pub uses_reported_address: bool,

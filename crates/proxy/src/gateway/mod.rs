@@ -103,7 +103,7 @@ impl Gateway {
             details.host = head.headers.get(HOST).cloned();
         }
         let (drains, rules) = (!summary.expects_continue, &generation.trailer_rules);
-        let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
+        let mut body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
         if let Some(details) = record.details() {
             details.upload = body.upload();
         }
@@ -142,6 +142,7 @@ impl Gateway {
         if let Some(id) = record.request_id() {
             id.set(&mut head.headers);
         }
+        body.set_client_timeout(route.body_timeout);
         let request = Request::from_parts(head, body);
         let mut facts = record.take_facts();
         let running = {

@@ -1,6 +1,7 @@
 //! Routes in the form that requests use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::http::service::SharedService;
 use crate::telemetry::metrics::RouteMetrics;
@@ -15,6 +16,8 @@ pub struct Route {
     pub id: Arc<str>,
     /// Patterns of `Path` with their text, if traces are on.
     pub patterns: Vec<(PathPattern, Box<str>)>,
+    /// Timeout for the next part of a request body; `None` for no limit.
+    pub body_timeout: Option<Duration>,
     /// True if a layer reads the request context.
     pub needs_context: bool,
     /// True if a layer reads URI template variables.
@@ -44,6 +47,7 @@ impl Route {
         Self {
             id: Arc::clone(&route.id),
             patterns: if is_traced { patterns(route) } else { Vec::new() },
+            body_timeout: route.body_timeout.unwrap_or(config.server.body_timeout),
             needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
                 || resolver.is_some_and(KeyResolver::needs_context),
             needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)

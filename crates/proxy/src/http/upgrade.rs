@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::Version;
@@ -23,6 +24,23 @@ pub struct Upgrade {
     pub host: Arc<dyn TunnelHost>,
     /// Time after which a silent tunnel is closed; `None`: never.
     pub idle_timeout: Option<Duration>,
+}
+
+/// Response extension: state of an open tunnel.
+#[derive(Clone, Debug, Default)]
+pub struct TunnelState(Arc<AtomicBool>);
+
+impl TunnelState {
+    /// Notes that the tunnel is closed because of its idle limit.
+    pub fn set_idle(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    /// Returns true if the idle limit closed the tunnel.
+    #[must_use]
+    pub fn was_idle(&self) -> bool {
+        self.0.load(Relaxed)
+    }
 }
 
 /// Client connection that can become a tunnel.

@@ -164,6 +164,11 @@ impl Record {
         self.is_counted = true;
     }
 
+    /// Records that the idle limit closed the tunnel.
+    pub fn tunnel_timed_out(&mut self) {
+        self.failure = Some("tunnel-idle-timeout");
+    }
+
     /// Adds `bytes` of the response body, sent to the client connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tollgate_filters::context::Tunnel;
 
 use crate::http::body::Body;
-use crate::http::upgrade::Upgrade;
+use crate::http::upgrade::{TunnelState, Upgrade};
 use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use tollgate_transport::executor::spawn_boxed;
@@ -31,6 +31,8 @@ pub(super) fn tunnel(
     let upstream = hyper::upgrade::on(&mut response);
     let (open, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
     let (tunnel, end) = Tunnel::open();
+    let state = TunnelState::default();
+    let closing = state.clone();
     spawn_boxed(async move {
         // The lease holds the upstream's connection until the end.
         let _held = (open, end, lease);
@@ -41,11 +43,12 @@ pub(super) fn tunnel(
         tokio::select! {
             // A reset by either side is a normal end of a tunnel.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
-            () = idle(&latest, idle_timeout) => tracing::debug!("tunnel closed: `server.tunnel-idle-timeout` passed"),
+            () = idle(&latest, idle_timeout) => closing.set_idle(),
         }
     });
     let (mut head, _) = response.into_parts();
     head.extensions.insert(tunnel);
+    head.extensions.insert(state);
     let protocol = head.headers.remove(UPGRADE);
     for name in [CONNECTION, http::header::TRANSFER_ENCODING, http::header::CONTENT_LENGTH] {
         head.headers.remove(name);

@@ -170,6 +170,10 @@ impl ClientBody {
         }
     }
 
+    pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+    }
+
     pub(super) fn upload(&self) -> Rc<UploadProgress> {
         Rc::clone(&self.upload)
     }

@@ -111,6 +111,13 @@ impl Body {
         Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, Rc::clone(trailer_rules), busy))))
     }
 
+    /// Replaces the timeout of a client's body.
+    pub fn set_client_timeout(&mut self, timeout: Option<Duration>) {
+        if let BodyKind::Client(body) = &mut self.0 {
+            body.set_timeout(timeout);
+        }
+    }
+
     /// Wraps a body of another type, such as the response body of an upstream.
     #[must_use]
     pub fn boxed(body: impl HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin + 'static) -> Self {
