@@ -37,6 +37,7 @@
 mod clock;
 mod hash;
 mod multi;
+mod places;
 mod quota;
 mod shard;
 mod shares;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
+use self::places::Places;
 use self::shard::{Shard, States, Stored};
 use self::shares::{Demand, Owner, Shares};
 use self::table::KeyHash;
@@ -69,6 +71,7 @@ pub struct MemoryStore {
     shards: Box<[Shard]>,
     /// Room for new keys. Locked after a shard, if at all.
     shares: Mutex<Shares>,
+    places: Places,
     hasher: Hasher,
     clock: Arc<dyn Clock>,
     max_keys: usize,
@@ -112,17 +115,11 @@ impl MemoryStore {
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
             shares: Mutex::new(Shares::new(max_keys)),
+            places: Places::default(),
             hasher: Hasher::new(random_key()),
             clock,
             max_keys,
         }
-    }
-
-    /// Declares the limiters that use the store, by their scopes. Each gets its share from the start; an undeclared
-    /// limiter gets one with its first key. Limiters that are no longer declared keep theirs until their keys expire.
-    pub fn declare(&self, scopes: impl IntoIterator<Item = Arc<str>>) {
-        let declared: Vec<_> = scopes.into_iter().map(|scope| (self.hasher.scope(scope.as_bytes()), scope)).collect();
-        self.shares.lock().declare(&declared);
     }
 
     /// Returns the number of stored keys, including expired ones that are not dropped yet.
@@ -181,15 +178,6 @@ impl MemoryStore {
         let mut shard = self.shard_of(hash).lock();
         if let Some(owner) = by_algorithm!(rule, rule => forget_one(rule, &mut shard, hash)) {
             self.shares.lock().release_one(owner);
-        }
-    }
-
-    /// Computes the hashes of `key`.
-    #[inline]
-    pub(crate) fn locate(&self, key: BucketKey<'_>) -> KeyLocation {
-        KeyLocation {
-            key: self.hasher.key(key.scope.as_bytes(), key.id),
-            scope: self.hasher.scope(key.scope.as_bytes()),
         }
     }
 
@@ -274,10 +262,9 @@ impl Store for MemoryStore {
         };
         // The clock is read first: it takes as long as hashing, and the processor overlaps both.
         let now = self.moment(std::iter::once(rule));
-        let scope = key.scope.as_bytes();
-        let hash = self.hasher.key(scope, key.id);
+        let hash = self.key_hash(key);
         Decision::Ready(
-            by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost)),
+            by_algorithm!(rule, rule => self.decide_one(now, hash, || self.scope_hash(key.scope), rule, cost)),
         )
     }
 

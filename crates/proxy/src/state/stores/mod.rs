@@ -1,6 +1,7 @@
 //! Stores of buckets, concurrency slots and usage counts: [`SharedStores`] for the process, [`Stores`] for one worker.
 
 mod overriding;
+mod places;
 mod shared;
 
 use std::cell::RefCell;

@@ -13,12 +13,14 @@ use crate::state::clock::StoreClock;
 use crate::state::overrides::Overrides;
 use crate::state::redis_servers::RedisServers;
 use crate::state::response_caches::ResponseCaches;
+use crate::state::stores::places::Places;
 use tollgate_config::{Config, Route};
 
 /// Limiter state of the process: buckets and slots in memory, usage counts, cached responses, and the state of Redis.
 #[derive(Debug)]
 pub struct SharedStores {
     memory: Arc<MemoryStore>,
+    places: Mutex<Places>,
     clock: Arc<StoreClock>,
     ledger: Arc<Ledger>,
     pub(super) slots: Arc<LeaseTable>,
@@ -42,6 +44,7 @@ impl SharedStores {
         let clock = Arc::<StoreClock>::default();
         let stores = Arc::new(Self {
             memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys, Arc::<StoreClock>::clone(&clock))),
+            places: Mutex::default(),
             clock,
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
@@ -60,8 +63,10 @@ impl SharedStores {
         stores
     }
 
-    /// Gives each limiter of `config` its share of the keys in memory, and applies overrides to its rules.
+    /// Gives each limiter of `config` its share of the keys in memory, keeps the states of renamed rules, and applies
+    /// overrides to its rules.
     pub fn declare_limiters(&self, config: &Config) {
+        self.memory.rename(self.places.lock().follow(config));
         let rules = config.routes.iter().flat_map(Route::rate_limiters).flat_map(|limiter| limiter.all());
         self.memory.declare(rules.map(|rule| rule.scope));
         self.overrides.configure(config);

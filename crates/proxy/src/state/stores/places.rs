@@ -1,0 +1,208 @@
+//! Places of rules in memory: the scopes under which their states stay.
+//!
+//! A rule counts under its scope, which contains its name in a list and none without a list. A reload may rename a rule, or
+//! give its limiter a list. The rule then keeps the place of its predecessor, so that nothing is refilled.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tollgate_config::{Config, NamedLimit, Route};
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_limiter::rule::{Rule, RuleShape};
+
+/// Rules of the present and of the former configuration with their places.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    present: Vec<PlacedRule>,
+    former: Vec<PlacedRule>,
+}
+
+#[derive(Clone, Debug)]
+struct PlacedRule {
+    /// Scope of its limiter.
+    limiter: Arc<str>,
+    scope: Arc<str>,
+    place: Arc<str>,
+    rule: Rule,
+    key_resolver: Option<KeyResolver>,
+}
+
+/// Likeness of a rule and its predecessor, from the closest on: equal rules, equal times, the same algorithm.
+const LIKENESSES: [fn(&Rule, &Rule) -> bool; 3] =
+    [|a, b| a == b, has_equal_times, |a, b| a.algorithm() == b.algorithm()];
+
+impl Places {
+    /// Follows a reload of `config`. Returns the scopes that count under another place, with those of the former
+    /// configuration, which decides until all workers have the new one.
+    pub(super) fn follow(&mut self, config: &Config) -> HashMap<Arc<str>, Arc<str>> {
+        let mut rules = declared(config);
+        let scopes: HashSet<Arc<str>> = rules.iter().map(|rule| Arc::clone(&rule.scope)).collect();
+        let (stays, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.present).into_iter().partition(|old| scopes.contains(&old.scope));
+        let kept: HashMap<_, _> = stays.iter().map(|old| (Arc::clone(&old.scope), Arc::clone(&old.place))).collect();
+        let mut places: HashSet<Arc<str>> = kept.values().cloned().collect();
+        let (mut placed, mut left) = (kept, gone.clone());
+        for is_alike in LIKENESSES {
+            for new in &rules {
+                let precedes = |old: &PlacedRule| {
+                    old.limiter == new.limiter && old.key_resolver == new.key_resolver && is_alike(&old.rule, &new.rule)
+                };
+                if !placed.contains_key(&new.scope)
+                    && let Some(at) = left.iter().position(precedes)
+                {
+                    let old = left.remove(at);
+                    places.insert(Arc::clone(&old.place));
+                    placed.insert(Arc::clone(&new.scope), old.place);
+                }
+            }
+        }
+        for rule in &mut rules {
+            rule.place = placed.remove(&rule.scope).unwrap_or_else(|| free_place(&rule.scope, &places));
+            places.insert(Arc::clone(&rule.place));
+        }
+        (self.present, self.former) = (rules, gone);
+        let renamed = self.former.iter().chain(&self.present).filter(|rule| rule.scope != rule.place);
+        renamed.map(|rule| (Arc::clone(&rule.scope), Arc::clone(&rule.place))).collect()
+    }
+}
+
+/// Returns the rules of `config`, one for each scope. Rules with a shared bucket keep its name.
+fn declared(config: &Config) -> Vec<PlacedRule> {
+    let (mut known, mut rules) = (HashSet::new(), Vec::new());
+    for naming in config.routes.iter().flat_map(Route::rate_limiters) {
+        for NamedLimit { scope, limit, .. } in naming.all() {
+            if !scope.starts_with('#') && known.insert(Arc::clone(&scope)) {
+                let (rule, key_resolver) = (limit.rule.clone(), limit.key_resolver.clone());
+                rules.push(PlacedRule {
+                    limiter: naming.scope(),
+                    place: Arc::clone(&scope),
+                    scope,
+                    rule,
+                    key_resolver,
+                });
+            }
+        }
+    }
+    rules
+}
+
+/// Returns `scope`, or a text behind it that is no place of another rule.
+fn free_place(scope: &Arc<str>, taken: &HashSet<Arc<str>>) -> Arc<str> {
+    let mut place = Arc::clone(scope);
+    while taken.contains(&place) {
+        place = format!("{place}#").into();
+    }
+    place
+}
+
+/// Returns true if both rules have one algorithm and one window, calendar or rate.
+fn has_equal_times(a: &Rule, b: &Rule) -> bool {
+    a.algorithm() == b.algorithm()
+        && match (a.shape(), b.shape()) {
+            (RuleShape::Bucket { rate, period, .. }, RuleShape::Bucket { rate: rate_b, period: period_b, .. })
+            | (RuleShape::Pace { rate, period, .. }, RuleShape::Pace { rate: rate_b, period: period_b, .. }) => {
+                (rate, period) == (rate_b, period_b)
+            }
+            (RuleShape::Window { window, .. }, RuleShape::Window { window: window_b, .. }) => window == window_b,
+            (RuleShape::Calendar { calendar, .. }, RuleShape::Calendar { calendar: calendar_b, .. }) => {
+                calendar == calendar_b
+            }
+            (RuleShape::Total { .. }, RuleShape::Total { .. }) => true,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use tollgate_limiter::key::BucketKey;
+    use tollgate_limiter::store::{Check, Decision, Store};
+
+    use crate::state::stores::SharedStores;
+
+    const HOURLY: &str = "algorithm: fixed-window, limit: 20, window: 1h";
+    const DAILY: &str = "algorithm: fixed-window, limit: 1000, window: 1d";
+    const BUCKET: &str = "replenish-rate: 1, period: 1h, burst-capacity: 20";
+    const SLOW: &str = "replenish-rate: 1000, period: 24h, burst-capacity: 1000";
+
+    fn config(arguments: &str) -> tollgate_config::Config {
+        let text = format!(
+            "routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, args: \
+             {{key-resolver: ip, {arguments}}}}}]}}]\n"
+        );
+        tollgate_config::parse("tollgate.yaml", &text, &|_| None).unwrap_or_else(|_| panic!("{text}")).config
+    }
+
+    /// Returns the number of admitted requests of 25, all rules of the limiter together.
+    fn burst(stores: &SharedStores, config: &tollgate_config::Config) -> usize {
+        let naming = config.routes[0].rate_limiters().next().unwrap();
+        let rules = naming.named(None, &naming.limiter.rules);
+        let check = |named: &tollgate_config::NamedLimit<'_>| named.limit.rule.clone();
+        let owned: Vec<_> = rules.iter().map(check).collect();
+        let checks: Vec<_> = rules
+            .iter()
+            .zip(&owned)
+            .map(|(named, rule)| Check { key: BucketKey { scope: &named.scope, id: b"me" }, rule, cost: 1 })
+            .collect();
+        let is_admitted = |_: &usize| match stores.memory().decide(&checks) {
+            Decision::Ready(verdict) => verdict.is_allowed(),
+            Decision::Pending(_) => panic!("memory decides at once"),
+        };
+        (0..25).filter(is_admitted).count()
+    }
+
+    /// Runs each configuration in turn, with a burst under each. Returns the admitted requests.
+    fn reloads(all: &[String]) -> Vec<usize> {
+        let stores = SharedStores::new(&config(&all[0]));
+        all.iter()
+            .map(|arguments| {
+                let config = config(arguments);
+                stores.declare_limiters(&config);
+                burst(&stores, &config)
+            })
+            .collect()
+    }
+
+    fn list(rules: &[(&str, &str)]) -> String {
+        let rules: Vec<_> = rules.iter().map(|(name, rule)| format!("{{name: {name}, {rule}}}")).collect();
+        format!("limits: [{}]", rules.join(", "))
+    }
+
+    #[test]
+    fn a_second_rule_that_comes_and_goes_refills_nothing() {
+        for (first, second) in [(HOURLY, DAILY), (HOURLY, SLOW), (BUCKET, SLOW), (BUCKET, DAILY)] {
+            for lists in [[("x", first), ("y", second)], [("y", second), ("x", first)]] {
+                let admitted = reloads(&[first.to_owned(), list(&lists), first.to_owned(), list(&lists)]);
+                assert_eq!(admitted, [20, 0, 0, 0], "{first} and {lists:?}");
+                let admitted = reloads(&[list(&lists), first.to_owned(), list(&lists)]);
+                assert_eq!(admitted, [20, 0, 0], "{lists:?} and {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn renamed_and_reordered_rules_keep_their_states() {
+        for (first, second) in [(HOURLY, DAILY), (BUCKET, SLOW)] {
+            let admitted = reloads(&[
+                list(&[("a", first), ("b", second)]),
+                list(&[("b", second), ("a", first)]),
+                list(&[("hour", first), ("b", second)]),
+                list(&[("day", second), ("hour", first)]),
+                list(&[("a", first), ("b", second)]),
+            ]);
+            assert_eq!(admitted, [20, 0, 0, 0, 0], "{first} and {second}");
+        }
+    }
+
+    #[test]
+    fn a_rule_with_the_former_name_of_another_one_has_a_place_of_its_own() {
+        let admitted = reloads(&[
+            HOURLY.to_owned(),
+            list(&[("x", HOURLY), ("y", DAILY)]),
+            // The limiter's own scope is back in a plan, while `x` stands in its place.
+            format!("{}, plan-resolver: 'header:x-plan', plans: {{gold: {{{HOURLY}}}}}", list(&[("x", HOURLY)])),
+        ]);
+        assert_eq!(admitted, [20, 0, 0]);
+    }
+}
