@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Uri;
+use http::uri::PathAndQuery;
 use parking_lot::Mutex;
 
 /// Facts about a request that are not in the HTTP message.
@@ -41,6 +42,26 @@ impl RequestContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUri(pub Uri);
 
+/// Request extension: the path as the client spelled it, if that is not the normal form. It is forwarded instead of the
+/// normal form unless a filter edits the path, which removes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedPath(pub Arc<str>);
+
+impl ReceivedPath {
+    /// Puts the received path, if there is one, into the target of `request`.
+    pub fn restore<B>(request: &mut http::Request<B>) {
+        let Some(Self(path)) = request.extensions_mut().remove::<Self>() else { return };
+        let target = match request.uri().query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_string(),
+        };
+        // The path was part of a target before.
+        if let Ok(target) = PathAndQuery::try_from(target) {
+            *request.uri_mut() = target.into();
+        }
+    }
+}
+
 /// Request extension: a limiter rerouted this request (`on-limit`), which happens at most once per request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;
@@ -58,6 +79,10 @@ pub struct LocalReply {
     /// The reason, one kebab-case word for logs and metrics: `rate-limited`, `redirect` …
     pub reason: &'static str,
 }
+
+/// Response extension: what is wrong with a request that got 400, for logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalDetail(pub Arc<str>);
 
 impl LocalReply {
     /// Returns true if `response` was made here rather than by an upstream.

@@ -1,7 +1,7 @@
 //! Percent-encoding (RFC 3986 §2.1) for the parts of a URI that filters read and write.
 
 #[cfg(feature = "edit")]
-pub(crate) use self::encode::{encode_path, encode_query, encode_strictly};
+pub(crate) use self::encode::{encode_non_ascii, encode_path, encode_query, encode_strictly};
 use percent_encoding::percent_decode;
 
 /// Decodes `text`. A `%` without two hex digits after it stays; `plus_is_space` also reads `+` as a space, as query
@@ -39,10 +39,23 @@ mod encode {
     /// Every byte that a query cannot hold (RFC 3986 §3.4), percent signs excepted.
     const NOT_IN_QUERY: AsciiSet = NOT_IN_PATH.remove(b'?');
 
-    /// Appends `text` to `out`, with every byte encoded that a path cannot hold. Percent signs stay: the text may be
-    /// encoded already.
+    /// Appends `text` to `out`, with every byte encoded that a path cannot hold. Escapes stay: the text may be encoded
+    /// already.
     pub(crate) fn encode_path(text: &str, out: &mut Vec<u8>) {
-        percent_encode(text.as_bytes(), &NOT_IN_PATH).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+        for (index, part) in text.split('%').enumerate() {
+            let is_escape = part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+            match (index, is_escape) {
+                (0, _) => {}
+                (_, true) => out.push(b'%'),
+                (_, false) => out.extend_from_slice(b"%25"),
+            }
+            percent_encode(part.as_bytes(), &NOT_IN_PATH).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+        }
+    }
+
+    /// Appends `text` to `out`, with every byte encoded that is not ASCII.
+    pub(crate) fn encode_non_ascii(text: &[u8], out: &mut Vec<u8>) {
+        percent_encode(text, &AsciiSet::EMPTY).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
     }
 
     /// Appends `text` to `out`, with every byte encoded that a query cannot hold. Percent signs stay.
@@ -79,13 +92,16 @@ mod tests {
     #[test]
     fn bytes_that_a_uri_part_cannot_hold_are_encoded_and_escapes_stay() {
         let mut out = Vec::new();
-        encode_path("/a b/é?%2F", &mut out);
-        assert_eq!(out, b"/a%20b/%C3%A9%3F%2F");
+        encode_path("/a b/é?%2F%/100%2%%", &mut out);
+        assert_eq!(out, b"/a%20b/%C3%A9%3F%2F%25/100%252%25%25");
         out.clear();
         encode_query("a b=\"/?&é#%2F", &mut out);
         assert_eq!(out, b"a%20b=%22/?&%C3%A9%23%2F");
         out.clear();
         encode_strictly(*b"a-b_~. &=+/%", &mut out);
         assert_eq!(out, b"a-b_~.%20%26%3D%2B%2F%25");
+        out.clear();
+        encode_non_ascii(b"http://a/ b?\"\xe9%2F", &mut out);
+        assert_eq!(out, b"http://a/ b?\"%E9%2F");
     }
 }

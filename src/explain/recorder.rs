@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use parking_lot::Mutex;
-use tollgate_filters::context::{RequestContext, TargetUri};
+use tollgate_filters::context::{ReceivedPath, RequestContext, TargetUri};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_limiter::concurrency::redis::key_name;
 use tollgate_limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
@@ -101,7 +101,8 @@ impl<'r> Recorder<'r> {
     /// Returns the response of the layers; `None` after `timeout`.
     pub(super) async fn run(&self, request: Request<Body>, timeout: Duration) -> Option<Response<Body>> {
         let (records, target) = (Arc::clone(&self.records), self.route.uri.clone());
-        let upstream = SharedService::new(service_fn(move |request: Request<Body>| {
+        let upstream = SharedService::new(service_fn(move |mut request: Request<Body>| {
+            ReceivedPath::restore(&mut request);
             records.lock().forwarded = Some(forwarded(&request, &target));
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
         }));

@@ -12,7 +12,9 @@ const CAME: &[(&str, &str)] = &[
     ("Forwarded", "for=192.0.2.7;proto=https, for=127.0.0.9"),
 ];
 
-const ROUTES: &str = "routes:\n- {id: strip, uri: 'echo:', predicates: [Path=/api/**], filters: [StripPrefix=1]}\n- {id: rewrite, uri: 'echo:', predicates: [Path=/v1/**], filters: ['RewritePath=/v1/old/(.*), /$1']}\n- {id: near, uri: 'echo:', predicates: [Path=/who, 'RemoteAddr=192.0.2.0/24']}\n- {id: rest, uri: 'echo:', predicates: [Path=/**]}\n";
+const KEEP: &str = "server: {address: 127.0.0.1, workers: 1, path: {encoded-slash: keep, backslash: keep}}";
+
+const ROUTES: &str = "routes:\n- {id: strip, uri: 'echo:', predicates: [Path=/api/**], filters: [StripPrefix=1]}\n- {id: rewrite, uri: 'echo:', predicates: [Path=/v1/**], filters: ['RewritePath=/v1/old/(.*), /$1']}\n- {id: evil, uri: 'echo:', predicates: ['Path=/{a}/x'], filters: [StripPrefix=1]}\n- {id: near, uri: 'echo:', predicates: [Path=/who, 'RemoteAddr=192.0.2.0/24']}\n- {id: rest, uri: 'echo:', predicates: [Path=/**]}\n";
 
 /// Returns a field as the upstream receives it; empty if absent.
 fn forwarded_field(client: &mut Connection, path: &str, field: &str) -> String {
@@ -32,6 +34,10 @@ fn each_forwarding_setting_changes_the_headers_to_upstreams() {
         ("", "/api/x", "x-forwarded-prefix", "/edge,/api"),
         ("", "/api/a%20b/", "x-forwarded-prefix", "/edge,/api"),
         ("", "/v1/old/x", "x-forwarded-prefix", "/edge,/v1/old"),
+        // Two slashes would begin a link to another host.
+        (KEEP, "/%2Fevil.example/x", "x-forwarded-prefix", "/edge,/%2Fevil.example"),
+        (KEEP, "/%5Cevil.example/x", "x-forwarded-prefix", "/edge,/%5Cevil.example"),
+        (KEEP, "//api//x", "x-forwarded-prefix", "/edge,/api"),
         ("x-forwarded: {prefix-append: false}", "/api/x", "x-forwarded-prefix", "/api"),
         ("x-forwarded: {prefix-enabled: false}", "/api/x", "x-forwarded-prefix", "/edge"),
         ("x-forwarded: {for-append: false}", "/x", "x-forwarded-for", "127.0.0.1"),

@@ -1,46 +1,10 @@
-//! Path normalization: the matched path is the forwarded path.
+//! Paths are matched in normal form. Those with two meanings are refused.
 
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
 /// Keeps encoded slashes in their segments.
 const KEEP: &str = "server: {address: 127.0.0.1, workers: 1, path: {encoded-slash: keep}}\n";
-
-#[test]
-fn the_upstream_receives_the_normalized_path_and_the_unchanged_query() {
-    let upstream = Upstream::ok("reached");
-    let gateway = Gateway::to(&upstream.uri());
-    let mut client = gateway.connect();
-    for (sent, seen) in [
-        ("/", "/"),
-        ("/a/b", "/a/b"),
-        ("/a/b/", "/a/b/"),
-        ("/a/../b", "/b"),
-        ("/a/%2e%2E/b", "/b"),
-        ("/a/.%2e/b", "/b"),
-        ("/a/./b", "/a/b"),
-        ("/a/..", "/"),
-        ("/a//b", "/a/b"),
-        ("//a", "/a"),
-        ("/%61%7e", "/a~"),
-        ("/a%252fb", "/a%252fb"),
-        ("/a%252e%252e/b", "/a%252e%252e/b"),
-        ("/a%0d%0aX:y", "/a%0D%0AX:y"),
-        ("/%c3%a9", "/%C3%A9"),
-        ("/a;v=1/b", "/a;v=1/b"),
-        ("/...", "/..."),
-        ("/a?", "/a?"),
-        ("/a?x=/../%2e%2f&y=//", "/a?x=/../%2e%2f&y=//"),
-        ("/a?x=%0d%0a", "/a?x=%0d%0a"),
-        ("/a?x=[1]{2}|3^", "/a?x=[1]{2}|3^"),
-        ("http://localhost/a/../b?c", "/b?c"),
-        ("http://localhost", "/"),
-        ("http://localhost?a", "/?a"),
-    ] {
-        assert_eq!(client.request("GET", sent, &[], b"").status, 200, "{sent}");
-        assert_eq!(upstream.targets().last().unwrap(), seen, "{sent}");
-    }
-}
 
 #[test]
 fn a_path_that_cannot_be_normalized_is_refused() {
@@ -75,6 +39,7 @@ fn a_path_that_cannot_be_normalized_is_refused() {
     ] {
         let answer = gateway.get(path);
         assert_eq!(answer.status, 400, "{path}");
+        assert!(answer.text().starts_with("Bad Request: "), "{path}: {}", answer.text());
     }
     assert_eq!(upstream.requests().len(), 0);
 }
@@ -107,7 +72,7 @@ fn no_spelling_of_a_path_bypasses_a_route() {
         assert_eq!(gateway.get(path).status, 400, "{path}");
     }
     assert_eq!(open.requests().len(), 0);
-    assert!(guarded.targets().iter().all(|target| target.starts_with("/admin")));
+    assert_eq!(guarded.requests().len(), 10);
 }
 
 #[test]

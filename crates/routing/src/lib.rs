@@ -1,12 +1,13 @@
 //! Routing: Spring Cloud Gateway's predicates, and the table that finds the first matching route.
 //!
 //! This crate does no I/O. [`normalize`] puts a request path into the one normalized form that routing, limiting and
-//! forwarding see. A [`Predicate`] is one condition on a request. [`RouteTable`] finds the first route that
+//! filters see. A [`Predicate`] is one condition on a request. [`RouteTable`] finds the first route that
 //! matches; an index over path prefixes and host suffixes keeps the number of tested routes small.
 
 mod decision;
 mod host;
 mod host_form;
+mod host_syntax;
 mod normalize;
 mod path;
 mod pattern_error;
@@ -18,7 +19,8 @@ mod table;
 pub use self::decision::{Decision, Undecided};
 pub use self::host::HostPattern;
 pub use self::host_form::normalize_host;
-pub use self::normalize::{PathError, PathRules, Separator, normalize, normalize_by};
+pub use self::host_syntax::{HostForm, host_form};
+pub use self::normalize::{PathError, PathRules, Separator, check_made, keeps_spelling, normalize, normalize_by};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::error::PredicateError;

@@ -1,6 +1,7 @@
 //! Errors in configured edits.
 
 use thiserror::Error;
+use tollgate_routing::PathError;
 
 /// An invalid edit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,12 +52,24 @@ pub enum EditError {
 }
 
 /// The reason why an edit cannot be applied to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum ApplyError {
     /// A value names a variable that the route does not have: a configuration error.
+    #[error("a filter names a URI variable that the matched pattern does not have")]
     UnknownVariable,
-    /// Text from the client is invalid in its new position.
-    BadValue,
+    /// Text from the client is invalid in a field.
+    #[error("a value of the request is not valid in the field that a filter sets")]
+    BadField,
+    /// Text from the client is invalid in the target.
+    #[error("a value of the request is not valid in the target that a filter sets")]
+    BadTarget,
+    /// Text from the client makes an invalid path.
+    #[error("after a filter, {0}")]
+    BadPath(#[from] PathError),
+    /// Text from the client makes an invalid host.
+    #[error("a value of the request makes no valid host")]
+    BadHost,
     /// A regular expression took too long.
+    #[error("a path rewrite exceeded the limit of backtracking steps")]
     TooSlow,
 }

@@ -1,8 +1,8 @@
 //! Header edits, and parsing of header names and hosts.
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request};
+use tollgate_routing::host_form;
 
 use super::error::{ApplyError, EditError};
 use super::template::Value;
@@ -59,12 +59,22 @@ fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError>
 
 /// Parses `host[:port]` as a header value.
 pub(super) fn parse_host(host: &str) -> Result<HeaderValue, EditError> {
-    let invalid = || EditError::Host(host.to_owned());
-    let authority: Authority = host.parse().map_err(|_| invalid())?;
-    if authority.as_str().contains('@') {
-        return Err(invalid());
+    let value = HeaderValue::from_str(host).ok().filter(|value| check_host(value).is_ok());
+    value.ok_or_else(|| EditError::Host(host.to_owned()))
+}
+
+/// Checks a `Host` with text of the client: an invalid one could change the message to the upstream.
+fn check_host(value: &HeaderValue) -> Result<(), ApplyError> {
+    host_form(value.as_bytes()).map(drop).ok_or(ApplyError::BadHost)
+}
+
+/// Returns the value of the header `name` for a request with `extensions`.
+fn expand(name: &HeaderName, value: &Value, extensions: &Extensions) -> Result<HeaderValue, ApplyError> {
+    let expanded = value.expand(extensions)?;
+    if value.needs_variables() && name == HOST {
+        check_host(&expanded)?;
     }
-    HeaderValue::from_str(host).map_err(|_| invalid())
+    Ok(expanded)
 }
 
 /// Replaces the values of the header `name`. A full map (32,768 headers) does not get them.
@@ -161,7 +171,7 @@ impl RequestHeader {
     pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), ApplyError> {
         match self {
             Self::One(name, action) => {
-                let value = action.value().map(|value| value.expand(request.extensions())).transpose()?;
+                let value = action.value().map(|value| expand(name, value, request.extensions())).transpose()?;
                 action.apply(name, value, request.headers_mut());
             }
             Self::AddIfNotPresent(headers) => {
@@ -169,19 +179,20 @@ impl RequestHeader {
                     if !is_absent(request.headers(), name) {
                         continue;
                     }
-                    let expand = |value: &Value| value.expand(request.extensions());
-                    let values: Vec<HeaderValue> = values.iter().map(expand).collect::<Result<_, _>>()?;
+                    let value = |value: &Value| expand(name, value, request.extensions());
+                    let values: Vec<HeaderValue> = values.iter().map(value).collect::<Result<_, _>>()?;
                     values.into_iter().for_each(|value| add(request.headers_mut(), name, value));
                 }
             }
             Self::Map { from, to } => {
                 let values: Vec<HeaderValue> = request.headers().get_all(from).iter().cloned().collect();
+                if to == HOST {
+                    values.iter().try_for_each(check_host)?;
+                }
                 values.into_iter().for_each(|value| add(request.headers_mut(), to, value));
             }
             Self::Host(value) => {
-                let value = value.expand(request.extensions())?;
-                // Variables come from the client: an invalid `Host` could change the message to the upstream.
-                value.to_str().ok().and_then(|host| parse_host(host).ok()).ok_or(ApplyError::BadValue)?;
+                let value = expand(&HOST, value, request.extensions())?;
                 replace_all(request.headers_mut(), &HOST, vec![value]);
                 request.extensions_mut().get_or_insert_default::<RequestContext>().preserve_host = true;
             }

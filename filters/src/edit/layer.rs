@@ -10,7 +10,7 @@ use tower::{Layer, Service};
 use super::error::ApplyError;
 use super::response::{Captured, ResponseEdit};
 use super::{Edit, Kind};
-use crate::context::{LocalReply, RequestContext};
+use crate::context::{LocalReply, RefusalDetail, RequestContext};
 use crate::map_response::{MapResponse, ResponseMapper};
 use crate::reply::Reply;
 use crate::respond_or::RespondOr;
@@ -40,7 +40,6 @@ struct Edits {
     /// True if a response edit needs values of the request.
     captures: bool,
     unknown_variable: Reply,
-    bad_value: Reply,
     too_slow: Reply,
 }
 
@@ -66,7 +65,6 @@ impl EditLayer {
                 captures: response_edits().any(ResponseEdit::captures),
                 all,
                 unknown_variable: reply(StatusCode::INTERNAL_SERVER_ERROR, "unknown-variable"),
-                bad_value: reply(StatusCode::BAD_REQUEST, "bad-value"),
                 too_slow: reply(StatusCode::INTERNAL_SERVER_ERROR, "regexp-too-slow"),
             }),
         }
@@ -138,13 +136,18 @@ impl Edits {
     fn error_response<B, R: From<Bytes>>(&self, failure: ApplyError, request: &Request<B>) -> Response<R> {
         match failure {
             ApplyError::UnknownVariable => {
-                tracing::warn!("filter value names a URI variable that the matched pattern does not have");
+                tracing::warn!("{failure}");
                 self.unknown_variable.to_response(request)
             }
-            ApplyError::BadValue => self.bad_value.to_response(request),
             ApplyError::TooSlow => {
-                tracing::warn!("path rewrite exceeded the limit of backtracking steps");
+                tracing::warn!("{failure}");
                 self.too_slow.to_response(request)
+            }
+            ApplyError::BadField | ApplyError::BadTarget | ApplyError::BadPath(_) | ApplyError::BadHost => {
+                let detail = failure.to_string();
+                let mut response = Reply::detailed(StatusCode::BAD_REQUEST, "bad-value", &detail).to_response(request);
+                response.extensions_mut().insert(RefusalDetail(detail.into()));
+                response
             }
         }
     }

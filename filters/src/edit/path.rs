@@ -2,11 +2,12 @@
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
+use tollgate_routing::check_made;
 
 use super::error::{ApplyError, EditError};
 use super::rewrite::Rewrite;
 use super::template::{Piece, Template};
-use crate::context::RequestContext;
+use crate::context::{ReceivedPath, RequestContext};
 use crate::percent;
 
 /// An edit of a request's path.
@@ -95,6 +96,7 @@ impl PathEdit {
                 request.extensions_mut().get_or_insert_default::<RequestContext>().path_prefixed = true;
             }
         }
+        request.extensions_mut().remove::<ReceivedPath>();
         replace_path(request.uri_mut(), new)
     }
 }
@@ -111,26 +113,6 @@ fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if `path` has a dot segment (RFC 3986 §5.2.4), which may be encoded or have parameters.
-///
-/// Received paths have no such segments, but an edit can create one (`/x(?<r>.*)` to `/${r}` of `/x../admin`). An upstream
-/// that resolves it would serve another path than the one that was routed and limited.
-pub(super) fn has_dot_segments(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/').any(is_dot_segment)
-}
-
-fn is_dot_segment(segment: &[u8]) -> bool {
-    let mut rest = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-    for dots in 0..=2 {
-        rest = match rest {
-            [] => return dots > 0,
-            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
-            _ => return false,
-        };
-    }
-    false
-}
-
 /// Replaces the URI's path. The query is kept, after parameters at the end of `path`: received paths have no `?`, so one
 /// comes from a replacement.
 fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), ApplyError> {
@@ -138,9 +120,8 @@ fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), ApplyError> {
         path.insert(0, b'/');
     }
     let path_ends = path.iter().position(|byte| *byte == b'?');
-    if has_dot_segments(path.get(..path_ends.unwrap_or(path.len())).unwrap_or_default()) {
-        return Err(ApplyError::BadValue);
-    }
+    // Text that was harmless in its segment may not be in another one: `img-..%2Fadmin`, `/x../admin` without its `/x`.
+    check_made(path.get(..path_ends.unwrap_or(path.len())).unwrap_or_default())?;
     if let Some(query) = uri.query() {
         match path_ends {
             None => path.push(b'?'),
@@ -149,9 +130,9 @@ fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), ApplyError> {
         }
         path.extend_from_slice(query.as_bytes());
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| ApplyError::BadValue)?;
+    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| ApplyError::BadTarget)?;
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path_and_query);
-    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadValue)?;
+    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadTarget)?;
     Ok(())
 }

@@ -149,10 +149,10 @@ fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), ApplyError> {
         new.push(b'?');
         new.extend_from_slice(query);
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| ApplyError::BadValue)?;
+    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| ApplyError::BadTarget)?;
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path_and_query);
-    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadValue)?;
+    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadTarget)?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Edits that replace a request's target.
 
 use http::{HeaderName, Request, Uri};
+use tollgate_routing::{check_made, host_form};
 
-use super::path::has_dot_segments;
 use super::template::Template;
 use super::{EditError, header};
 use crate::context::TargetUri;
@@ -58,12 +58,15 @@ impl TargetEdit {
     }
 }
 
-/// Parses an absolute `http` or `https` URI without user information and without dot segments.
+/// Parses an absolute `http` or `https` URI without user information, whose path has one meaning for all readers.
 fn parse_target(text: &[u8]) -> Option<Uri> {
-    let uri = Uri::try_from(text).ok()?;
+    let mut encoded = Vec::with_capacity(text.len());
+    percent::encode_non_ascii(text, &mut encoded);
+    let uri = Uri::try_from(encoded).ok()?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     let authority = uri.authority()?;
-    let fits = is_http && !authority.as_str().contains(['@', '%']) && !has_dot_segments(uri.path().as_bytes());
+    let fits =
+        is_http && host_form(authority.as_str().as_bytes()).is_some() && check_made(uri.path().as_bytes()).is_ok();
     fits.then_some(uri)
 }
 
@@ -109,8 +112,17 @@ mod tests {
             ("http://", false),
             ("http://user@a/", false),
             ("http://a%2F/", false),
+            ("http://a,b/", false),
             ("http://a/../b", false),
             ("http://a/x/%2e%2E/b", false),
+            ("http://a/x/..%2Fb", false),
+            ("http://a/x/..;y/b", false),
+            ("http://a/;y/b", false),
+            ("http://a/%00", false),
+            ("http://a/\\b", false),
+            ("http://a/x%2Fy//z", true),
+            ("http://a/é?é", true),
+            ("http://é/", false),
             ("http://a b/", false),
             ("", false),
         ] {

@@ -151,7 +151,7 @@ impl Value {
                 let mut value = Vec::new();
                 template.expand_decoded(extensions, &mut value)?;
                 // A decoded line break would let the client add headers.
-                HeaderValue::try_from(value).map_err(|_| ApplyError::BadValue)
+                HeaderValue::try_from(value).map_err(|_| ApplyError::BadField)
             }
         }
     }

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::cache_control::{name_and_argument, split};
 use super::extensions::ReceivedTarget;
+use crate::context::ReceivedPath;
 
 /// The key of a cache entry.
 pub(super) type Key = [u8; 32];
@@ -33,6 +34,10 @@ pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
     feed(&mut digest, request.uri().path().as_bytes());
     // `/a?` and `/a` are two resources.
     feed(&mut digest, request.uri().query().map_or(String::new(), |query| format!("?{query}")).as_bytes());
+    // The upstream gets this spelling, and may know it as another resource.
+    if let Some(ReceivedPath(path)) = request.extensions().get() {
+        feed(&mut digest, path.as_bytes());
+    }
     if let Some(received) = request.extensions().get::<ReceivedTarget>() {
         feed(&mut digest, received.target.as_ref().map_or("", |target| target.as_str()).as_bytes());
         feed(&mut digest, received.host.as_ref().map_or(&b""[..], |host| host.as_bytes()));
@@ -130,5 +135,9 @@ mod tests {
             resource(&other, "route")
         });
         assert_ne!(one, two);
+        // So is a path that is forwarded in another spelling.
+        let normal = resource(&other, "route");
+        other.extensions_mut().insert(ReceivedPath("//a".into()));
+        assert_ne!(resource(&other, "route"), normal);
     }
 }

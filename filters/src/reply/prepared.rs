@@ -70,6 +70,15 @@ impl Reply {
         }
     }
 
+    /// Prepares such a response with a `detail`, which has no quotes and no backslashes.
+    #[cfg(feature = "edit")]
+    pub(crate) fn detailed(status: StatusCode, reason: &'static str, detail: &str) -> Self {
+        let members = format!(r#","detail":"{detail}""#);
+        let name = status.canonical_reason().unwrap_or("Error");
+        let text = Representation::new(Some("text/plain; charset=utf-8"), format!("{name}: {detail}\n"));
+        Self { text: text.into(), ..Self::problem(status, reason, "about:blank", None, &members) }
+    }
+
     /// Lets `write` add headers to every representation.
     #[cfg(feature = "request-rate-limiter")]
     pub(crate) fn prepare(&mut self, write: impl Fn(&mut HeaderMap)) {

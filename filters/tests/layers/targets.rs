@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::context::{RequestContext, TargetUri};
-use tollgate_filters::edit::{Edit, EditLayer, LocationSettings};
+use tollgate_filters::edit::{Edit, EditError, EditLayer, LocationSettings};
 use tower::{Layer, ServiceExt};
 
 use crate::support::{Body, reason, request_with, upstream, values};
@@ -59,7 +59,16 @@ async fn a_header_or_a_template_sets_the_whole_target() {
 async fn a_host_is_sent_upstream_unless_a_variable_makes_it_invalid() {
     let edit = Edit::set_request_host_header("{id}.example:81").unwrap();
     assert!(edit.preserves_host() && !edit.touches_host());
-    for (id, expected) in [("a", 200), ("a%2Fb", 400), ("a%20", 400), ("b@a", 400)] {
+    for (id, expected) in [
+        ("a", 200),
+        ("a%2Fb", 400),
+        ("a%20", 400),
+        ("b@a", 400),
+        ("a,b", 400),
+        ("a%2Cb", 400),
+        ("[a]", 400),
+        ("%2561", 400),
+    ] {
         let inner = upstream(&Arc::default(), move |request: &Request<()>| {
             assert_eq!(request.headers()["host"], format!("{id}.example:81"));
             assert!(request.extensions().get::<RequestContext>().unwrap().preserve_host);
@@ -68,6 +77,33 @@ async fn a_host_is_sent_upstream_unless_a_variable_makes_it_invalid() {
         let request = request_with("/", &[("id", id)]);
         let response = EditLayer::new([edit.clone()]).layer(inner).oneshot(request).await.unwrap();
         assert_eq!(response.status(), expected, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn no_edit_makes_an_invalid_host_of_client_text() {
+    for edit in [
+        Edit::set_request_host_header("{id}.example"),
+        Edit::set_request_header("Host", "{id}.example"),
+        Edit::add_request_header("host", "{id}.example"),
+        Edit::add_request_headers_if_not_present([("Host", "{id}.example")]),
+        Edit::map_request_header("X-Host", "Host"),
+    ] {
+        let edit = edit.unwrap();
+        for (id, expected) in [("a", 200), ("a%2Cb", 400), ("a,b", 400)] {
+            let inner = upstream(&Arc::default(), |request: &Request<()>| {
+                assert_eq!(request.headers()["host"], "a.example");
+                Response::<Body>::default()
+            });
+            let mut request = request_with("/", &[("id", id)]);
+            let mapped = format!("{}.example", id.replace("%2C", ","));
+            request.headers_mut().insert("x-host", mapped.parse().unwrap());
+            let response = EditLayer::new([edit.clone()]).layer(inner).oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{edit:?} {id}");
+        }
+    }
+    for host in ["a,b.example", "a%2Cb", "a:08", ""] {
+        assert_eq!(Edit::set_request_host_header(host).unwrap_err(), EditError::Host(host.to_owned()));
     }
 }
 

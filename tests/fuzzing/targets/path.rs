@@ -1,6 +1,6 @@
 //! Path normal form: one spelling of each path, without anything that upstreams interpret differently.
 
-use tollgate_routing::{PathRules, Separator, normalize, normalize_by};
+use tollgate_routing::{PathRules, Separator, check_made, normalize, normalize_by};
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -11,6 +11,8 @@ pub fn run(bytes: &[u8]) {
             assert!(path.len() <= text.len() + 1, "{text:?} grew to {path:?}");
         }
     }
+    let keep = PathRules { encoded_slash: Separator::Keep, backslash: Separator::Keep };
+    assert!(check_made(bytes).is_err() || normalize_by(text, keep).is_ok(), "{text:?}");
 }
 
 /// Panics if `path` is not in normal form.

@@ -6,8 +6,9 @@ use http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, HeaderValue, MAX_FO
 use http::request::Parts;
 use http::{Method, Request, Version};
 use tollgate_config::Underscores;
+use tollgate_filters::context::ReceivedPath;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
-use tollgate_routing::PathRules;
+use tollgate_routing::{PathRules, check_made, normalize_by};
 
 use super::path::is_normal;
 
@@ -24,6 +25,11 @@ pub fn run(bytes: &[u8]) {
         if head.uri.path() != "*" {
             is_normal(head.uri.path());
         }
+        if let Some(ReceivedPath(received)) = head.extensions.get() {
+            assert_eq!(normalize_by(received, path).as_deref(), Ok(head.uri.path()), "{received}");
+            assert_eq!(check_made(received.as_bytes()), Ok(()), "{received}");
+        }
+        assert!(head.uri.query().is_none_or(str::is_ascii), "{}", head.uri);
         let hosts: Vec<_> = head.headers.get_all(HOST).iter().collect();
         assert!(hosts.len() <= 1, "{hosts:?}");
         assert!(hosts.len() == 1 || head.version < Version::HTTP_11, "no Host");

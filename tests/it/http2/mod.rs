@@ -74,7 +74,7 @@ async fn a_request_reaches_the_upstream_as_http_1_1() {
     assert_eq!(answer.headers().get_all("set-cookie").iter().count(), 2);
     assert_eq!(text(answer).await, "hello");
     let seen = &upstream.requests()[0];
-    assert_eq!(seen.line, "GET /a/b?c=d HTTP/1.1");
+    assert_eq!(seen.line, "GET /a//b?c=d HTTP/1.1");
     assert_eq!(seen.all("cookie"), ["a=1; b=2; c=3; d=4"], "RFC 9113 §8.2.3");
     assert_eq!(seen.all("host"), [upstream.address.to_string()]);
     assert_eq!(seen.header("te"), Some("trailers"));

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::Response;
-use tollgate_filters::context::{Degraded, LocalReply, Tunnel};
+use http::{Response, StatusCode};
+use tollgate_filters::context::{Degraded, LocalReply, RefusalDetail, Tunnel};
 
 use crate::gateway::panics::panic_failure;
 use crate::gateway::respond::render;
@@ -75,6 +76,11 @@ impl GatewayFuture {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
             is_degraded = response.extensions().get::<Degraded>().is_some();
             tunnel = response.extensions().get::<Tunnel>().cloned();
+            if response.status() == StatusCode::BAD_REQUEST
+                && let Some(record) = &mut self.record
+            {
+                record_detail(record, &response);
+            }
             render(&mut response, self.accepts_problem);
         }
         let mut record = self.record.take();
@@ -92,6 +98,15 @@ impl GatewayFuture {
             record = record.and_then(|record| hold_until_closed(&tunnel, state, record));
         }
         response.map(|body| RecordedBody::new(body, record))
+    }
+}
+
+/// Records what is wrong with a request that the gateway or a filter refused.
+fn record_detail(record: &mut Record, refusal: &Response<Body>) {
+    if let Some(RefusalDetail(detail)) = refusal.extensions().get() {
+        record.refused(|| Arc::clone(detail));
+    } else if let Some(failure) = refusal.extensions().get::<Arc<Failure>>() {
+        record.refused(|| failure.to_string().into());
     }
 }
 

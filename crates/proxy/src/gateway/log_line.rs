@@ -25,6 +25,7 @@ pub(super) fn start(log: &Rc<AccessLog>, head: &Parts, connection: &ConnectionIn
             traceparent: valid_traceparent(&head.headers).cloned(),
             request_id: record.request_id().map(|id| id.value().clone()),
             upload: None,
+            detail: None,
             facts: Some(Box::default()),
         });
     }

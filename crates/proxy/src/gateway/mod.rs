@@ -102,6 +102,9 @@ impl Gateway {
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
         }
+        if summary.changes_target {
+            record.normalized(&head.uri);
+        }
         let (drains, rules) = (!summary.expects_continue, &generation.trailer_rules);
         let mut body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
         if let Some(details) = record.details() {
@@ -225,7 +228,7 @@ impl Handler for Gateway {
         GatewayFuture { progress, accepts_problem, record: Some(record) }
     }
 
-    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode) {
+    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode, detail: &'static str) {
         // A head that cannot be read has no method and no target: `-` in the log, as in other servers.
         let method = Method::from_bytes(b"-").unwrap_or_default();
         let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), method);
@@ -235,6 +238,7 @@ impl Handler for Gateway {
             let mut line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
             line.details = log.has_details().then(|| Details { tls: connection.tls_version, ..Details::default() });
             record.logged(Rc::clone(log), line);
+            record.refused(|| detail.into());
         }
     }
 }

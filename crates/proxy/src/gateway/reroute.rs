@@ -11,7 +11,7 @@ use tollgate_filters::context::{FromOtherRoute, RequestContext};
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
-use crate::gateway::sanitize::normalize_host_field;
+use crate::gateway::sanitize::{normalize_host_field, normalize_made_path};
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::{ResponseFuture, SharedService};
@@ -87,8 +87,9 @@ impl CurrentGeneration {
             tracing::warn!(path = head.uri.path(), "forwarding loop detected");
             return Err(Failure::Loop);
         }
-        // A filter may have set `Host`.
+        // A filter may have set `Host` or made the path.
         normalize_host_field(&mut head.headers);
+        normalize_made_path(&mut head.uri);
         let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
             .with_forwarded_for(&from.forwarded_for);

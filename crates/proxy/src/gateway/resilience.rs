@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use tollgate_filters::circuit_breaker::CircuitBreakerLayer;
+use tollgate_filters::context::ReceivedPath;
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::replay::ReplayBody;
 use tollgate_filters::retry::{self, RetryLayer};
@@ -90,6 +91,7 @@ pub(super) fn with_path(path: &Arc<str>, inner: SharedService) -> SharedService 
 /// Replaces path and query. An invalid target leaves the request unchanged; targets are validated at load.
 fn replace_target(request: &mut Request<Body>, target: String) {
     if let Ok(target) = PathAndQuery::try_from(target) {
+        request.extensions_mut().remove::<ReceivedPath>();
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.path_and_query = Some(target);
         *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! hyper parses strictly, but it does not check `Host`, accepts any list that ends in `chunked` as a transfer coding,
 //! and leaves the path as the client wrote it (RFC 9112 §3.2, §6.1; RFC 9110 §7.6.2).
 
-mod host;
+mod target;
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use http::header::{
     ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Uri, Version};
+use http::{HeaderMap, Method, Version};
 
 use tollgate_filters::reply::prefers_problem;
 
-use self::host::{HostForm, host_form};
+pub use self::target::normalize_made_path;
+use self::target::normalize_target;
 use crate::http::failure::Failure;
 use crate::http::fields::{has_underscore, is_forwarded, remove_fields};
 use tollgate_config::{Config, Underscores};
-use tollgate_routing::{PathRules, normalize_by, normalize_host};
+use tollgate_routing::{HostForm, PathRules, host_form, normalize_host};
 
 /// Facts about the header fields of a request, gathered in one pass. A lookup per field would hash every name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct HeaderSummary {
     /// True if there is an `Upgrade` field.
     pub has_upgrade: bool,
     has_forwarded: bool,
+    /// True if the target is not as received.
+    pub changes_target: bool,
     hosts: u8,
     lengths: u8,
     has_normal_host: bool,
@@ -55,9 +57,12 @@ impl SanitizeRules {
     }
 }
 
-/// Refuses malformed and ambiguous requests, and normalizes the others: target in origin form with a normalized path,
-/// one `Host` field in lower case without a final dot, one `Cookie` field. Unless the peer `is_trusted` to report the client,
-/// removes `Forwarded` and `X-Forwarded-*`, so that neither predicates nor filters read them.
+/// Refuses malformed and ambiguous requests, and normalizes the others.
+///
+/// The target gets origin form and a normalized path; the received one stays in
+/// [`ReceivedPath`](tollgate_filters::context::ReceivedPath). There is one `Host` field in lower case without a final dot,
+/// and one `Cookie` field. Unless the peer `is_trusted` to report the client, `Forwarded` and `X-Forwarded-*` are removed,
+/// so that neither predicates nor filters read them.
 ///
 /// # Errors
 /// Returns the failure to respond with. Failures that leave the end of the message in doubt close the connection.
@@ -68,7 +73,7 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules, is_trusted: bool) -> Res
     if has_other_case(&head.method) {
         return Err(Failure::BadRequest("the method is not in upper case"));
     }
-    let summary = summarize(&head.headers, rules.underscores)?;
+    let mut summary = summarize(&head.headers, rules.underscores)?;
     if head.version == Version::HTTP_2 && head.headers.values().any(has_outer_whitespace) {
         return Err(Failure::BadRequest("a field value begins or ends with whitespace"));
     }
@@ -92,7 +97,7 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules, is_trusted: bool) -> Res
     if head.method == Method::OPTIONS {
         answer_own_options(head)?;
     }
-    normalize_target(head, rules.path)?;
+    summary.changes_target = normalize_target(head, rules.path)?;
     Ok(summary)
 }
 
@@ -136,6 +141,9 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
 /// Returns true for a method that is a standard one in another case. Methods are case-sensitive (RFC 9110 §9.1), but some
 /// backends turn `post` into `POST`, which the routes of the gateway do not.
 fn has_other_case(method: &Method) -> bool {
+    if [Method::GET, Method::POST].contains(method) {
+        return false;
+    }
     const STANDARD: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
     let text = method.as_str();
     text.bytes().any(|byte| byte.is_ascii_lowercase())
@@ -224,22 +232,6 @@ fn answer_own_options(head: &mut Parts) -> Result<(), Failure> {
         }
         None => Err(Failure::BadRequest("Max-Forwards is not a number")),
     }
-}
-
-/// Puts the target into origin form with a normalized path.
-fn normalize_target(head: &mut Parts, rules: PathRules) -> Result<(), Failure> {
-    let path = normalize_by(head.uri.path(), rules).map_err(|problem| Failure::BadPath(problem.to_string()))?;
-    let origin_form = head.uri.scheme().is_none() && head.uri.authority().is_none();
-    let target = match path {
-        Cow::Borrowed(path) if origin_form && path.len() == head.uri.path().len() => return Ok(()),
-        path => match head.uri.query() {
-            Some(query) => format!("{path}?{query}"),
-            None => path.into_owned(),
-        },
-    };
-    let target = PathAndQuery::try_from(target).map_err(|_| Failure::BadRequest("the request target is malformed"))?;
-    head.uri = Uri::from(target);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub trait Handler: 'static {
     /// Handles one request. Must not panic.
     fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> Self::Future;
 
-    /// Records a request whose head the HTTP parser refused with `status`. There is no request to handle.
-    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode);
+    /// Records a request whose head the HTTP parser refused with `status`; `detail` says why. There is no request to handle.
+    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode, detail: &'static str);
 }
 
 /// Client connection of a request.

@@ -43,6 +43,8 @@ pub struct Activity {
     write_blocked: AtomicU8,
     /// Bytes of the response body that were given to hyper since it last had written everything.
     unwritten: AtomicUsize,
+    /// 1 from the moment that a response begins until all bytes have been written.
+    responding: AtomicU8,
     /// 1 if more of the response was requested and refused.
     is_held: AtomicU8,
     /// HTTP/1.1: interim responses to the current request.
@@ -80,6 +82,7 @@ impl Activity {
             is_tunnel: AtomicU8::new(0),
             write_blocked: AtomicU8::new(0),
             unwritten: AtomicUsize::new(0),
+            responding: AtomicU8::new(0),
             is_held: AtomicU8::new(0),
             interim: InterimResponses::default(),
             at_boundary: AtomicU8::new(0),
@@ -133,6 +136,17 @@ impl Activity {
         self.interim.close(self.at_boundary.load(Relaxed) != 0);
     }
 
+    /// Notes that a response begins. hyper's own ones do not.
+    pub(super) fn response_begins(&self) {
+        self.responding.store(1, Relaxed);
+    }
+
+    /// Returns true if bytes that are written may belong to a response or a tunnel.
+    pub(super) fn is_responding(&self) -> bool {
+        let has_bytes = self.responding.load(Relaxed) != 0 || self.unwritten.load(Relaxed) != 0;
+        has_bytes || self.phase.load(Relaxed) == BUSY || self.is_tunnel.load(Relaxed) != 0
+    }
+
     /// Notes that hyper writes bytes.
     pub(super) fn writing(&self) {
         self.at_boundary.store(0, Relaxed);
@@ -141,6 +155,7 @@ impl Activity {
     /// Notes that hyper has written all bytes.
     pub(super) fn all_written(&self) {
         self.at_boundary.store(1, Relaxed);
+        self.responding.store(0, Relaxed);
         self.unwritten.store(0, Relaxed);
         self.write_blocked.store(0, Relaxed);
     }
@@ -181,10 +196,13 @@ impl Activity {
         self.phase.store(phase, Relaxed);
     }
 
-    pub(super) fn received(&self) {
-        if self.http1 && matches!(self.phase.load(Relaxed), IDLE | PARKED) {
+    /// Notes that bytes were received. Returns true if they begin a request head.
+    pub(super) fn received(&self) -> bool {
+        let begins = self.http1 && matches!(self.phase.load(Relaxed), IDLE | PARKED);
+        if begins {
             self.phase.store(HEAD, Relaxed);
         }
+        begins
     }
 
     /// Notes that the client has closed its sending side. Returns true if requests of it are in progress.

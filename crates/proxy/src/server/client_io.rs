@@ -14,10 +14,14 @@ use crate::http::part_size::part;
 use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::interim_heads::InterimHeads;
+use crate::server::request_line::RequestLine;
 use crate::server::stream::ClientStream;
 
 /// Bytes that are read at once, at most.
 const MAX_READ: u64 = part(64 * 1024) as u64;
+
+/// Start of the responses with which hyper refuses heads that it cannot read.
+const OWN_REFUSAL: &[u8] = b"HTTP/1.1 4";
 
 /// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
 ///
@@ -34,6 +38,10 @@ pub struct ClientIo {
     has_ended: bool,
     /// True if a response was due when the end was last hidden.
     is_due: bool,
+    /// Request line of the head that is being read. HTTP/1 only.
+    line: RequestLine,
+    /// True if a refusal of hyper was not written: the caller writes one that says why.
+    has_withheld: bool,
     /// Interim responses that are being written, before further bytes of hyper.
     interim: InterimHeads,
     read_deadline: Deadline,
@@ -52,6 +60,8 @@ impl ClientIo {
         half_close: bool,
     ) -> Self {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
+        let mut line = if activity.is_http1() { RequestLine::Start } else { RequestLine::Complete };
+        let received = if received.is_empty() { None } else { line.read(&received) }.map_or(received, Bytes::from);
         Self {
             stream,
             gate: ReadGate::default(),
@@ -61,6 +71,8 @@ impl ClientIo {
             half_close,
             has_ended: false,
             is_due: false,
+            line,
+            has_withheld: false,
             interim: InterimHeads::default(),
             read_deadline,
             write_deadline,
@@ -71,6 +83,30 @@ impl ClientIo {
     #[must_use]
     pub fn into_stream(self) -> ClientStream {
         self.stream
+    }
+
+    /// Returns true if a refusal of hyper was not written.
+    pub(super) fn has_withheld(&self) -> bool {
+        self.has_withheld
+    }
+
+    /// Encodes bytes of the request line that hyper refuses, among those that were read behind `before`.
+    fn encode_line(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
+        if let Some(encoded) = self.line.read(&buf.filled()[before..]) {
+            buf.set_filled(before);
+            self.received = encoded.into();
+            self.pass_received(buf);
+        }
+    }
+
+    fn pass_received(&mut self, buf: &mut ReadBuf<'_>) {
+        buf.put_slice(&self.received.split_to(self.received.len().min(buf.remaining())));
+    }
+
+    /// Returns true for the start of a response that hyper makes itself, because it cannot read a head.
+    fn withholds(&mut self, bytes: &[u8]) -> bool {
+        self.has_withheld |= bytes.starts_with(OWN_REFUSAL) && !self.activity.is_responding();
+        self.has_withheld
     }
 
     /// Returns true while the end of the client's sending side is not reported: a response is due. A request body that
@@ -157,7 +193,7 @@ impl AsyncRead for ClientIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.received.is_empty() {
-            buf.put_slice(&this.received.split_to(this.received.len().min(buf.remaining())));
+            this.pass_received(buf);
             this.activity.received();
             return Poll::Ready(Ok(()));
         }
@@ -169,7 +205,12 @@ impl AsyncRead for ClientIo {
             if is_end && this.half_close && this.hides_end(cx) {
                 return Poll::Pending;
             }
-            this.activity.received();
+            if this.activity.received() {
+                this.line = RequestLine::Start;
+            }
+            if this.line != RequestLine::Complete {
+                this.encode_line(buf, before);
+            }
             return progress;
         }
         if !this.activity.is_http1() {
@@ -183,6 +224,9 @@ impl AsyncRead for ClientIo {
 impl AsyncWrite for ClientIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.withholds(buf) {
+            return Poll::Ready(Ok(buf.len()));
+        }
         ready!(this.poll_may_write(cx))?;
         let progress = Pin::new(&mut this.stream).poll_write(cx, buf);
         this.track_write(cx, progress)
@@ -194,6 +238,9 @@ impl AsyncWrite for ClientIo {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.withholds(bufs.first().map_or(&[][..], |first| &**first)) {
+            return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
+        }
         ready!(this.poll_may_write(cx))?;
         let progress = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
         this.track_write(cx, progress)
@@ -223,6 +270,9 @@ impl AsyncWrite for ClientIo {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.has_withheld {
+            return Poll::Ready(Ok(()));
+        }
         let progress = Pin::new(&mut this.stream).poll_shutdown(cx);
         this.track_write(cx, progress)
     }

@@ -129,12 +129,14 @@ pub async fn serve<H: Handler>(
             }
             return;
         }
-        match Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await {
+        let timeouts = &limits.timeouts;
+        let serving = serve_http1(io, &limits.head, timeouts.write, &activity, served, Rc::clone(&handler), &open);
+        match Box::pin(serving).await {
             Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
             Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
             Served::Gone => return,
         }
-        timeout = limits.timeouts.idle;
+        timeout = timeouts.idle;
     }
 }
 

@@ -25,6 +25,7 @@ use crate::server::body::ServedBody;
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
 use crate::server::gate::ConnectionPermit;
+use crate::server::refusal::Refusal;
 use crate::server::stream::ClientStream;
 
 /// Limits of a request head.
@@ -65,6 +66,7 @@ pub(super) enum Served {
 pub(super) async fn serve_http1<H: Handler>(
     io: ClientIo,
     limits: &HeadLimits,
+    write_timeout: Duration,
     activity: &Activity,
     served: Rc<ServedConnection>,
     handler: Rc<H>,
@@ -89,33 +91,29 @@ pub(super) async fn serve_http1<H: Handler>(
         activity.is_parked()
     };
     let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
-    let is_refused = match &ended {
+    let refusal = match &ended {
         Some(Err(error)) => {
             tracing::debug!(%peer, %error, "client connection failed");
-            let Some(status) = refusal(error) else { return Served::Gone };
-            recorder.record_refusal(&refused.info, status);
-            true
+            let Some(refusal) = Refusal::of(error) else { return Served::Gone };
+            recorder.record_refusal(&refused.info, refusal.status, refusal.detail);
+            Some(refusal)
         }
-        Some(Ok(())) | None => false,
+        Some(Ok(())) | None => None,
     };
     let Some(parts) = connection.into_parts() else { return Served::Gone };
-    let (stream, received) = (parts.io.into_inner().into_stream(), parts.read_buf);
+    let (io, received) = (parts.io.into_inner(), parts.read_buf);
+    let is_withheld = io.has_withheld();
+    let mut stream = io.into_stream();
     if ended.is_none() {
         return Served::Idle(stream, received);
     }
-    Served::Closed { stream, is_sending: is_refused || activity.ends_reads() || !received.is_empty() }
-}
-
-/// Returns the status that hyper has sent for a head that it cannot read.
-fn refusal(error: &hyper::Error) -> Option<StatusCode> {
-    if !error.is_parse() {
-        return None;
+    if let Some(refusal) = refusal.filter(|_| is_withheld) {
+        let sent = tokio::time::timeout(write_timeout, refusal.send(&mut stream)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            return Served::Gone;
+        }
     }
-    Some(match error.is_parse_too_large() {
-        true if error.to_string().contains("URI") => StatusCode::URI_TOO_LONG,
-        true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-        false => StatusCode::BAD_REQUEST,
-    })
+    Served::Closed { stream, is_sending: refusal.is_some() || activity.ends_reads() || !received.is_empty() }
 }
 
 pin_project! {
@@ -155,6 +153,7 @@ impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
             served.activity.interim().watch(cx);
         }
         let mut response = ready!(InterimSender::scope(this.interim, || this.response.poll(cx)));
+        served.activity.response_begins();
         if this.interim.is_some() {
             served.activity.close_interim();
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::uri::PathAndQuery;
+use http::{Method, StatusCode, Uri};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
@@ -97,6 +98,13 @@ impl Record {
         self.log = Some((log, line));
     }
 
+    /// Sets the target in normal form.
+    pub fn normalized(&mut self, target: &Uri) {
+        if let Some((_, line)) = &mut self.log {
+            line.target = target.path_and_query().map_or("/", PathAndQuery::as_str).into();
+        }
+    }
+
     /// Returns true if a line will be written.
     #[must_use]
     pub fn is_logged(&self) -> bool {
@@ -144,6 +152,13 @@ impl Record {
     pub fn answered(&mut self, status: StatusCode, reason: Option<&'static str>) {
         self.status = status.as_u16();
         self.failure = reason;
+    }
+
+    /// Sets what is wrong with a request that was refused.
+    pub fn refused(&mut self, detail: impl FnOnce() -> Arc<str>) {
+        if let Some(details) = self.details() {
+            details.detail = Some(detail());
+        }
     }
 
     /// Marks a limit that was decided by the fallback, without Redis.

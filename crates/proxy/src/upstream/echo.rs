@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use http_body::Body as _;
 use serde_json::{Map, Value, json};
+use tollgate_filters::context::ReceivedPath;
 
 use super::error::body_failure;
 use crate::http::body::{Body, BodyError};
@@ -18,6 +19,7 @@ use crate::http::failure::Failure;
 /// # Errors
 /// Fails if the body is too large, malformed, incomplete or late.
 pub async fn echo(mut request: Request<Body>) -> Result<Response<Body>, Failure> {
+    ReceivedPath::restore(&mut request);
     let body_bytes = discard(request.body_mut()).await.map_err(|error| body_failure(&error))?;
     let mut fields = Map::new();
     for name in request.headers().keys() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Version, response};
-use tollgate_filters::context::TargetUri;
+use tollgate_filters::context::{ReceivedPath, TargetUri};
 use tollgate_filters::fault::Fault;
 
 use crate::http::attempts::ObservedAttempts;
@@ -85,7 +85,11 @@ impl Forward {
         mut request: Request<Body>,
     ) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<> {
         let (pick, times) = match request.extensions_mut().remove::<TargetUri>() {
-            None => (self.endpoints.pick(&request), &self.times),
+            None => {
+                let pick = self.endpoints.pick(&request);
+                ReceivedPath::restore(&mut request);
+                (pick, &self.times)
+            }
             Some(target) => (self.dynamic_target.pick(target, &mut request), &self.dynamic_times),
         };
         let times = Arc::clone(times);

@@ -28,7 +28,7 @@ impl RequestExtras {
             return None;
         }
         let upgrade = extensions.remove::<Upgrade>();
-        let client = extensions.remove::<OnUpgrade>();
+        let client = upgrade.as_ref().and_then(|_| extensions.remove::<OnUpgrade>());
         let preserve_host = extensions.get::<RequestContext>().is_some_and(|context| context.preserve_host);
         extensions.clear();
         (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))

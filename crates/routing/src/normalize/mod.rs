@@ -1,7 +1,7 @@
 //! Path normalization.
 //!
-//! Routing, limiting and forwarding all see the normalized path, so no other spelling of a path can bypass a route, a
-//! limiter or an access rule. The rules are those of RFC 3986, section 6.2.2 (escapes of unreserved characters are
+//! Routing, limiting and filters all see the normalized path, so no other spelling of a path can bypass a route, a
+//! limiter or an access rule. An upstream gets the received spelling if it [keeps](keeps_spelling) the meaning. The rules are those of RFC 3986, section 6.2.2 (escapes of unreserved characters are
 //! decoded, other escapes get upper-case digits) and section 5.2.4 (dot segments); repeated `/` are merged. Paths that
 //! upstreams are known to interpret differently are rejected: see [`PathError`].
 
@@ -31,6 +31,9 @@ pub enum PathError {
     /// `%2F`: a separator to some upstreams, an ordinary character to others.
     #[error("the path contains an encoded slash (`%2F`)")]
     EncodedSlash,
+    /// A `.` or `..` segment in a path that the gateway made. Those of received paths are resolved.
+    #[error("the path contains a dot segment")]
+    DotSegment,
     /// A segment such as `..;x`: a dot segment to some upstreams, a name to others.
     #[error("the path contains a dot segment with parameters (`..;`)")]
     DotSegmentParameters,
@@ -78,6 +81,39 @@ pub fn normalize_by(path: &str, rules: PathRules) -> Result<Cow<'_, str>, PathEr
     }
     let normal = rewrite(&rules.apply(path)?)?;
     Ok(if normal == path { Cow::Borrowed(path) } else { Cow::Owned(normal) })
+}
+
+/// Checks a path that filters made from a normalized path and configured text. Its spelling may stay: `//`, and escapes of
+/// any character. Encoded separators are configured text, or those that the rules kept.
+///
+/// # Errors
+/// See [`PathError`]: an upstream might read such a path as another one than the gateway.
+pub fn check_made(path: &[u8]) -> Result<(), PathError> {
+    if is_normalized(path) {
+        return Ok(());
+    }
+    let path = std::str::from_utf8(path).map_err(|_| PathError::NotAscii)?;
+    if path.contains('\\') {
+        return Err(PathError::Backslash);
+    }
+    let segments = path.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+    let mut decoded = String::new();
+    for segment in segments.split('/') {
+        decoded.clear();
+        decode_unreserved(segment, &mut decoded)?;
+        separators::check_segment(&decoded)?;
+        if matches!(&*decoded, "." | "..") {
+            return Err(PathError::DotSegment);
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if `path`, which `rules` accept, may be forwarded in its received spelling. It then has no dot segment, no
+/// bare backslash and no separator that the rules decode: an upstream that normalizes it gets the normal form.
+#[must_use]
+pub fn keeps_spelling(path: &str, rules: PathRules) -> bool {
+    check_made(path.as_bytes()).is_ok() && matches!(rules.apply(path), Ok(Cow::Borrowed(_)))
 }
 
 /// Returns true if the path certainly needs neither a change nor a rejection. Scans it once.

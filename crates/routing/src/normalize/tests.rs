@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 
-use super::{PathError, PathRules, Separator, normalize, normalize_by};
+use super::{PathError, PathRules, Separator, check_made, keeps_spelling, normalize, normalize_by};
 use crate::PathPattern;
 
 #[test]
@@ -236,5 +236,61 @@ proptest! {
         if let Ok(normal) = normalize(&path) {
             prop_assert_eq!(matches!(normal, Cow::Borrowed(_)), *normal == *path);
         }
+    }
+}
+
+#[test]
+fn made_paths_keep_their_spelling_and_no_segment_is_read_in_two_ways() {
+    for path in
+        ["/", "/a", "/a//b", "//a", "/%7Ea", "/%61", "/a%2Fb", "/%2Fa", "/a%5Cb", "/a;x/b", "/a..", "/...", "/%c3%a9"]
+    {
+        assert_eq!(check_made(path.as_bytes()), Ok(()), "{path}");
+    }
+    for (path, error) in [
+        ("", PathError::NotAbsolute),
+        ("a", PathError::NotAbsolute),
+        ("/..", PathError::DotSegment),
+        ("/a/./b", PathError::DotSegment),
+        ("/%2e%2E/b", PathError::DotSegment),
+        ("/images/..%2Fadmin", PathError::DotSegmentSeparator),
+        ("/images/a%2f..", PathError::DotSegmentSeparator),
+        ("/..%5Cb", PathError::DotSegmentSeparator),
+        ("/..;x/b", PathError::DotSegmentParameters),
+        ("/..%3Bx/b", PathError::DotSegmentParameters),
+        ("/a/;x/b", PathError::EmptySegmentParameters),
+        ("/a%00", PathError::Control),
+        ("/a\n", PathError::Control),
+        ("/100%", PathError::MalformedEscape),
+        ("/a%2", PathError::MalformedEscape),
+        ("/a\\b", PathError::Backslash),
+        ("/a b", PathError::Forbidden),
+        ("/a?b", PathError::Forbidden),
+        ("/é", PathError::NotAscii),
+    ] {
+        assert_eq!(check_made(path.as_bytes()), Err(error), "{path}");
+    }
+    assert_eq!(check_made(b"/\xe9"), Err(PathError::NotAscii));
+}
+
+#[test]
+fn a_received_spelling_is_kept_unless_it_has_another_meaning_when_it_is_resolved() {
+    let decode = PathRules { encoded_slash: Separator::Decode, backslash: Separator::Decode };
+    let keep = PathRules { encoded_slash: Separator::Keep, backslash: Separator::Keep };
+    for (path, rules, is_kept) in [
+        ("//a", PathRules::STRICT, true),
+        ("/a//b", PathRules::STRICT, true),
+        ("/%7Ea%c3%a9", PathRules::STRICT, true),
+        ("/https://a/b", PathRules::STRICT, true),
+        ("/a%2fb", keep, true),
+        ("/a%2fb", decode, false),
+        ("/a%5cb", keep, true),
+        ("/a%5cb", decode, false),
+        ("/a\\b", keep, false),
+        ("/a/../b", PathRules::STRICT, false),
+        ("/a//./b", PathRules::STRICT, false),
+        ("/a/%2E%2e/b", PathRules::STRICT, false),
+    ] {
+        assert!(normalize_by(path, rules).is_ok(), "{path}");
+        assert_eq!(keeps_spelling(path, rules), is_kept, "{path} {rules:?}");
     }
 }

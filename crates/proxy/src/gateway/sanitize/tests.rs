@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use http::Request;
+use tollgate_filters::context::ReceivedPath;
 
 use crate::gateway::sanitize::*;
 
@@ -125,8 +126,19 @@ fn chunked_is_the_only_transfer_encoding() {
 }
 
 #[test]
-fn the_path_is_normalized_and_the_query_kept() {
-    assert_eq!(sanitized("/a//b/../%63?x=//..", &[("host", "a")]).unwrap().uri, "/a/c?x=//..");
+fn the_path_is_normalized_and_the_spelling_kept() {
+    let spelling = |head: &Parts| head.extensions.get::<ReceivedPath>().map(|ReceivedPath(path)| path.to_string());
+    for (target, normal, received) in [
+        ("/a?b", "/a?b", None),
+        ("/a//b/../%63?x=//..", "/a/c?x=//..", None),
+        ("//a/%7E?x=//", "/a/~?x=//", Some("//a/%7E")),
+        ("http://a//b", "/b", Some("//b")),
+        ("http://a/b", "/b", None),
+        ("/a?é", "/a?%C3%A9", None),
+    ] {
+        let head = sanitized(target, &[("host", "a")]).unwrap();
+        assert_eq!((head.uri.to_string().as_str(), spelling(&head).as_deref()), (normal, received), "{target}");
+    }
     assert!(matches!(sanitized("/a%2Fb", &[("host", "a")]), Err(Failure::BadPath(_))));
     assert!(matches!(sanitized("/../a", &[("host", "a")]), Err(Failure::BadPath(_))));
 }

@@ -160,7 +160,8 @@ impl<H: Handler> Http2Server<H> {
     /// Handles one request. Until its response has been written, the connection is busy.
     fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<Part>) {
         if exceeds(request.method(), request.uri().path(), request.headers(), self.limits) {
-            self.handler.record_refusal(&self.served.info, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            self.handler.record_refusal(&self.served.info, status, "the request head is too large");
             let _ = respond.send_response(head_too_large(), true);
             return;
         }

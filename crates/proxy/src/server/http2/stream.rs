@@ -1,11 +1,9 @@
 //! One request on a stream of an HTTP/2 connection.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -15,12 +13,11 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use http_body::Body as HttpBody;
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimePrinter;
 
 use crate::http::busy::BusyGuard;
 use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::clients::ClientStreamGuard;
+use crate::server::date::date;
 use crate::server::http2::outstanding::{Outstanding, Part, Watched};
 
 /// Fields that HTTP/2 forbids (RFC 9113 §8.2.2).
@@ -193,27 +190,6 @@ fn prepare_head(headers: &mut HeaderMap, body: &impl HttpBody) {
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-}
-
-thread_local! {
-    /// Date of the latest response, and its second.
-    static LATEST_DATE: Cell<Option<(i64, HeaderValue)>> = const { Cell::new(None) };
-}
-
-/// Returns the current date as a field value (RFC 9110 §5.6.7).
-fn date() -> Option<HeaderValue> {
-    let second = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs().try_into().ok()?;
-    let latest = LATEST_DATE.take().filter(|(at, _)| *at == second);
-    let value = match latest {
-        Some((_, value)) => value,
-        None => {
-            let now = Timestamp::from_second(second).ok()?;
-            let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
-            HeaderValue::try_from(text).ok()?
-        }
-    };
-    LATEST_DATE.set(Some((second, value.clone())));
-    Some(value)
 }
 
 /// Returns the response to a request head above the limits.

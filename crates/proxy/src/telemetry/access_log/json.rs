@@ -68,6 +68,7 @@ pub(super) fn write(
     out.push_str(",\"status\":");
     number(out, completion.status);
     optional(out, "reason", completion.reason);
+    optional(out, "detail", details.detail.as_deref());
     out.push_str(",\"bytes\":");
     number(out, completion.sent_bytes);
     out.push_str(",\"received_bytes\":");
@@ -250,6 +251,7 @@ mod tests {
             traceparent: field("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             request_id: field("x"),
             upload: None,
+            detail: Some("no Host field".into()),
             facts: Some(Box::new(RequestFacts {
                 upstream: UpstreamFacts {
                     endpoint: field("b:80"),

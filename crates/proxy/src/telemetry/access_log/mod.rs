@@ -31,7 +31,7 @@ const CHUNK_AGE: Duration = Duration::from_millis(100);
 pub struct LogLine {
     /// Client address.
     pub client: IpAddr,
-    /// Path and query, as received.
+    /// Path and query in normal form; as received if the request was refused for them.
     pub target: Box<str>,
     /// Protocol version.
     pub version: Version,
@@ -60,6 +60,8 @@ pub struct Details {
     pub request_id: Option<HeaderValue>,
     /// Progress of the request body.
     pub upload: Option<Rc<UploadProgress>>,
+    /// What is wrong with a request that got 400.
+    pub detail: Option<Arc<str>>,
     /// Facts that layers report.
     pub facts: Option<Box<RequestFacts>>,
 }

@@ -13,8 +13,9 @@ pub struct OriginalPath(pub Box<str>);
 /// Sets `X-Forwarded-Prefix` to the prefix that the path has lost since the request arrived. It runs after the route's
 /// filters.
 ///
-/// As in Spring, paths are compared after percent-decoding and without a trailing slash. If the path is not a suffix of
-/// the original path, the field is not set.
+/// As in Spring, paths are compared after percent-decoding and without a trailing slash. Encoded separators stay encoded: a
+/// prefix `//evil.example` would be another host in a link. If the path is not a suffix of the original path, the field
+/// is not set.
 #[must_use]
 pub fn set_forwarded_prefix<B>(mut request: Request<B>, action: HeaderAction) -> Request<B> {
     if let Some(OriginalPath(original)) = request.extensions_mut().remove::<OriginalPath>()
@@ -34,8 +35,19 @@ fn prefix(original: &str, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(prefix).into_owned())
 }
 
+/// Decodes a path in normal form, except `%2F` and `%5C`.
 fn decoded(path: &str) -> Vec<u8> {
-    percent_decode_str(path).collect()
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find("%2F").into_iter().chain(rest.find("%5C")).min() {
+        let (before, from) = rest.split_at(at);
+        let (separator, after) = from.split_at(3);
+        out.extend(percent_decode_str(before));
+        out.extend_from_slice(separator.as_bytes());
+        rest = after;
+    }
+    out.extend(percent_decode_str(rest));
+    out
 }
 
 #[cfg(test)]
@@ -50,6 +62,9 @@ mod tests {
             ("/api", "/", Some("/api")),
             ("/a%20b/x", "/x", Some("/a b")),
             ("/a/%78", "/x", Some("/a")),
+            ("/%2Fevil.example/x", "/x", Some("/%2Fevil.example")),
+            ("/%5Cevil.example%2Fa%20b/x", "/x", Some("/%5Cevil.example%2Fa b")),
+            ("/a/%2Fx", "/x", None),
             ("/x", "/x", None),
             ("/x/", "/x", None),
             ("/x", "/api/x", None),

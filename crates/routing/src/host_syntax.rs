@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 /// Form of a valid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HostForm {
+pub enum HostForm {
     /// In normal form already, as nearly every `Host`.
     Normal,
     /// Possibly in another form than the normal one.
@@ -12,7 +12,8 @@ pub(super) enum HostForm {
 }
 
 /// Returns the form of a non-empty `uri-host [":" port]` without user information (RFC 9110 §7.2); `None` for other text.
-pub(super) fn host_form(text: &[u8]) -> Option<HostForm> {
+#[must_use]
+pub fn host_form(text: &[u8]) -> Option<HostForm> {
     if let Some(literal) = text.strip_prefix(b"[") {
         return is_ip_literal(literal).then_some(HostForm::Other);
     }
