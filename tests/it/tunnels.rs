@@ -187,6 +187,7 @@ fn closing_either_side_closes_the_tunnel() {
     client.send(ASK.replace("\r\n\r\n", "\r\nX-Leave: now\r\n\r\n"));
     assert_eq!(client.response().unwrap().status, 101);
     assert!(client.is_closed());
+    eventually("the tunnel ends although the client goes on", || client.try_send("more").is_err());
 }
 
 #[test]

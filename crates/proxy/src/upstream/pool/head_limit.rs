@@ -43,8 +43,11 @@ pub(super) struct Reads {
     interim: Arc<InterimHeads>,
 }
 
-/// Number of bytes that may still arrive; `usize::MAX` without a limit.
+/// Number of bytes that may still arrive; [`UNLIMITED`] without a limit.
 type BytesLeft = Arc<AtomicUsize>;
+
+/// Value of [`BytesLeft`] in a tunnel, and before the first request.
+const UNLIMITED: usize = usize::MAX;
 
 #[derive(Debug, Error)]
 #[error("too many interim responses, or too much framing")]
@@ -66,7 +69,7 @@ impl HeadLimit {
     pub(super) fn head_received(&self, is_tunnel: bool) {
         self.reads.interim.end();
         if is_tunnel {
-            self.reads.left.store(usize::MAX, Relaxed);
+            self.reads.left.store(UNLIMITED, Relaxed);
         } else {
             self.expect_body();
         }
@@ -82,7 +85,7 @@ impl HeadLimit {
 /// `settings` at most.
 pub(super) fn limit_heads<S>(inner: S, settings: &PoolSettings) -> (HookedIo<S, Reads>, HeadLimit) {
     let reads = Reads {
-        left: Arc::new(AtomicUsize::new(usize::MAX)),
+        left: Arc::new(AtomicUsize::new(UNLIMITED)),
         ahead: ReadAhead::default(),
         interim: Arc::new(InterimHeads::new(settings.max_head_fields)),
     };
@@ -111,9 +114,13 @@ impl ReadHook for Reads {
             self.ahead.read(length);
         }
         // Tunnels are not counted.
-        if left != usize::MAX {
+        if left != UNLIMITED {
             self.left.store(left.saturating_sub(length), Relaxed);
         }
         read
+    }
+
+    fn is_tunnel(&self) -> bool {
+        self.left.load(Relaxed) == UNLIMITED
     }
 }

@@ -1,4 +1,4 @@
-//! Stream with a hook for reads. Its writes do not fail.
+//! Stream with a hook for reads. Its writes do not fail before it is a tunnel.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::http::read_gate::{GatedReader, ReadGate, ReadGateState};
 /// Stream that reads through a [`ReadHook`].
 ///
 /// A failed write discards its bytes, and is no error: an upstream may have responded before it closed the connection. Reads
-/// go on, and report the end of the connection after what has arrived.
+/// go on, and report the end of the connection after what has arrived. In a tunnel, a failed write is an error.
 #[derive(Debug)]
 pub(super) struct HookedIo<S, H> {
     inner: S,
@@ -28,6 +28,11 @@ pub(super) trait ReadHook {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>>;
+
+    /// Returns true if the stream is a tunnel.
+    fn is_tunnel(&self) -> bool {
+        false
+    }
 }
 
 /// Reads from `inner` for a hook. Returns the result, and the bytes that were read.
@@ -53,6 +58,16 @@ impl<S, H> HookedIo<S, H> {
     }
 }
 
+impl<S, H: ReadHook> HookedIo<S, H> {
+    /// Returns `discarded` if a write has failed, except in a tunnel.
+    fn without_error<T>(&self, progress: Poll<io::Result<T>>, discarded: impl FnOnce() -> T) -> Poll<io::Result<T>> {
+        match progress {
+            Poll::Ready(Err(_)) if !self.hook.is_tunnel() => Poll::Ready(Ok(discarded())),
+            progress => progress,
+        }
+    }
+}
+
 impl<S: AsyncRead + Unpin, H: ReadHook + Unpin> AsyncRead for HookedIo<S, H> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
@@ -60,21 +75,15 @@ impl<S: AsyncRead + Unpin, H: ReadHook + Unpin> AsyncRead for HookedIo<S, H> {
     }
 }
 
-/// Returns `discarded` if a write has failed.
-fn without_error<T>(progress: Poll<io::Result<T>>, discarded: impl FnOnce() -> T) -> Poll<io::Result<T>> {
-    match progress {
-        Poll::Ready(Err(_)) => Poll::Ready(Ok(discarded())),
-        progress => progress,
-    }
-}
-
-impl<S: AsyncWrite + Unpin, H: Unpin> AsyncWrite for HookedIo<S, H> {
+impl<S: AsyncWrite + Unpin, H: ReadHook + Unpin> AsyncWrite for HookedIo<S, H> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        without_error(Pin::new(&mut self.inner).poll_write(cx, buf), || buf.len())
+        let written = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.without_error(written, || buf.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        without_error(Pin::new(&mut self.inner).poll_flush(cx), || ())
+        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        self.without_error(flushed, || ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -87,7 +96,7 @@ impl<S: AsyncWrite + Unpin, H: Unpin> AsyncWrite for HookedIo<S, H> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        without_error(written, || bufs.iter().map(|buf| buf.len()).sum())
+        self.without_error(written, || bufs.iter().map(|buf| buf.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
