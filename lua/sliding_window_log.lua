@@ -161,6 +161,8 @@ if given and takes < 0 then
   local earlier = from - log.stored < last - from
   if earlier then from, last = 0, from end
   local entries, members = call('ZRANGE', key, from, last, 'WITHSCORES'), {}
+  -- All entries are read before the first is removed: a script that fails takes back no write.
+  for n = 1, #entries, 2 do entry(entries, n) end
   call('ZREMRANGEBYRANK', key, from, last)
   for n = 1, #entries, 2 do
     local before, count = string.match(entries[n], '^(%d+):(%d+)$')

@@ -163,3 +163,28 @@ async fn a_foreign_member_of_a_log_is_a_failure_of_the_store() {
         assert_eq!((verdict.source, verdict.is_allowed()), (Source::Fallback, is_allowed), "{policy:?}");
     }
 }
+
+#[test]
+fn a_return_to_a_log_with_a_foreign_member_removes_nothing() {
+    let server = RedisServer::start();
+    let text = include_str!("../../lua/sliding_window_log.lua");
+    let call = |now: u64, cost: &str, at: &str| {
+        let now = now.to_string();
+        server.query::<Vec<i64>>(&["EVAL", text, "1", "entries", "100", "3600000000", &now, cost, at])
+    };
+    let start = 1_700_000_000;
+    // The earlier entries are rewritten, and the later ones.
+    for (foreign, taken) in [("1700000004500000", "1700000008000000"), ("1700000014500000", "1700000012000000")] {
+        server.query::<()>(&["FLUSHALL"]).unwrap();
+        for second in 1..=18 {
+            assert_eq!(call(start + second, "2", "").unwrap()[0], 1);
+        }
+        server.query::<()>(&["ZADD", "entries", foreign, "foreign"]).unwrap();
+        let members = || server.query::<Vec<String>>(&["ZRANGE", "entries", "0", "-1", "WITHSCORES"]).unwrap();
+        let before = members();
+        assert!(before.len() >= 2 * 19 && call(start + 20, "0", "").unwrap()[1] == 100 - 36, "{before:?}");
+        let returned = call(start + 20, "-1", taken);
+        assert!(returned.is_err(), "{returned:?}");
+        assert_eq!(members(), before, "foreign member at {foreign}");
+    }
+}

@@ -83,6 +83,37 @@ async fn leases_from_before_an_operators_change_return_nothing() {
     }
 }
 
+#[tokio::test]
+async fn changes_of_other_keys_lose_no_leased_requests() {
+    let server = RedisServer::start();
+    let [leasing, other] = [server.connected_client().await, server.connected_client().await];
+    let rule = &rules()[2];
+    let clock = clock();
+    let here = gateway(&leasing, &clock, Duration::from_secs(1));
+    let used = lease(&here, rule).await;
+    let before = left(&other, &clock, rule).await;
+    assert!(before < 1_000 - used, "some are leased");
+    // Among that many keys, some share the generation of the leased one.
+    let notices = "for n = 1, 20000 do redis.call('PUBLISH', 'tollgate.returned', 'revoke other' .. n) end";
+    server.query::<()>(&["EVAL", notices, "0"]).unwrap();
+    let mut asked = used;
+    while left(&other, &clock, rule).await == before {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(ask(&here, rule).await.is_allowed());
+        asked += 1;
+    }
+    leasing.return_leases().await;
+    let mut remaining = 0;
+    for _ in 0..50 {
+        remaining = left(&other, &clock, rule).await;
+        if remaining == 1_000 - asked {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{remaining} left after {asked} requests");
+}
+
 /// A list has keys of several kinds: two strings of a token bucket, and one string of the other rules.
 #[tokio::test]
 async fn leases_under_several_rules_are_returned_and_revoked_together() {

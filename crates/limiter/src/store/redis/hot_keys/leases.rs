@@ -93,7 +93,7 @@ impl Leases {
     }
 
     /// Counts a request and takes it from the lease if there is one.
-    pub(super) fn take(&self, fingerprint: u128, terms: LeaseTerms, now_us: u64) -> LeaseLookup {
+    pub(super) fn take(self: &Arc<Self>, fingerprint: u128, terms: LeaseTerms, now_us: u64) -> LeaseLookup {
         let mut entries = self.entries.lock();
         if entries.len() >= MAX_FINGERPRINTS && !entries.contains_key(&fingerprint) {
             if now_us < self.sweep_at_us.load(Ordering::Relaxed) {
@@ -109,7 +109,11 @@ impl Leases {
         let entry = entries.entry(fingerprint).or_default();
         entry.duration_us = terms.duration_us;
         entry.rate.record(now_us, terms.duration_us);
-        entry.revoke(&self.revocations);
+        if entry.is_revoked(&self.revocations)
+            && let Some(ended) = entry.end(now_us)
+        {
+            self.spawn_return(ended);
+        }
         match entry.lease.as_mut().and_then(|lease| lease.take(now_us)) {
             Some(answers) => LeaseLookup::Hit(answers),
             None => LeaseLookup::Miss { is_hot: entry.rate.is_hot() },
@@ -134,7 +138,6 @@ impl Leases {
         let Some(entry) = entries.get_mut(&fingerprint) else { return };
         entry.room = room;
         let Some((lease, owner)) = leased else { return };
-        entry.revoke(&self.revocations);
         let ended = entry.end(self.now_us(checks));
         entry.lease = Some(lease);
         entry.owner = Some(owner);
@@ -144,9 +147,15 @@ impl Leases {
             runtime.spawn(expire(Arc::clone(self), fingerprint, Arc::clone(checks)));
         }
         if let Some(ended) = ended {
-            let leases = Arc::clone(self);
-            runtime.spawn(async move { ended.return_requests(&leases.invalidations).await });
+            self.spawn_return(ended);
         }
+    }
+
+    /// Returns the requests of a lease; the caller does not wait.
+    fn spawn_return(self: &Arc<Self>, ended: EndedLease) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let leases = Arc::clone(self);
+        runtime.spawn(async move { ended.return_requests(&leases.invalidations).await });
     }
 
     /// Returns all unused requests of all leases.
@@ -176,7 +185,6 @@ impl Leases {
             return Expiry::NotYet;
         }
         entry.has_task = false;
-        entry.revoke(&self.revocations);
         Expiry::Over(entry.end(now_us).map(Box::new))
     }
 
@@ -189,18 +197,16 @@ impl Leases {
     fn end_now(&self, fingerprint: u128) -> Option<EndedLease> {
         let mut entries = self.entries.lock();
         let entry = entries.get_mut(&fingerprint)?;
-        entry.revoke(&self.revocations);
         let now_us = self.now_us(&entry.owner.as_ref()?.checks);
         entry.end(now_us)
     }
 }
 
 impl Entry {
-    /// Drops the lease if an operator has changed one of its keys. Its requests no longer exist in Redis.
-    fn revoke(&mut self, revocations: &Invalidations) {
-        if self.owner.as_ref().is_some_and(|owner| !revocations.is_current(&owner.revocations)) {
-            (self.lease, self.owner) = (None, None);
-        }
+    /// Returns true if an operator may have changed a key of the lease. Keys share generations, so its requests are
+    /// returned: Redis refuses the return if the key was changed.
+    fn is_revoked(&self, revocations: &Invalidations) -> bool {
+        self.owner.as_ref().is_some_and(|owner| !revocations.is_current(&owner.revocations))
     }
 
     fn end(&mut self, now_us: u64) -> Option<EndedLease> {

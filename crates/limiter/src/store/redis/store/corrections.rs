@@ -23,8 +23,8 @@ impl RedisStore {
     pub const MAX_LEASE: Duration = Duration::from_secs(1);
 
     /// Runs `change`, an operator's change of `check`, and revokes the leases on the key. Other gateways end them when they
-    /// receive the notice, and within [`MAX_LEASE`](Self::MAX_LEASE) without it. Whatever of them is unused is not returned,
-    /// since it was counted before the change.
+    /// receive the notice, and within [`MAX_LEASE`](Self::MAX_LEASE) without it. Redis refuses the return of their
+    /// unused requests, since they were counted before the change.
     ///
     /// # Errors
     /// As `change`, or Redis did not reply before it.
