@@ -158,18 +158,34 @@ fn a_refused_stream_stays_open_until_its_window_has_been_used() {
     let upstream = refusing(read_on);
     let gateway = Gateway::start(&routes(&upstream));
     let mut client = Raw::open(&gateway);
-    for (stream, path) in [(1, "/limited"), (3, "/none")] {
-        client.headers(stream, 0, &[&[(":method", "POST"), (":path", path)], &ORDINARY[1..3]].concat());
-        assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS, "{path}");
+    // The last one is refused before a route is sought.
+    for (stream, method, path) in [(1, "POST", "/limited"), (3, "POST", "/none"), (5, "post", "/limited")] {
+        let length = ("content-length", "60000");
+        client.headers(stream, 0, &[&[(":method", method), (":path", path)], &ORDINARY[1..3], &[length]].concat());
+        assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS, "{method} {path}");
         for part in 0..4 {
             client.frame(DATA, if part == 3 { END_STREAM } else { 0 }, stream, &[b'x'; 15_000]);
         }
         client.frame(PING, 0, 0, &[0; 8]);
-        assert_eq!(client.until(&[PING, RST_STREAM, GOAWAY]).0, PING, "{path}");
+        assert_eq!(client.until(&[PING, RST_STREAM, GOAWAY]).0, PING, "{method} {path}");
     }
-    // A body that is known to be long ends by a reset without an error.
-    let length = ("content-length", "1000000");
-    client.headers(5, 0, &[&[(":method", "POST"), (":path", "/limited")], &ORDINARY[1..3], &[length]].concat());
-    client.frame(DATA, 0, 5, &[b'x'; 15_000]);
-    assert_eq!(client.until(&[RST_STREAM, GOAWAY]), (RST_STREAM, vec![0; 4]));
+    // A long body ends by a reset without an error, also if its length is known before.
+    for (stream, method, length) in [(7, "POST", None), (9, "POST", Some("1000000")), (11, "post", Some("1000000"))] {
+        let length: Vec<_> = length.map(|length| ("content-length", length)).into_iter().collect();
+        let head = [&[(":method", method), (":path", "/limited")], &ORDINARY[1..3], &length[..]].concat();
+        client.headers(stream, 0, &head);
+        assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS, "{method} {length:?}");
+        let mut sent = 0;
+        let reset = loop {
+            client.frame(DATA, 0, stream, &[b'x'; 15_000]);
+            sent += 15_000;
+            client.frame(PING, 0, 0, &[0; 8]);
+            match client.until(&[PING, RST_STREAM, GOAWAY]) {
+                (PING, _) if sent < 1_000_000 => {}
+                frame => break frame,
+            }
+        };
+        assert_eq!(reset, (RST_STREAM, vec![0; 4]), "{method} {length:?} {sent}");
+        assert!(sent > 256 * 1024, "{method} {length:?}: {sent}");
+    }
 }

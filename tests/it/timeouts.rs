@@ -104,6 +104,25 @@ fn a_stalled_request_body_gets_408_and_is_not_completed_upstream() {
     assert_eq!(upstream.requests().len(), 0);
 }
 
+#[test]
+fn the_response_timeout_ends_a_stalled_body_that_has_no_timeout() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::start(&format!(
+        "httpclient: {{response-timeout: 400ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**], metadata: {{body-timeout: 0}}}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(150));
+        client.send("x");
+    }
+    let start = Instant::now();
+    let rest = ends_in_time(&mut client, start);
+    assert!(rest.starts_with("HTTP/1.1 408"), "{rest:?}");
+}
+
 /// Upstreams that wait for bodies, with an ejection after two failures and a breaker that opens at two.
 #[test]
 fn clients_that_stall_their_bodies_neither_eject_an_endpoint_nor_open_a_breaker() {

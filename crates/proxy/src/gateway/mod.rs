@@ -29,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{HOST, ORIGIN};
+use http::header::{EXPECT, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, Version};
 use tokio::time::Instant;
@@ -98,15 +98,21 @@ impl Gateway {
         if let Some(log) = &self.access_log {
             log_line::start(log, &head, connection, record);
         }
-        let summary = sanitize(&mut head, generation.sanitize, is_trusted)?;
+        let sanitized = sanitize(&mut head, generation.sanitize, is_trusted);
+        // Before the first refusal: a stream whose body is not wrapped is reset at once.
+        let drains = match &sanitized {
+            Ok(summary) => !summary.expects_continue,
+            Err(_) => !head.headers.contains_key(EXPECT),
+        };
+        let rules = &generation.trailer_rules;
+        let mut body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
+        let summary = sanitized?;
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
         }
         if summary.changes_target {
             record.normalized(&head.uri);
         }
-        let (drains, rules) = (!summary.expects_continue, &generation.trailer_rules);
-        let mut body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
         if let Some(details) = record.details() {
             details.upload = body.upload();
         }

@@ -91,7 +91,7 @@ impl<F: Future<Output = Http1Result>> Future for Forwarding<F> {
                     Poll::Ready(Err(error)) => ExchangeError::from(error),
                     Poll::Pending => {
                         ready!(attempt.poll_timeout(cx));
-                        ExchangeError::timeout()
+                        ExchangeError::timeout(attempt.upload.as_deref())
                     }
                 };
                 let Some(sent) = sent.take() else { return Poll::Pending };

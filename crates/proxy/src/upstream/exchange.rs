@@ -32,9 +32,12 @@ pub(super) struct ExchangeError {
 }
 
 impl ExchangeError {
-    /// Returns the error of a response that did not arrive in time.
-    pub(super) fn timeout() -> Self {
-        Self { error: ForwardError::Timeout, progress: Progress::Final, unsent: None }
+    /// Returns the error of a response that did not arrive in time. It is the client's if the gateway waits for the rest of
+    /// `upload`.
+    pub(super) fn timeout(upload: Option<&UploadProgress>) -> Self {
+        let waits = upload.is_some_and(UploadProgress::is_waiting);
+        let error = if waits { ForwardError::BodyTooLate } else { ForwardError::Timeout };
+        Self { error, progress: Progress::Final, unsent: None }
     }
 
     /// Blames the client if the connection was closed while the gateway had been waiting for the rest of `upload` for
@@ -126,7 +129,7 @@ async fn response_head<B, E: Into<ExchangeError>>(
             return Poll::Ready(response.map_err(Into::into));
         }
         ready!(poll_timeout(deadline, timeout, upload, cx));
-        Poll::Ready(Err(ExchangeError::timeout()))
+        Poll::Ready(Err(ExchangeError::timeout(upload)))
     })
     .await
 }

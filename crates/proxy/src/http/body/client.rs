@@ -26,7 +26,7 @@ const END_GRACE: Duration = Duration::from_millis(100);
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Progress of a client's upload. The timeouts of an upstream do not run while the upload makes progress, nor while the gateway
-/// waits for the client before there is a response.
+/// waits, before there is a response, for a client that has a timeout.
 #[derive(Debug, Default)]
 pub struct UploadProgress {
     last: Cell<Option<Instant>>,
@@ -36,6 +36,8 @@ pub struct UploadProgress {
     bytes: Cell<u64>,
     is_over: Cell<bool>,
     has_failed: Cell<bool>,
+    /// True if a silent client runs into a timeout.
+    is_timed: Cell<bool>,
     response: Cell<ResponseState>,
 }
 
@@ -81,11 +83,11 @@ impl Drop for ConcurrentUpload {
 
 impl UploadProgress {
     /// Returns the arrival time of the latest frame; `None` before the first poll of the body. While the gateway waits for the
-    /// client and not for the rest of a response, it is the current time.
+    /// client and not for the rest of a response, it is the current time, unless that wait has no limit of its own.
     #[must_use]
     pub fn last_progress(&self) -> Option<Instant> {
         match (self.response.get(), self.waiting_since.get()) {
-            (ResponseState::Awaited, Some(_)) => Some(Instant::now()),
+            (ResponseState::Awaited, Some(_)) if self.is_timed.get() => Some(Instant::now()),
             _ => self.last.get(),
         }
     }
@@ -94,6 +96,12 @@ impl UploadProgress {
     #[must_use]
     pub fn has_waited(&self, time: Duration) -> bool {
         self.waiting_since.get().map_or(self.last_wait.get(), |since| since.elapsed()) >= time
+    }
+
+    /// Returns true while the gateway waits for the client.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.waiting_since.get().is_some()
     }
 
     /// Notes that the next frame is not there.
@@ -158,6 +166,7 @@ impl ClientBody {
         trailer_rules: Rc<TrailerRules>,
         busy: BusyGuard,
     ) -> Self {
+        let upload = Rc::new(UploadProgress { is_timed: Cell::new(timeout.is_some()), ..UploadProgress::default() });
         Self {
             incoming: Some(incoming),
             stall: Deadline::default(),
@@ -165,13 +174,14 @@ impl ClientBody {
             drains,
             trailer_rules,
             has_ended: false,
-            upload: Rc::default(),
+            upload,
             busy: Some(busy),
         }
     }
 
     pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
+        self.upload.is_timed.set(timeout.is_some());
     }
 
     pub(super) fn upload(&self) -> Rc<UploadProgress> {
@@ -256,7 +266,9 @@ impl Drop for ClientBody {
         if incoming.is_end_stream() {
             return;
         }
-        let limit = if incoming.size_hint().lower() > DRAIN_BYTES { 0 } else { DRAIN_BYTES };
+        let is_http1 = matches!(incoming, Incoming::Http1(_));
+        // An HTTP/2 client may lose a response that a reset follows at once.
+        let limit = if is_http1 && incoming.size_hint().lower() > DRAIN_BYTES { 0 } else { DRAIN_BYTES };
         if !self.drains || limit == 0 {
             busy.connection().end_reads();
         }
