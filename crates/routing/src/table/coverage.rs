@@ -8,7 +8,7 @@ use crate::path::PathPattern;
 use crate::predicate::{Combination, Predicate};
 
 /// Returns for each of `routes` the first route before it that certainly matches each of its requests, or leaves it
-/// undecided; `None` without one. A route is compared with at most [`MAX_COVERING`] routes before it, so that the time grows
+/// undecided; `None` without one. A route is compared with at most 1,000 routes before it, so that the time grows
 /// linearly even if the index does not distinguish them, as those that differ in a regular expression only.
 ///
 /// See [`Predicate::all_imply`].
