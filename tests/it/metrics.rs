@@ -97,6 +97,40 @@ fn the_last_reload_is_told() {
 }
 
 #[test]
+fn a_reload_keeps_the_counts_of_routes_that_stay() {
+    let upstream = Upstream::start(|_| response(200, &[], b"x"));
+    let spring = |path_tags: bool, kept: &str| {
+        format!(
+            "server.port: 0\nspring.cloud.gateway:\n  metrics.path-tags.enabled: {path_tags}\n  routes:\n  \
+             - {{id: one, uri: '{uri}', predicates: ['Path=/one,/first']}}\n  \
+             - {{id: {kept}, uri: 'no://op', predicates: [Path=/two], filters: ['SetRequestUri={uri}/x']}}\n",
+            uri = upstream.uri(),
+        )
+    };
+    for path_tags in [false, true] {
+        let gateway = Gateway::start(&spring(path_tags, "two"));
+        for path in ["/one", "/first", "/two"].repeat(5) {
+            assert_eq!(gateway.get(path).status, 200, "{path}");
+        }
+        let count = |labels: &[&str]| gateway.metric("spring_cloud_gateway_requests_seconds_count", labels);
+        let dynamic = || gateway.metric("tollgate_upstream_response_seconds_count", &["upstream=\"dynamic\""]);
+        let path = if path_tags { "path=\"/first\"" } else { "routeId" };
+        let one = if path_tags { 5.0 } else { 10.0 };
+        for kept in ["two", "two", "new"] {
+            gateway.reload(&spring(path_tags, kept));
+            for scrape in 0..3 {
+                assert_eq!(count(&["routeId=\"one\"", path]), one, "scrape {scrape} after a reload");
+                assert_eq!(dynamic(), 5.0, "scrape {scrape} after a reload");
+                assert!(kept == "new" || count(&["routeId=\"two\""]) == 5.0, "scrape {scrape} after a reload");
+            }
+        }
+        eventually("the counts of the removed route end", || count(&["routeId=\"two\""]) == 0.0);
+        assert_eq!(gateway.get("/first").status, 200);
+        eventually("the request is added", || count(&["routeId=\"one\"", path]) == one + 1.0);
+    }
+}
+
+#[test]
 fn client_connections_and_handshakes_are_counted() {
     let certificates = Certificates::new();
     let gateway = Gateway::start(&format!(

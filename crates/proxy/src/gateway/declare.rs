@@ -1,5 +1,5 @@
 //! Declaration of a configuration's metrics, caches and circuit breakers: they exist before a route has a request, and keep
-//! their state over reloads until no configuration names them.
+//! their state over reloads until no configuration names them. Series of requests begin with the first request.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::gateway::limiter::rule_name;
 use crate::gateway::resilience::breaker_name;
 use crate::gateway::response_cache::cache_name;
 use crate::gateway::stack::Position;
-use crate::gateway::worker_state::upstream_name;
+use crate::gateway::worker_state::{labelled_patterns, route_labels, upstream_name};
 use crate::state::stores::SharedStores;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::times;
@@ -21,9 +21,21 @@ type Handle = Arc<dyn Any + Send + Sync>;
 pub(super) fn declare(config: &Config, stores: &SharedStores, metrics: &Metrics) -> Vec<Handle> {
     let mut handles: Vec<Handle> = Vec::new();
     for route in config.routes.iter() {
-        if matches!(route.uri, Target::Http { .. } | Target::Balanced { .. }) {
-            handles.push(metrics.upstream_times(Metrics::CONFIGURED, &upstream_name(&route.uri)));
-            handles.push(metrics.upstream_times(Metrics::CONFIGURED, times::DYNAMIC));
+        match &route.uri {
+            Target::Http { .. } | Target::Balanced { .. } => {
+                handles.push(metrics.upstream_times(Metrics::CONFIGURED, &upstream_name(&route.uri)));
+                handles.push(metrics.upstream_times(Metrics::CONFIGURED, times::DYNAMIC));
+            }
+            // A filter may set the target.
+            Target::Nowhere => keep(&mut handles, metrics.existing_upstream_times(times::DYNAMIC)),
+            Target::Echo | Target::Forward(_) => {}
+        }
+        // The stacks of the configuration before hold these series until this one is in use.
+        keep(&mut handles, metrics.existing_route(route_labels(route, "")));
+        if config.request_series.path {
+            for pattern in labelled_patterns(route) {
+                keep(&mut handles, metrics.existing_route(route_labels(route, &pattern.to_string())));
+            }
         }
         for index in 0..route.filters.len() {
             let position = Position { route_id: &route.id, filters: &route.filters, index };
@@ -33,6 +45,11 @@ pub(super) fn declare(config: &Config, stores: &SharedStores, metrics: &Metrics)
     stores.response_caches().remove_unused();
     stores.circuit_breakers().remove_unused();
     handles
+}
+
+/// Keeps a series if there is one.
+fn keep<T: Any + Send + Sync>(handles: &mut Vec<Handle>, series: Option<Arc<T>>) {
+    handles.extend(series.map(|series| series as Handle));
 }
 
 fn declare_filter(

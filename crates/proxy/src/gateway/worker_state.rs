@@ -157,13 +157,12 @@ impl WorkerState {
 
     /// Returns the metrics of requests of `route` that matched `pattern`.
     fn route_metrics(&self, route: &tollgate_config::Route, pattern: &str) -> Arc<RouteMetrics> {
-        let (id, uri) = ((&*route.id).into(), route.definition.uri.as_str().into());
-        self.metrics.route(self.worker, Some(RouteLabels { id, uri, path: pattern.into() }))
+        self.metrics.route(self.worker, Some(route_labels(route, pattern)))
     }
 
     fn metrics_by_path(&self, route: &tollgate_config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
-        let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
-        patterns.map(|pattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()))).collect()
+        let with_metrics = |pattern: &PathPattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()));
+        labelled_patterns(route).map(with_metrics).collect()
     }
 
     /// Returns the connection settings of `route`, for its own target and for targets that its filters set.
@@ -250,6 +249,17 @@ impl LayerContext for WorkerState {
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
     }
+}
+
+/// Returns the labels of requests of `route` that matched `pattern`.
+pub(super) fn route_labels(route: &tollgate_config::Route, pattern: &str) -> RouteLabels {
+    let (id, uri) = ((&*route.id).into(), route.definition.uri.as_str().into());
+    RouteLabels { id, uri, path: pattern.into() }
+}
+
+/// Returns the patterns of `route` that the path label shows.
+pub(super) fn labelled_patterns(route: &tollgate_config::Route) -> impl Iterator<Item = &PathPattern> {
+    route.predicates.iter().filter_map(Predicate::path_patterns).flatten()
 }
 
 /// Returns the name of a target in the metrics of upstreams.

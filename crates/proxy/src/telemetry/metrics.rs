@@ -86,6 +86,11 @@ impl Metrics {
         self.routes.get_or_create(worker, route, create)
     }
 
+    /// Returns a handle that keeps the request series of a route; `None` if the route has none.
+    pub fn existing_route(&self, route: RouteLabels) -> Option<Arc<RouteMetrics>> {
+        self.routes.existing(&Some(route))
+    }
+
     /// Returns the series of the limiter `rule` of `route` on one worker.
     pub fn limiter(&self, worker: usize, route: &str, rule: &str) -> Arc<LimiterMetrics> {
         let create = |labels: &RuleLabels| LimiterMetrics::new(&labels.0, &labels.1);
@@ -101,6 +106,11 @@ impl Metrics {
     /// Returns the connect and response times of the upstream `name` on one worker.
     pub fn upstream_times(&self, worker: usize, name: &str) -> Arc<UpstreamTimes> {
         self.upstream_times.get_or_create(worker, name.into(), |name| UpstreamTimes::new(Arc::clone(name)))
+    }
+
+    /// Returns a handle that keeps the connect and response times of the upstream `name`; `None` if it has none.
+    pub fn existing_upstream_times(&self, name: &str) -> Option<Arc<UpstreamTimes>> {
+        self.upstream_times.existing(&name.into())
     }
 
     /// Returns the series of the `Retry` filters of `route` on one worker.

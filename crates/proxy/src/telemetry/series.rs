@@ -39,6 +39,11 @@ impl<K: Eq + Hash, T> SeriesList<K, T> {
         }
     }
 
+    /// Returns one of the series with the labels `key`, which keeps all of them; `None` if there are none.
+    pub fn existing(&self, key: &K) -> Option<Arc<T>> {
+        self.0.lock().get(key)?.workers.first().map(|(_, series)| Arc::clone(series))
+    }
+
     /// Calls `visit` with every series, without a lock: workers create series while a scrape reads them.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         let all: Vec<Arc<T>> = {
@@ -107,7 +112,11 @@ mod tests {
         drop(first);
         assert_eq!(shown(&list), [1, 1, 2], "a sum of workers does not fall");
         assert_eq!(shown(&list), [1, 1, 2]);
+        let kept = list.existing(&"a");
+        assert!(kept.is_some() && list.existing(&"c").is_none());
         drop(second);
+        assert_eq!([shown(&list), shown(&list)], [[1, 1, 2], [1, 1, 2]], "one of the series keeps all of its labels");
+        drop(kept);
         assert_eq!(shown(&list), [1, 1, 2], "the last values");
         assert_eq!(shown(&list), [2]);
         list.mark_unused();
