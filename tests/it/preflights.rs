@@ -78,6 +78,24 @@ fn only_preflights_need_no_key() {
         }
         assert_eq!(preflight(&mut client), 200);
     }
+    for (gateway, refusal) in [(&limited, 403), (&guarded, 401)] {
+        for field in [
+            ("Authorization", "Bearer x.y.z"),
+            ("Cookie", "sid=a"),
+            ("X-HTTP-Method-Override", "DELETE"),
+            ("X-HTTP-Method", "DELETE"),
+            ("X-Method-Override", "DELETE"),
+        ] {
+            let headers = [&ASKS[..], &[field]].concat();
+            assert_eq!(gateway.connect().request("OPTIONS", "/x", &headers, b"").status, refusal, "{field:?}");
+        }
+        assert_eq!(gateway.connect().request("OPTIONS", "/x", &ASKS, b"body").status, refusal);
+        let chunked = [&ASKS[..], &[("Transfer-Encoding", "chunked")]].concat();
+        let mut client = gateway.connect();
+        let head: String = chunked.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        client.send(format!("OPTIONS /x HTTP/1.1\r\nHost: localhost\r\n{head}\r\n4\r\nbody\r\n0\r\n\r\n"));
+        assert_eq!(client.response().map(|response| response.status), Some(refusal));
+    }
     let two = [&ASKS[..], &[("X-Key", "a"), ("X-Key", "b")]].concat();
     assert_eq!(limited.connect().request("OPTIONS", "/x", &two, b"").status, 403, "two keys are none");
     assert!(upstream.requests().iter().all(|request| request.line.starts_with("OPTIONS")));

@@ -133,6 +133,13 @@ impl KeyResolver {
         self.reads(&|input| matches!(input, Input::Token(_)))
     }
 
+    /// Returns true if `request` has a field in which it looks for a token.
+    #[cfg(feature = "jwt")]
+    pub(super) fn finds_token_field<B>(&self, request: &Request<B>) -> bool {
+        let has = |name: &HeaderName| request.headers().contains_key(name);
+        self.reads(&|input| matches!(input, Input::Token(verifier) if has(verifier.settings().source.header())))
+    }
+
     /// Returns true if it reads an input for which `matches` holds.
     fn reads(&self, matches: &dyn Fn(Input<'_>) -> bool) -> bool {
         let mut found = false;
@@ -165,6 +172,11 @@ impl KeyResolver {
     /// Returns `None`: it reads no token.
     pub fn token_expiry<B>(&self, _: &Request<B>) -> Option<SystemTime> {
         None
+    }
+
+    /// Returns false: it reads no token.
+    pub(super) fn finds_token_field<B>(&self, _: &Request<B>) -> bool {
+        false
     }
 
     /// Returns false: it reads no token.

@@ -126,7 +126,8 @@ impl KeyResolver {
     }
 
     /// Resolves preflights without a key id to an id of their client's address ([`RequestContext::client_ip`]). Browsers send
-    /// them without header fields of the application, cookies and tokens. Resolvers that read no header field stay as they are.
+    /// them without header fields of the application, cookies, tokens and a body. Resolvers that read no header field stay as
+    /// they are.
     #[must_use]
     pub fn or_preflight(self) -> Self {
         if self.headers().is_empty() { self } else { Self(Kind::OrPreflight(Box::new(self))) }
@@ -159,7 +160,9 @@ impl KeyResolver {
     /// [ambiguous](Self::is_ambiguous).
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
         let kind = match &self.0 {
-            Kind::OrPreflight(resolver) if !preflight::is_preflight(request) => &resolver.0,
+            Kind::OrPreflight(resolver) if !preflight::is_preflight(request) || resolver.finds_token_field(request) => {
+                &resolver.0
+            }
             kind => kind,
         };
         buf.clear();
