@@ -99,6 +99,14 @@ fn a_cached_response_is_for_its_spelling() {
         }
     }
     assert_eq!(upstream.requests().len(), 3);
+    // A change in any spelling invalidates the responses to all.
+    for (at, changed) in ["/a/%62", "/a/b", "/a//b"].into_iter().enumerate() {
+        assert_eq!(gateway.connect().request("DELETE", changed, &[], b"").status, 200);
+        for path in ["/a//b", "/a/b", "/a/%62"] {
+            assert_eq!(gateway.get(path).text(), path);
+        }
+        assert_eq!(upstream.requests().len(), 7 + 4 * at, "{changed}");
+    }
 }
 
 #[test]

@@ -25,16 +25,41 @@ impl Directives {
             let seconds = || delta_seconds(unquoted(argument)).unwrap_or_default();
             let smallest = |known: Option<Duration>| Some(known.map_or_else(seconds, |known| known.min(seconds())));
             match name.to_ascii_lowercase().as_slice() {
-                b"no-store" => directives.no_store = true,
-                b"private" => directives.private = true,
                 b"no-cache" => directives.no_cache = true,
                 b"max-age" => directives.max_age = smallest(directives.max_age),
                 b"s-maxage" => directives.s_maxage = smallest(directives.s_maxage),
                 _ => {}
             }
         }
+        // Whatever stands around them, these forbid to store the response.
+        for word in headers.get_all(CACHE_CONTROL).iter().flat_map(|line| words(line.as_bytes())) {
+            directives.no_store |= word.eq_ignore_ascii_case(b"no-store");
+            directives.private |= word.eq_ignore_ascii_case(b"private");
+        }
         directives
     }
+}
+
+/// Returns the words of letters, digits and hyphens outside of quoted arguments (`="…"`). Any other byte ends a word. A
+/// quote that is not closed hides none.
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut rest, mut quotes) = (line, true);
+    std::iter::from_fn(move || {
+        loop {
+            let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+            if length > 0 {
+                let (word, behind) = rest.split_at(length);
+                rest = behind;
+                return Some(word);
+            }
+            let quoted = match rest {
+                [b'=', argument @ ..] if quotes && argument.starts_with(b"\"") => quoted_length(argument),
+                _ => Some(0),
+            };
+            quotes &= quoted.is_some();
+            rest = rest.get(1 + quoted.unwrap_or(0)..)?;
+        }
+    })
 }
 
 /// Splits `name=argument`; the argument may be empty.
@@ -166,15 +191,32 @@ mod tests {
             b"ext=\"not closed, private",
             b"ext=\"a\\\", private",
             b"ext=\"a\", b\", private, c=\"d",
+            b"\"private\"",
+            b"\xa0private",
+            b"\xc2\xa0private",
+            b"max-age=60,\xa0private\xa0",
+            b"ext=\"a\"private",
+            b"x=a\"b, private\"",
+            b"private:1",
+            b"x= \"private\"",
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(CACHE_CONTROL, HeaderValue::from_bytes(line).unwrap());
             assert!(Directives::parse(&headers).private, "{}", line.escape_ascii());
         }
+        for line in ["no-store:1", "\"no-store\"", "max-age=60 no-store", "x=\"a\"no-store"] {
+            assert!(Directives::parse(&headers(&[line])).no_store, "{line}");
+        }
+        for line in ["x=\"private, no-store\"", "x=\"a\\\", private\"", "private-x, no-stores, x-private"] {
+            let found = Directives::parse(&headers(&[line]));
+            assert!(!found.private && !found.no_store, "{line}");
+        }
         // The time is linear in the number of quotes.
-        let quotes = format!("a=\"{}, private", "\\\"".repeat(30_000));
-        let headers = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::try_from(quotes).unwrap())]);
-        assert!(Directives::parse(&headers).private);
+        for quotes in ["\\\"", "=\\\""] {
+            let quotes = format!("a=\"{}, private", quotes.repeat(20_000));
+            let headers = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::try_from(quotes).unwrap())]);
+            assert!(Directives::parse(&headers).private);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HeaderMap};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use http::{Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
@@ -19,7 +19,7 @@ use super::cache_control::set_lifetime;
 use super::extensions::ReuseUntil;
 use super::key::{self, Key};
 use super::{CacheOutcome, Shared, policy};
-use crate::context::{FromOtherRoute, LocalReply};
+use crate::context::{FromOtherRoute, LocalReply, ReceivedPath};
 use crate::cors::PolicyHeadersAdded;
 
 pin_project! {
@@ -47,6 +47,8 @@ pub(super) enum OnResponse {
     /// Forward it and store a copy.
     Store {
         resource: Key,
+        /// The spelling of the path.
+        path: Option<ReceivedPath>,
         request_headers: HeaderMap,
         /// The entry of the resource before the request was forwarded.
         registered: Arc<Resource>,
@@ -85,8 +87,8 @@ where
                         }
                         response.map(StoringBody::plain)
                     }
-                    Some(OnResponse::Store { resource, request_headers, registered, stale }) => {
-                        let exchange = Exchange { shared, resource, request_headers, registered };
+                    Some(OnResponse::Store { resource, path, request_headers, registered, stale }) => {
+                        let exchange = Exchange { shared, resource, path, request_headers, registered };
                         match stale.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
                             Some(stale) => exchange.revalidated(&stale, &response),
                             None => exchange.store(response),
@@ -106,11 +108,17 @@ where
 struct Exchange<'c> {
     shared: &'c Shared,
     resource: Key,
+    path: Option<ReceivedPath>,
     request_headers: HeaderMap,
     registered: Arc<Resource>,
 }
 
 impl Exchange<'_> {
+    /// Returns the key of the response.
+    fn key(&self, vary: &[HeaderName]) -> Key {
+        key::response(&self.resource, self.path.as_ref(), &self.request_headers, vary)
+    }
+
     /// Returns the lifetime of the fields `headers` with `status`. `from` is the response of the upstream.
     fn lifetime<R>(&self, status: StatusCode, headers: &HeaderMap, from: &Response<R>) -> Option<Duration> {
         let extensions = from.extensions();
@@ -149,7 +157,7 @@ impl Exchange<'_> {
         if stored.weight().saturating_add(min_bytes) > cache.max_response_bytes() {
             return response.map(StoringBody::plain);
         }
-        let key = key::response(&self.resource, &self.request_headers, &resource.vary);
+        let key = self.key(&resource.vary);
         let pending = PendingResponse {
             cache: Arc::clone(cache),
             resource: self.resource,
@@ -182,7 +190,7 @@ impl Exchange<'_> {
         let response = stored.response(&self.request_headers, false, now);
         match lifetime.and_then(|_| cache.update_vary(&self.resource, &self.registered, &stored.headers)) {
             Some(resource) => {
-                let key = key::response(&self.resource, &self.request_headers, &resource.vary);
+                let key = self.key(&resource.vary);
                 cache.insert(&self.resource, key, stored);
             }
             // It must not be stored any more.

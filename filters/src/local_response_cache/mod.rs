@@ -6,7 +6,7 @@
 //! and `Expires`. Requests with `no-store` bypass the cache; [`NoCache`] has the effect of `no-cache` and `max-age`.
 //! Cases that Spring does not define, or handles unsafely, follow RFC 9111:
 //!
-//! - Responses with `no-store` or `private` in any list of directives, or with `Set-Cookie`, are not stored. `no-cache`,
+//! - Responses with the word `no-store` or `private` in `Cache-Control`, outside of quoted arguments (`x="…"`), or with `Set-Cookie`, are not stored. `no-cache`,
 //!   `max-age`, `s-maxage` and `Expires` can shorten a response's lifetime but not extend it.
 //! - A stale response is revalidated with its `ETag` or `Last-Modified`, and stored again if the upstream responds with
 //!   304.
@@ -77,6 +77,7 @@ pub use self::stats::{CacheOutcome, CacheStats};
 
 use self::future::OnResponse;
 use self::policy::CacheUse;
+use crate::context::ReceivedPath;
 
 /// Wraps services in [`LocalResponseCache`].
 #[derive(Clone, Debug)]
@@ -179,9 +180,10 @@ impl Shared {
             CacheUse::Update | CacheUse::Bypass => None,
         };
         let is_head = request.method() == Method::HEAD;
+        let path = request.extensions().get::<ReceivedPath>();
         let known = cache.resource(&resource).filter(|_| cache_use != CacheUse::Update);
         let stored = known.and_then(|known| {
-            cache.response(&key::response(&resource, request.headers(), &known.vary), known.generation)
+            cache.response(&key::response(&resource, path, request.headers(), &known.vary), known.generation)
         });
         let now = Instant::now();
         let is_fresh = |stored: &StoredResponse| {
@@ -198,12 +200,12 @@ impl Shared {
                 Lookup::Forward(OnResponse::Forward)
             }
             stale => {
-                let request_headers = request.headers().clone();
+                let (path, request_headers) = (path.cloned(), request.headers().clone());
                 if let Some(stale) = &stale {
                     policy::set_conditions(request.headers_mut(), &stale.headers);
                 }
                 let registered = cache.register(&resource, &self.vary);
-                Lookup::Forward(OnResponse::Store { resource, request_headers, registered, stale })
+                Lookup::Forward(OnResponse::Store { resource, path, request_headers, registered, stale })
             }
         }
     }
