@@ -62,6 +62,10 @@ impl ReceivedPath {
     }
 }
 
+/// Request extension: the request has a body, whatever its header fields say. A preflight has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HasBody;
+
 /// Request extension: a limiter rerouted this request (`on-limit`), which happens at most once per request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;

@@ -24,6 +24,12 @@ fn gateway(upstream: &Upstream, filters: &str) -> Gateway {
     Gateway::start(&yaml(upstream, filters).replace("JWKS", keys.path().to_str().unwrap()))
 }
 
+/// The fields of a preflight over HTTP/2.
+fn preflight_fields() -> Vec<(&'static str, &'static str)> {
+    let asks = [("origin", "https://shop.example"), ("access-control-request-method", "POST")];
+    [&[(":method", "OPTIONS")], &ORDINARY[1..], &asks].concat()
+}
+
 fn preflight(client: &mut Connection) -> u16 {
     client.request("OPTIONS", "/x", &ASKS, b"").status
 }
@@ -57,8 +63,7 @@ fn preflights_leave_the_buckets_of_keys_alone() {
         assert_eq!(client.request("GET", "/x", &[("X-Key", key)], b"").status, 200, "{key:?}");
     }
     let mut raw = Raw::open(&gateway);
-    let asks = [("origin", "https://shop.example"), ("access-control-request-method", "POST")];
-    raw.headers(1, END_STREAM, &[&[(":method", "OPTIONS")], &ORDINARY[1..], &asks].concat());
+    raw.headers(1, END_STREAM, &preflight_fields());
     let (kind, status) = raw.outcome();
     assert!(kind == HEADERS && status != OK, "the same address over HTTP/2");
 }
@@ -95,6 +100,12 @@ fn only_preflights_need_no_key() {
         let head: String = chunked.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         client.send(format!("OPTIONS /x HTTP/1.1\r\nHost: localhost\r\n{head}\r\n4\r\nbody\r\n0\r\n\r\n"));
         assert_eq!(client.response().map(|response| response.status), Some(refusal));
+        for (flags, is_refused) in [(END_STREAM, false), (0, true)] {
+            let mut raw = Raw::open(gateway);
+            raw.headers(1, flags, &preflight_fields());
+            let (kind, status) = raw.outcome();
+            assert_eq!((kind, status != OK), (HEADERS, is_refused), "a body over HTTP/2");
+        }
     }
     let two = [&ASKS[..], &[("X-Key", "a"), ("X-Key", "b")]].concat();
     assert_eq!(limited.connect().request("OPTIONS", "/x", &two, b"").status, 403, "two keys are none");

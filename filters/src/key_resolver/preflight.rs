@@ -10,6 +10,7 @@ use http::{Method, Request};
 
 use super::buffer::KeyBuf;
 use super::extract::{self, IpPrefixes};
+use crate::context::HasBody;
 
 /// Start of the ids of preflights. Values of fields and cookies do not begin with a space, so that no key of a client is such
 /// an id.
@@ -33,6 +34,7 @@ pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
         && !ABSENT.iter().any(|name| headers.contains_key(name))
         && headers.get_all(CONTENT_LENGTH).iter().all(is_zero)
+        && request.extensions().get::<HasBody>().is_none()
 }
 
 fn is_zero(length: &HeaderValue) -> bool {
@@ -75,5 +77,8 @@ mod tests {
             assert!(!asks(&[field]), "{field:?}");
         }
         assert!(!asks(&[("content-length", "0"), ("content-length", "5")]));
+        let mut request = Request::options("/").header("origin", "a").header("access-control-request-method", "PUT");
+        request.extensions_mut().unwrap().insert(HasBody);
+        assert!(!is_preflight(&request.body(()).unwrap()));
     }
 }

@@ -32,8 +32,9 @@ use std::sync::Arc;
 use http::header::{EXPECT, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, Version};
+use http_body::Body as _;
 use tokio::time::Instant;
-use tollgate_filters::context::{RequestContext, UpgradeRequested};
+use tollgate_filters::context::{HasBody, RequestContext, UpgradeRequested};
 
 use cors::{ClientTls, client_used_tls};
 pub use future::GatewayFuture;
@@ -152,6 +153,10 @@ impl Gateway {
             id.set(&mut head.headers);
         }
         body.set_client_timeout(route.body_timeout);
+        // No field shows a body over HTTP/2 without a length, or one in chunks once `prepare_head` has run.
+        if head.method == Method::OPTIONS && !body.is_end_stream() {
+            head.extensions.insert(HasBody);
+        }
         let request = Request::from_parts(head, body);
         let mut facts = record.take_facts();
         let running = {
