@@ -88,3 +88,18 @@ fn a_lost_slot_and_a_cluster_named_by_url_have_their_own_advice() {
     });
     assert!(!by_nodes.log().contains("redis.cluster.nodes"), "{}", by_nodes.log());
 }
+
+/// One line for all workers, which use the cluster of the first node.
+#[test]
+fn nodes_of_two_clusters_are_reported_once() {
+    let [used, other] = [Cluster::primaries(), Cluster::primaries()];
+    let nodes = format!("cluster: {{nodes: ['{}', '{}']}}", used.nodes[0].address, other.nodes[0].address);
+    let gateway = Gateway::start(&format!("server: {{address: 127.0.0.1, workers: 2}}\n{}", yaml(&nodes)));
+    eventually("redis decides", || {
+        ask(&gateway, "/a") == 200 && used.nodes.iter().any(|node| node.cli(&["DBSIZE"]) != "0")
+    });
+    let advice = "list nodes of one cluster in `redis.cluster.nodes`";
+    eventually("the other node is named", || gateway.log().contains(advice));
+    assert_eq!(gateway.log().matches(advice).count(), 1, "{}", gateway.log());
+    assert!(other.nodes.iter().all(|node| node.cli(&["DBSIZE"]) == "0"));
+}

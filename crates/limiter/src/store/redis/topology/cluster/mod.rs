@@ -6,6 +6,7 @@
 //!
 //! Source: the Redis Cluster specification, "Redirection and resharding".
 
+mod discovery;
 mod home;
 mod redirect;
 mod refresh;

@@ -31,7 +31,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 
 /// An error and its message.
-type Failure = (StoreError, String);
+pub(super) type Failure = (StoreError, String);
 
 /// One round of questions to nodes.
 struct Round<'h> {
@@ -44,7 +44,7 @@ struct Round<'h> {
 
 /// Refreshes the map for as long as the client lives.
 pub(super) async fn run(cluster: Arc<Cluster>) {
-    let mut home = HomeCluster::default();
+    let home = HomeCluster::of(&cluster.seeds);
     for turn in 0.. {
         match cluster.read_slots(turn, &home).await {
             Ok(view) => {
@@ -63,16 +63,19 @@ pub(super) async fn run(cluster: Arc<Cluster>) {
 impl Cluster {
     /// Asks connected nodes, starting with another one each turn, then other known nodes and the configured seeds. The
     /// first valid reply of a node of the `home` cluster wins. A node that hangs does not delay the others.
-    async fn read_slots(&self, turn: usize, home: &HomeCluster) -> Result<ClusterView, Failure> {
+    async fn read_slots(&self, turn: usize, home: &Arc<HomeCluster>) -> Result<ClusterView, Failure> {
+        if !home.is_known() {
+            let view = self.discover(home).await?;
+            if home.includes(&view) {
+                return Ok(view);
+            }
+        }
         let mut connected: Vec<_> =
             self.nodes().into_iter().filter_map(|node| Some((node.live_connection()?.1, node))).collect();
         let first = turn % connected.len().max(1);
         connected.rotate_left(first);
-        let mut seeds: Vec<&HostPort> = self.seeds.iter().collect();
-        let first = turn % seeds.len().max(1);
-        seeds.rotate_left(first);
-        let mut others: Vec<&HostPort> = Vec::new();
-        for at in home.nodes().iter().chain(seeds) {
+        let (known, mut others) = (home.nodes(), Vec::<&HostPort>::new());
+        for at in known.iter().chain(&self.seeds) {
             if !others.contains(&at) && connected.iter().all(|(_, node)| node.name != at.to_string()) {
                 others.push(at);
             }
@@ -87,13 +90,8 @@ impl Cluster {
             }
         }
         for at in others {
-            match self.context.connector.connection_info(at) {
-                Ok(info) => round.asked.spawn(with_deadline(query_node(info, at.host.clone()))),
-                Err(error) => {
-                    round.failure = (StoreError::classify(&error), describe(&error));
-                    continue;
-                }
-            };
+            let info = self.context.connector.connection_info(at);
+            round.asked.spawn(with_deadline(query_node(info, at.host.clone())));
             if let Some(view) = round.reply(NEXT_NODE_AFTER).await {
                 return Ok(view);
             }
@@ -104,8 +102,7 @@ impl Cluster {
 
 impl<'h> Round<'h> {
     fn new(home: &'h HomeCluster) -> Self {
-        let failure = (StoreError::ClusterDown, String::from("no node of the cluster is reachable"));
-        Self { home, asked: JoinSet::new(), foreign: None, failure }
+        Self { home, asked: JoinSet::new(), foreign: None, failure: none_reachable() }
     }
 
     /// First valid reply of a node of the home cluster within `within`; `None` as soon as all have replied otherwise.
@@ -129,13 +126,21 @@ impl<'h> Round<'h> {
     }
 }
 
-async fn with_deadline(reply: impl Future<Output = Result<ClusterView, Failure>>) -> Result<ClusterView, Failure> {
+pub(super) fn none_reachable() -> Failure {
+    (StoreError::ClusterDown, String::from("no node of the cluster is reachable"))
+}
+
+pub(super) async fn with_deadline(
+    reply: impl Future<Output = Result<ClusterView, Failure>>,
+) -> Result<ClusterView, Failure> {
     let late = |_| Err((StoreError::Timeout, String::from("no reply to CLUSTER SLOTS")));
     timeout(REPLY_TIMEOUT, reply).await.unwrap_or_else(late)
 }
 
-async fn query_node(info: ConnectionInfo, host: String) -> Result<ClusterView, Failure> {
-    let connection = connect(info).await.map_err(|error| (StoreError::classify(&error), describe(&error)))?;
+/// Asks the node at `info`, which was reached as `host`, over a connection of its own.
+pub(super) async fn query_node(info: RedisResult<ConnectionInfo>, host: String) -> Result<ClusterView, Failure> {
+    let connection =
+        async { connect(info?).await }.await.map_err(|error| (StoreError::classify(&error), describe(&error)))?;
     query_slots(connection, host).await
 }
 
@@ -172,7 +177,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn another_cluster_is_adopted_only_if_no_known_node_replies() {
-        let mut home = HomeCluster::default();
+        let home = HomeCluster::default();
         home.record(&view(1, "a"));
         for (home_after_ms, expected) in [(900, view(1, "a")), (1_100, view(2, "b"))] {
             let mut round = Round::new(&home);
