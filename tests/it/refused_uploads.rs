@@ -66,12 +66,17 @@ fn upload(stream: &mut (impl Read + Write), case: &str, head: &str, is_chunked: 
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
-const REFUSALS: [(&str, &str); 5] = [
+const REFUSALS: [(&str, &str); 10] = [
     ("POST /limited HTTP/1.1\r\n", "429"),
     ("POST /small HTTP/1.1\r\n", "413"),
     ("POST /upstream HTTP/1.1\r\n", "401"),
     ("POST /none HTTP/1.1\r\n", "404"),
     ("POST /limited HTTP/1.1\r\nno field\r\n", "400"),
+    ("POST /limited HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n", "429"),
+    ("POST /small HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n", "413"),
+    ("POST /upstream HTTP/1.1\r\nUpgrade: h2c\r\n", "401"),
+    ("POST /limited HTTP/1.1\r\nUpgrade: h2c\r\nno field\r\n", "400"),
+    ("CONNECT localhost:80 HTTP/1.1\r\n", "405"),
 ];
 
 #[test]
@@ -97,6 +102,21 @@ fn a_refusal_over_tls_reaches_a_client_that_sends_everything_before_it_reads() {
             let response = upload(&mut open(gateway.address, &certificates), head, head, is_chunked);
             assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{head} {is_chunked}: {response}");
         }
+    }
+}
+
+/// Java's `HttpClient` sends `Upgrade: h2c` with its first request.
+#[test]
+fn a_refusal_behind_an_ignored_upgrade_reaches_a_client_that_sends_everything_before_it_reads() {
+    let upstream = refusing(read_on);
+    let routes = format!("{}- {{id: a, uri: 'echo:', predicates: [Path=/first]}}\n", routes(&upstream));
+    let gateway = Gateway::start(&routes);
+    for (head, status) in REFUSALS {
+        let mut client = gateway.connect();
+        let fields = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk")];
+        assert_eq!(client.request("GET", "/first", &fields, b"").status, 200);
+        let response = upload(&mut client.stream().try_clone().unwrap(), head, head, false);
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {response}");
     }
 }
 

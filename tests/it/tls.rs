@@ -68,6 +68,20 @@ fn until(stream: &mut Tls, end: &str) -> String {
 }
 
 #[test]
+fn a_connection_whose_upgrade_was_ignored_ends_with_a_close_notify() {
+    let certificates = Certificates::new();
+    let gateway = Gateway::start(&yaml(&certificates, "", ECHO));
+    for connection in ["close", "Upgrade, close"] {
+        let mut client = open(gateway.address, &certificates);
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\nUpgrade: h2c\r\n\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        client.read_to_string(&mut response).unwrap_or_else(|error| panic!("{connection}: {error}"));
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    }
+}
+
+#[test]
 fn alpn_selects_the_protocol_and_upstreams_see_https() {
     let certificates = Certificates::new();
     let gateway = Gateway::start(&yaml(&certificates, "", ECHO));

@@ -1,13 +1,15 @@
 //! Requests to switch protocols.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::Version;
 use http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 
 use crate::http::fields::has_token;
 use tollgate_config::Config;
@@ -45,9 +47,28 @@ impl TunnelState {
 
 /// Client connection that can become a tunnel.
 pub trait TunnelHost: Debug + Send + Sync {
-    /// Turns the connection into a tunnel, which counts as an open connection until the returned guard is dropped.
-    fn open_tunnel(&self) -> Box<dyn Any>;
+    /// Turns the connection into a tunnel. Returns its socket when the status 101 has been written.
+    fn open_tunnel(&self) -> oneshot::Receiver<TunnelClient>;
 }
+
+/// Socket of a client connection that has become a tunnel.
+pub struct TunnelClient {
+    /// Bytes of the tunnel.
+    pub stream: Box<dyn TunnelStream>,
+    /// Counts the tunnel as an open connection.
+    pub open: Box<dyn Any + Send>,
+}
+
+impl Debug for TunnelClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TunnelClient")
+    }
+}
+
+/// Byte stream of a tunnel.
+pub trait TunnelStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> TunnelStream for S {}
 
 /// Rules for requests to switch protocols.
 #[derive(Debug)]

@@ -6,10 +6,12 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::http::busy::BusyCount;
 use crate::http::interim::{InterimResponses, InterimSender};
+use crate::http::upgrade::{TunnelClient, TunnelHost};
 
 /// Timeouts for a client.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +27,7 @@ pub struct ClientTimeouts {
 /// State of a connection, written by its requests and read by its socket: it decides which timeout applies to a silent
 /// client.
 ///
-/// The fields are relaxed atomics because hyper requires an upgradable socket to be `Send`. A single thread uses them.
+/// The fields are relaxed atomics because request extensions must be `Send` and `Sync`. A single thread uses them.
 #[derive(Debug)]
 pub struct Activity {
     epoch: Instant,
@@ -39,6 +41,8 @@ pub struct Activity {
     body_reader: Mutex<Option<Waker>>,
     since_us: AtomicU64,
     is_tunnel: AtomicU8,
+    /// Tunnel that waits for the socket.
+    tunnel: Mutex<Option<oneshot::Sender<TunnelClient>>>,
     /// 1 from the moment that the socket accepts no more bytes until all bytes have been written.
     write_blocked: AtomicU8,
     /// Bytes of the response body that were given to hyper since it last had written everything.
@@ -80,6 +84,7 @@ impl Activity {
             body_reader: Mutex::new(None),
             since_us: AtomicU64::new(0),
             is_tunnel: AtomicU8::new(0),
+            tunnel: Mutex::new(None),
             write_blocked: AtomicU8::new(0),
             unwritten: AtomicUsize::new(0),
             responding: AtomicU8::new(0),
@@ -91,9 +96,14 @@ impl Activity {
         })
     }
 
-    /// Removes all read timeouts: both sides of a tunnel may be silent.
-    pub fn set_tunnel(&self) {
-        self.is_tunnel.store(1, Relaxed);
+    /// Returns true if the connection has become a tunnel.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.is_tunnel.load(Relaxed) != 0
+    }
+
+    /// Returns the tunnel that the connection has become. It waits for the socket.
+    pub(super) fn take_tunnel(&self) -> Option<oneshot::Sender<TunnelClient>> {
+        self.tunnel.lock().take()
     }
 
     /// Returns true while the client does not take the bytes that were sent to it.
@@ -144,7 +154,7 @@ impl Activity {
     /// Returns true if bytes that are written may belong to a response or a tunnel.
     pub(super) fn is_responding(&self) -> bool {
         let has_bytes = self.responding.load(Relaxed) != 0 || self.unwritten.load(Relaxed) != 0;
-        has_bytes || self.phase.load(Relaxed) == BUSY || self.is_tunnel.load(Relaxed) != 0
+        has_bytes || self.phase.load(Relaxed) == BUSY
     }
 
     /// Notes that hyper writes bytes.
@@ -211,14 +221,11 @@ impl Activity {
         if let Some(reader) = self.body_reader.lock().take() {
             reader.wake();
         }
-        self.phase.load(Relaxed) == BUSY && self.is_tunnel.load(Relaxed) == 0
+        self.phase.load(Relaxed) == BUSY && !self.is_tunnel()
     }
 
     /// Returns the time at which a client that sends nothing more runs into a timeout.
     pub(super) fn read_deadline(&self, timeouts: &ClientTimeouts) -> Option<Instant> {
-        if self.is_tunnel.load(Relaxed) != 0 {
-            return None;
-        }
         let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
         match self.phase.load(Relaxed) {
             IDLE => Some(since(self) + timeouts.idle.min(PARK_AFTER)),
@@ -230,6 +237,17 @@ impl Activity {
             HEAD_TIMED => Some(since(self) + timeouts.header),
             _ => None,
         }
+    }
+}
+
+/// A tunnel stays busy to its end: both sides may be silent, and no bytes are a request.
+impl TunnelHost for Activity {
+    fn open_tunnel(&self) -> oneshot::Receiver<TunnelClient> {
+        let (tunnel, client) = oneshot::channel();
+        self.acquire();
+        self.is_tunnel.store(1, Relaxed);
+        *self.tunnel.lock() = Some(tunnel);
+        client
     }
 }
 

@@ -79,6 +79,13 @@ impl ClientIo {
         }
     }
 
+    /// Returns a stream that begins with `received`, which was read before.
+    #[must_use]
+    pub(super) fn with_received(mut self, received: Bytes) -> Self {
+        self.received = received;
+        self
+    }
+
     /// Returns the connection.
     #[must_use]
     pub fn into_stream(self) -> ClientStream {

@@ -1,5 +1,6 @@
 //! One client connection: TLS, protocol detection, and serving until it ends.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::http::busy::BusyCount;
 use crate::http::handler::{ConnectionInfo, Handler};
-use crate::http::upgrade::TunnelHost;
+use crate::http::upgrade::{TunnelClient, TunnelHost};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
@@ -25,7 +26,6 @@ use crate::server::linger::{LINGER_TIME, discard, discard_some};
 use crate::server::protocol::{HeadLimits, Served, ServedConnection, serve_http1};
 use crate::server::sniff::Protocol;
 use crate::server::stream::ClientStream;
-use crate::server::tunnel::ClientTunnelHost;
 
 /// Time in which a connection from the accept queue of a closing gateway must send the first byte of its request.
 const CLOSING_GRACE: Duration = Duration::from_millis(500);
@@ -107,17 +107,14 @@ pub async fn serve<H: Handler>(
         }
         let http1 = protocol == Some(Protocol::Http1);
         let activity = Activity::new(Instant::now(), http1);
-        let tunnel_host: Arc<dyn TunnelHost> = Arc::new(ClientTunnelHost {
-            activity: Arc::clone(&activity),
-            connections: Arc::clone(&connections),
-            permit: Arc::clone(&permit),
-        });
+        let tunnel_host: Arc<dyn TunnelHost> = Arc::<Activity>::clone(&activity);
         let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
             info: ConnectionInfo { peer, local, tls, tls_version, http1, busy, tunnel_host },
             activity: Arc::clone(&activity),
             permit: Arc::clone(&permit),
             connections: Arc::clone(&connections),
+            asks_upgrade: Cell::default(),
         });
         let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts, limits.half_close);
         // Boxed separately, so that a parked connection is as small as its socket.
@@ -134,6 +131,11 @@ pub async fn serve<H: Handler>(
         match Box::pin(serving).await {
             Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
             Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
+            Served::Tunnel(stream, tunnel) => {
+                let open = Box::new((connections.open(), permit));
+                let _ = tunnel.send(TunnelClient { stream, open });
+                return;
+            }
             Served::Gone => return,
         }
         timeout = timeouts.idle;

@@ -21,4 +21,3 @@ mod refusal;
 mod request_line;
 pub mod sniff;
 pub mod stream;
-mod tunnel;

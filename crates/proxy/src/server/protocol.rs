@@ -1,5 +1,6 @@
 //! HTTP/1 on a client connection.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -13,13 +14,16 @@ use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use pin_project_lite::pin_project;
+use tokio::sync::oneshot;
 
 use crate::http::body::Incoming;
 use crate::http::busy::BusyGuard;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::interim::InterimSender;
+use crate::http::upgrade::{TunnelClient, TunnelStream};
 use crate::server::activity::Activity;
 use crate::server::body::ServedBody;
 use crate::server::client_io::ClientIo;
@@ -46,6 +50,8 @@ pub(super) struct ServedConnection {
     pub(super) permit: Arc<ConnectionPermit>,
     /// All connections of the worker, including this one.
     pub(super) connections: Arc<Connections>,
+    /// HTTP/1: true after a request with `Upgrade` or CONNECT, even if it was refused.
+    pub(super) asks_upgrade: Cell<bool>,
 }
 
 /// State of a connection after HTTP/1 was served on it.
@@ -58,7 +64,9 @@ pub(super) enum Served {
         /// True if the client was sending.
         is_sending: bool,
     },
-    /// It has failed, or is a tunnel.
+    /// It is a tunnel that waits for its socket.
+    Tunnel(Box<dyn TunnelStream>, oneshot::Sender<TunnelClient>),
+    /// It has failed.
     Gone,
 }
 
@@ -73,16 +81,15 @@ pub(super) async fn serve_http1<H: Handler>(
     open: &OpenConnection,
 ) -> Served {
     let peer = served.info.peer;
-    let (recorder, refused) = (Rc::clone(&handler), Rc::clone(&served));
+    let (recorder, connected) = (Rc::clone(&handler), Rc::clone(&served));
     let service = service_fn(move |request| respond(&*handler, request, &served));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
         .max_headers(limits.max_fields)
         .max_header_size(limits.max_bytes)
         .max_buf_size(limits.max_bytes.max(64 * 1024))
-        .serve_connection(TokioIo::new(io), service)
-        .with_upgrades();
-    let shut_down = http1::UpgradeableConnection::graceful_shutdown;
+        .serve_connection(TokioIo::new(io), service);
+    let shut_down = http1::Connection::graceful_shutdown;
     let leave = |cx: &Context<'_>| {
         // hyper does not always ask for more of the response after it has written everything.
         if activity.may_go_on() {
@@ -90,18 +97,28 @@ pub(super) async fn serve_http1<H: Handler>(
         }
         activity.is_parked()
     };
-    let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
+    let ended = loop {
+        let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
+        // After a request to switch protocols, hyper ends once before it has written everything and closed.
+        if !connected.asks_upgrade.take() || activity.is_tunnel() || !matches!(ended, Some(Ok(()))) {
+            break ended;
+        }
+    };
+    let tunnel = activity.take_tunnel();
     let refusal = match &ended {
         Some(Err(error)) => {
             tracing::debug!(%peer, %error, "client connection failed");
             let Some(refusal) = Refusal::of(error) else { return Served::Gone };
-            recorder.record_refusal(&refused.info, refusal.status, refusal.detail);
+            recorder.record_refusal(&connected.info, refusal.status, refusal.detail);
             Some(refusal)
         }
         Some(Ok(())) | None => None,
     };
-    let Some(parts) = connection.into_parts() else { return Served::Gone };
+    let parts = connection.into_parts();
     let (io, received) = (parts.io.into_inner(), parts.read_buf);
+    if let Some(tunnel) = tunnel {
+        return Served::Tunnel(Box::new(io.with_received(received)), tunnel);
+    }
     let is_withheld = io.has_withheld();
     let mut stream = io.into_stream();
     if ended.is_none() {
@@ -133,11 +150,14 @@ pin_project! {
 /// Handles one request. Until its response has been sent, the connection is busy.
 fn respond<H: Handler>(
     handler: &H,
-    request: Request<hyper::body::Incoming>,
+    mut request: Request<hyper::body::Incoming>,
     served: &Rc<ServedConnection>,
 ) -> ServedResponse<H::Future> {
     let busy = Some(BusyGuard::new(Arc::clone(&served.info.busy)));
     let mut interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
+    if request.extensions_mut().remove::<OnUpgrade>().is_some() {
+        served.asks_upgrade.set(true);
+    }
     let request = request.map(Incoming::Http1);
     let response = InterimSender::scope(&mut interim, || handler.handle(request, &served.info));
     ServedResponse { response, served: Rc::clone(served), busy, interim, is_watched: false }

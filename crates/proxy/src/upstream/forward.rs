@@ -112,10 +112,10 @@ impl Forward {
         upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return match extras.and_then(|extras| Some((extras.client?, extras.upgrade?))) {
-                Some((client, requested)) => {
+            return match extras.and_then(|extras| extras.upgrade) {
+                Some(requested) => {
                     pick.report(Outcome::Response(response.status()));
-                    upgrade::tunnel(response, client, ConnectionLease::new(pick, connection), &requested)
+                    upgrade::tunnel(response, ConnectionLease::new(pick, connection), &requested)
                 }
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };

@@ -4,7 +4,6 @@ use http::header::{CONNECTION, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE
 use http::uri::{Authority, PathAndQuery};
 use http::{Extensions, Method, Request, Uri, Version};
 use http_body::Body as _;
-use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::replay::{Recording, record};
 
@@ -17,7 +16,6 @@ use crate::upstream::pool::FieldList;
 /// Extensions of a request that forwarding needs.
 pub(super) struct RequestExtras {
     pub(super) upgrade: Option<Upgrade>,
-    pub(super) client: Option<OnUpgrade>,
     preserve_host: bool,
 }
 
@@ -28,10 +26,9 @@ impl RequestExtras {
             return None;
         }
         let upgrade = extensions.remove::<Upgrade>();
-        let client = upgrade.as_ref().and_then(|_| extensions.remove::<OnUpgrade>());
         let preserve_host = extensions.get::<RequestContext>().is_some_and(|context| context.preserve_host);
         extensions.clear();
-        (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))
+        (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, preserve_host }))
     }
 
     /// Returns true if the request asks to switch protocols.

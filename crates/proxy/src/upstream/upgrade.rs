@@ -8,37 +8,32 @@ use std::time::Duration;
 
 use http::Response;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 use tollgate_filters::context::Tunnel;
 
 use crate::http::body::Body;
-use crate::http::upgrade::{TunnelState, Upgrade};
+use crate::http::upgrade::{TunnelClient, TunnelState, Upgrade};
 use crate::upstream::incoming::Incoming;
 use crate::upstream::lease::ConnectionLease;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Returns the upstream's status 101 to the client and connects the two connections once it has been written. A
 /// draining gateway waits for tunnels as it does for requests: until the deadline.
-pub(super) fn tunnel(
-    mut response: Response<Incoming>,
-    client: OnUpgrade,
-    lease: ConnectionLease,
-    requested: &Upgrade,
-) -> Response<Body> {
+pub(super) fn tunnel(mut response: Response<Incoming>, lease: ConnectionLease, requested: &Upgrade) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
-    let (open, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
+    let (client, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
     let (tunnel, end) = Tunnel::open();
     let state = TunnelState::default();
     let closing = state.clone();
     spawn_boxed(async move {
         // The lease holds the upstream's connection until the end.
-        let _held = (open, end, lease);
-        let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };
+        let _held = (end, lease);
+        let Ok(TunnelClient { stream, open: _open }) = client.await else { return };
+        let Ok(upstream) = upstream.await else { return };
         let latest = Cell::new(Instant::now());
-        let mut client = ClientSide { stream: TokioIo::new(client), latest: &latest };
+        let mut client = ClientSide { stream, latest: &latest };
         let mut upstream = TokioIo::new(upstream);
         tokio::select! {
             // A reset by either side is a normal end of a tunnel.
