@@ -6,7 +6,7 @@ takes the first returned turn that is long enough, otherwise the turn at the end
 move assigned turns; a clock that was set back moves all of them along.
 
 A caller whose replies are late names that lead, which memory does not need: its request joins the queue when the reply
-arrives. Free time before that turn stays free for other callers.
+arrives. Free time before that turn stays free for other callers. A denied one is told the wait of a caller without a lead.
 
 KEYS[1]  "<next free turn> <time of this write>[ <permits> <largest number of permits> <idle at>][;<gap from> <gap to>
          ...]", unix times in us; missing = an empty, cold queue
@@ -158,7 +158,8 @@ else
   end
   wait = turn - now
   if turn - due > reach then
-    wait, turn, gap = turn - due - reach, now, false
+    -- Others deny until then: their replies may not be late.
+    wait, turn, gap = turn - now - reach, now, false
   else
     allowed = 1
     local from, to = free_at, turn

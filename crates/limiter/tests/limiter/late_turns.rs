@@ -1,19 +1,20 @@
 //! Turns of a leaky bucket among gateways whose replies are late.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use redis::Connection;
 use tokio::time::Instant;
-use tollgate_limiter::rule::{LeakyBucket, Rule};
-use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Align, FixedWindow, LeakyBucket, Rule};
 use tollgate_limiter::store::redis::{RedisSettings, RedisStore};
-use tollgate_limiter::verdict::{Source, Verdict};
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
+use tollgate_limiter::verdict::Source;
 use tollgate_test_support::{Fault, FaultProxy};
 
-use crate::support::{RedisServer, ask, connected, seconds, store};
+use crate::model::answer;
+use crate::support::{RedisServer, connected, eventually, seconds, store};
 
 const TEXT: &str = include_str!("../../lua/leaky_bucket.lua");
 const START_US: u64 = 1_763_700_000_000_000;
@@ -22,8 +23,19 @@ const LATE: Duration = Duration::from_millis(90);
 
 /// Calls the script for `interval_us`, a wait of at most 10 s and 50 places. `last` is the lead, or the returned turn.
 fn eval(redis: &mut Connection, interval_us: u64, now_us: u64, cost: &str, last: u64) -> (i64, i64, i64, i64, u64) {
+    eval_on(redis, "k", interval_us, now_us, cost, last)
+}
+
+fn eval_on(
+    redis: &mut Connection,
+    key: &str,
+    interval_us: u64,
+    now_us: u64,
+    cost: &str,
+    last: u64,
+) -> (i64, i64, i64, i64, u64) {
     let args = [&interval_us.to_string(), "10000000", &seconds(now_us), cost, "50", "0", &last.to_string()];
-    redis::cmd("EVAL").arg(TEXT).arg(1).arg("k").arg(&args).query(redis).unwrap()
+    redis::cmd("EVAL").arg(TEXT).arg(1).arg(key).arg(&args).query(redis).unwrap()
 }
 
 #[test]
@@ -34,9 +46,9 @@ fn a_late_caller_gets_a_turn_after_its_reply_and_leaves_the_time_before_to_other
     assert_eq!(turn(redis, 120_000), 120_000);
     assert_eq!([turn(redis, 0), turn(redis, 0)], [0, 50_000], "two turns fit before it");
     assert_eq!([turn(redis, 0), turn(redis, 120_000)], [170_000, 220_000]);
-    // The wait counts from the lead: 50 places behind it.
+    // 50 places behind the lead.
     let denied = (0..60).map(|_| eval(redis, 50_000, START_US, "1", 120_000)).find(|reply| reply.0 == 0).unwrap();
-    assert_eq!((denied.2, denied.4), (50_000, START_US));
+    assert_eq!((denied.2, denied.4), (170_000, START_US), "a caller without a lead waits longer");
 }
 
 #[test]
@@ -71,6 +83,14 @@ fn turns_of_callers_with_any_lead_never_overlap() {
                 let overlaps = turns.iter().find(|(from_us, until_us)| turn_us < *until_us && *from_us < to_us);
                 prop_assert!(overlaps.is_none(), "{turn_us} to {to_us} beside {overlaps:?}");
                 turns.push((turn_us, to_us));
+            } else if wait_us >= 0 {
+                let retry = |redis: &mut Connection, after_us: u64, lead_us| {
+                    redis::cmd("COPY").arg(&["k", "retried", "REPLACE"]).exec(redis).unwrap();
+                    eval_on(redis, "retried", interval_us, now_us + after_us, &cost.to_string(), lead_us).0
+                };
+                let wait_us = wait_us as u64;
+                prop_assert_eq!([retry(redis, wait_us, 0), retry(redis, wait_us, lead_us)], [1, 1]);
+                prop_assert!(wait_us <= lead_us || retry(redis, wait_us - lead_us - 1, lead_us) == 0);
             }
         }
         Ok(())
@@ -79,19 +99,34 @@ fn turns_of_callers_with_any_lead_never_overlap() {
     TestRunner::new(config).run(&input, |(interval_us, steps)| run(interval_us, steps)).unwrap();
 }
 
-fn rule() -> Rule {
+fn queue() -> Rule {
     Rule::LeakyBucket(LeakyBucket::new(20, Duration::from_secs(1), Duration::from_secs(30), 200).unwrap())
 }
 
+/// A queue without places: one request in ten seconds.
+fn no_queue() -> Rule {
+    Rule::LeakyBucket(LeakyBucket::new(1, Duration::from_secs(10), Duration::ZERO, 0).unwrap())
+}
+
+fn window() -> Rule {
+    Rule::FixedWindow(FixedWindow::new(100, Duration::from_secs(3_600), Align::First).unwrap())
+}
+
+/// Checks of one key under `rules`, each in a scope of its own.
+fn checks(rules: &[Rule]) -> Vec<Check<'_>> {
+    let check = |(scope, rule)| Check { key: BucketKey { scope, id: b"k" }, rule, cost: 1 };
+    ["r#a", "r#b", "r#c"].into_iter().zip(rules).map(check).collect()
+}
+
 /// Asks `requests` times at once, and returns the starts.
-async fn starts(store: RedisStore, requests: usize) -> Vec<Instant> {
+async fn starts(store: RedisStore, requests: usize, rules: &[Rule]) -> Vec<Instant> {
     let asked: Vec<_> = (0..requests)
         .map(|_| {
-            let store = store.clone();
+            let (store, rules) = (store.clone(), rules.to_vec());
             tokio::spawn(async move {
-                let Verdict { delay, source, .. } = ask(&store, "k", &rule()).await;
-                assert_eq!(source, Source::Redis);
-                Instant::now() + delay
+                let verdict = answer(store.decide(&checks(&rules))).await;
+                assert!(verdict.source == Source::Redis && verdict.is_allowed(), "{verdict:?}");
+                Instant::now() + verdict.delay
             })
         })
         .collect();
@@ -107,45 +142,99 @@ fn least_gap(mut starts: Vec<Instant>) -> Duration {
     starts.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap()
 }
 
-async fn beside_a_late_gateway(fault: impl Fn(&FaultProxy)) -> Vec<Instant> {
+/// A server, and stores with a connection of their own and one through the proxy.
+async fn two_gateways() -> (RedisServer, FaultProxy, [RedisStore; 2]) {
     let server = RedisServer::start();
     let proxy = FaultProxy::start(([127, 0, 0, 1], server.port).into());
     let settings = |url: &str| RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(url) };
-    let [direct, late] = [connected(&settings(&server.url())).await, connected(&settings(&proxy.url())).await];
-    let [direct, late] = [&direct, &late].map(|client: &Arc<_>| store(client, OnStoreFailure::Deny));
+    let clients = [connected(&settings(&server.url())).await, connected(&settings(&proxy.url())).await];
+    let stores = clients.map(|client| store(&client, OnStoreFailure::Deny));
+    (server, proxy, stores)
+}
+
+async fn beside_a_late_gateway(rules: &[Rule], fault: impl Fn(&FaultProxy)) -> Vec<Instant> {
+    let (_server, proxy, [direct, late]) = two_gateways().await;
     fault(&proxy);
     let (mut all, of_late) = tokio::join!(
         async {
             let mut all = Vec::new();
             for _ in 0..6 {
-                all.extend(starts(direct.clone(), 1).await);
+                all.extend(starts(direct.clone(), 1, rules).await);
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
             all
         },
         async {
-            let mut all = starts(late.clone(), 3).await;
+            let mut all = starts(late.clone(), 3, rules).await;
             for _ in 0..3 {
-                all.extend(starts(late.clone(), 1).await);
+                all.extend(starts(late.clone(), 1, rules).await);
             }
             all
         }
     );
     all.extend(of_late);
+    // Each request is counted once, whatever turns it missed.
+    for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| matches!(rule, Rule::FixedWindow(_))) {
+        let look = Check { cost: 0, ..checks(rules)[at] };
+        assert_eq!(answer(direct.decide(&[look])).await.remaining, Some(88), "{rule:?}");
+    }
     all
 }
 
 /// The gateway does not know yet that its replies are late: a missed turn is taken again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_with_late_replies_starts_no_request_beside_anothers() {
-    let starts = beside_a_late_gateway(|proxy| proxy.set(Fault::Delay(LATE))).await;
+    let starts = beside_a_late_gateway(&[queue()], |proxy| proxy.set(Fault::Delay(LATE))).await;
     let gap = least_gap(starts);
     assert!(gap >= INTERVAL * 4 / 5, "{gap:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_late_reply_starts_no_request_beside_anothers() {
-    let starts = beside_a_late_gateway(|proxy| proxy.once(Fault::Delay(LATE))).await;
+    let starts = beside_a_late_gateway(&[queue()], |proxy| proxy.once(Fault::Delay(LATE))).await;
     let gap = least_gap(starts);
     assert!(gap >= INTERVAL * 4 / 5, "{gap:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missed_turn_of_a_list_is_taken_again() {
+    let faults: [fn(&FaultProxy); 2] = [|proxy| proxy.set(Fault::Delay(LATE)), |proxy| proxy.once(Fault::Delay(LATE))];
+    for fault in faults {
+        let starts = beside_a_late_gateway(&[window(), queue(), window()], fault).await;
+        let gap = least_gap(starts);
+        assert!(gap >= INTERVAL * 4 / 5, "{gap:?}");
+    }
+}
+
+/// Later than a request may start in its turn of ten seconds.
+const MISSED: Duration = Duration::from_millis(800);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_without_another_turn_returns_what_other_rules_took() {
+    let (server, proxy, [direct, late]) = two_gateways().await;
+    let rules = [window(), no_queue()];
+    // Loads the script: the first call is to be late.
+    answer(direct.decide(&checks(&rules))).await;
+    server.query::<()>(&["FLUSHALL"]).unwrap();
+    proxy.once(Fault::Delay(MISSED));
+    let verdict = answer(late.decide(&checks(&rules))).await;
+    assert!(!verdict.is_allowed() && verdict.rule == 1 && verdict.source == Source::Redis, "{verdict:?}");
+    assert_eq!(verdict.per_rule[0].remaining, 100);
+    let look = Check { cost: 0, ..checks(&rules)[0] };
+    eventually("it is returned", async || answer(direct.decide(&[look])).await.remaining == Some(100)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn observed_rules_count_no_request_without_another_turn() {
+    let (server, proxy, [direct, late]) = two_gateways().await;
+    let rules = [no_queue(), window()];
+    let checks = checks(&rules);
+    let (enforced, observed) = checks.split_at(1);
+    answer(direct.decide_staged(enforced, observed).unwrap()).await;
+    server.query::<()>(&["FLUSHALL"]).unwrap();
+    proxy.once(Fault::Delay(MISSED));
+    let verdict = answer(late.decide_staged(enforced, observed).unwrap()).await;
+    assert!(!verdict.enforced.is_allowed() && verdict.observed.is_none(), "{verdict:?}");
+    let look = Check { cost: 0, ..checks[1] };
+    eventually("it is returned", async || answer(direct.decide(&[look])).await.remaining == Some(100)).await;
 }

@@ -7,7 +7,7 @@
 //! - The wait counts from Redis' decision, not from the reply, if the clocks allow it: the time of the decision must lie
 //!   between sending and receiving on this machine's clock. Otherwise it counts from the reply, which is never early. So
 //!   starts are as exact as the clocks agree, and never worse than the time of the reply.
-//! - A request that missed its turn takes another one. The missed turn stays unused.
+//! - A request that missed its turn takes another one, under the rule of that turn only. The missed turn stays unused.
 //!
 //! Replies that are late by a small part of the interval need none of that.
 
@@ -37,18 +37,18 @@ impl ReplyDelay {
     }
 
     /// Corrects the delay of `verdict`, which has just arrived: at `received_us` of this machine's clock, `elapsed` after the
-    /// call was sent. Returns true if a turn was missed.
+    /// call was sent. Returns the positions of the rules whose turns were missed.
     pub(crate) fn correct<'r>(
         &self,
         verdict: &mut Verdict,
         rules: impl Iterator<Item = &'r Rule>,
         received_us: u64,
         elapsed: Duration,
-    ) -> bool {
+    ) -> Vec<usize> {
         let elapsed_us = micros(elapsed);
         let only = (verdict.counted_at_us, verdict.delay);
         let of_rule = |answer: &RuleVerdict| (answer.counted_at_us, answer.delay);
-        let (mut delay, mut is_missed) = (Duration::ZERO, false);
+        let (mut delay, mut missed) = (Duration::ZERO, Vec::new());
         for (position, rule) in rules.enumerate() {
             let Rule::LeakyBucket(rule) = rule else { continue };
             let (turn_us, wait) = verdict.per_rule.get(position).map_or(only, of_rule);
@@ -57,10 +57,12 @@ impl ReplyDelay {
             self.record(late_us.unwrap_or(elapsed_us));
             let late_us = late_us.filter(|late_us| *late_us > tolerated_us(rule)).unwrap_or(0);
             delay = delay.max(wait.saturating_sub(Duration::from_micros(late_us)));
-            is_missed |= late_us > micros(wait) + tolerated_us(rule);
+            if verdict.is_allowed() && late_us > micros(wait) + tolerated_us(rule) {
+                missed.push(position);
+            }
         }
         verdict.delay = delay;
-        is_missed && verdict.is_allowed()
+        missed
     }
 
     /// Records a reply. One that is less late lowers the value slowly.
@@ -101,8 +103,8 @@ mod tests {
         let answer = RuleVerdict { delay: Duration::from_millis(wait_ms), ..answer };
         let mut verdict = answer.into_verdict(Source::Redis);
         let rules = [Rule::LeakyBucket(rule())];
-        let is_missed = delay.correct(&mut verdict, rules.iter(), received_us, Duration::from_millis(90));
-        (verdict.delay.as_millis() as u64, is_missed)
+        let missed = delay.correct(&mut verdict, rules.iter(), received_us, Duration::from_millis(90));
+        (verdict.delay.as_millis() as u64, missed == [0])
     }
 
     #[test]

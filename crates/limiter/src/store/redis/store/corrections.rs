@@ -62,13 +62,14 @@ impl RedisStore {
         reply
     }
 
-    /// Returns the cost of a request, counted at `counted_at_us`, that another slot has denied. The caller does not wait.
-    pub(super) fn return_cost(&self, check: Check<'_>, counted_at_us: u64) {
+    /// Returns the cost of a request, counted at `counted_at_us`, that another rule denied at `denied_at_us` or before. The
+    /// caller does not wait.
+    pub(super) fn return_cost(&self, check: Check<'_>, counted_at_us: u64, denied_at_us: u64) {
         let request = self.client.request(Operation::Settle, || self.slot(&check));
         let (Ok(runtime), Ok(request)) = (Handle::try_current(), request) else { return };
-        // Sent within the deadline of the decision, and received within another one.
+        // Sent within the deadline of the denial, and received within another one.
         let timeout_us = u64::try_from(request.timeout().as_micros()).unwrap_or(u64::MAX);
-        let due_us = counted_at_us.saturating_add(timeout_us.saturating_mul(2));
+        let due_us = counted_at_us.max(denied_at_us).saturating_add(timeout_us.saturating_mul(2));
         let times = LeaseTimes { granted_us: counted_at_us, due_us };
         let call = command::return_leased(&[check], 1, times, &self.options);
         let keys = [command::notice_key(&check, &self.options)];

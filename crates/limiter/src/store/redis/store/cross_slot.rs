@@ -101,7 +101,7 @@ impl RedisStore {
 impl Drop for TakenCosts<'_> {
     fn drop(&mut self) {
         for &(index, counted_at_us) in &self.taken {
-            self.store.return_cost(self.checks[index].check(), counted_at_us);
+            self.store.return_cost(self.checks[index].check(), counted_at_us, counted_at_us);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Decisions under leaky buckets, whose requests must start in their turn although replies may be late.
 //!
-//! A request that missed its turn is decided again, now with the time that the reply took as its lead. A list of rules is
-//! not: the other rules have taken its cost already. Such a request starts at once.
+//! A request that missed its turn takes another one, now with the time that the reply took as its lead. The other rules of a
+//! list have taken its cost already and are not asked again. They get it back if no turn is left.
 
 use tokio::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::rule::Rule;
 use crate::store::redis::command::unix_us;
 use crate::store::redis::owned_check::OwnedCheck;
 use crate::store::{Check, Decision};
-use crate::verdict::{Source, StagedVerdict, Verdict};
+use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
 
 /// Turns that a request may miss. Then it starts at once: replies are too irregular to tell when its turn is.
 const MAX_MISSED: u8 = 2;
@@ -27,22 +27,30 @@ impl RedisStore {
         let Decision::Pending(verdict) = decision else { return decision };
         let Some(in_flight) = self.in_flight(checks) else { return Decision::Pending(verdict) };
         let store = self.clone();
-        Decision::Pending(Box::pin(async move { store.start(in_flight, verdict.await).await }))
+        Decision::Pending(Box::pin(async move { store.start(&in_flight, verdict.await).await }))
     }
 
-    /// As [`in_turn`](Self::in_turn), by the `enforced` checks. A missed turn is not replaced.
+    /// As [`in_turn`](Self::in_turn), by the `enforced` checks.
     pub(super) fn in_turn_staged(
         &self,
         enforced: &[Check<'_>],
+        observed: &[Check<'_>],
         decision: Decision<StagedVerdict>,
     ) -> Decision<StagedVerdict> {
         let Decision::Pending(verdict) = decision else { return decision };
         let Some(in_flight) = self.in_flight(enforced) else { return Decision::Pending(verdict) };
+        let observed: Vec<OwnedCheck> = observed.iter().map(OwnedCheck::of).collect();
         let store = self.clone();
         Decision::Pending(Box::pin(async move {
-            let mut verdict = verdict.await;
-            store.correct(&in_flight, &mut verdict.enforced);
-            verdict
+            let StagedVerdict { enforced, observed: seen } = verdict.await;
+            let enforced = store.start(&in_flight, enforced).await;
+            let seen = seen.filter(|seen| {
+                if !enforced.is_allowed() && seen.is_allowed() {
+                    store.return_costs(observed.iter().zip(&answers(seen)), enforced.decided_at_us());
+                }
+                enforced.is_allowed()
+            });
+            StagedVerdict { enforced, observed: seen }
         }))
     }
 
@@ -53,29 +61,81 @@ impl RedisStore {
             .then(|| InFlight { checks: checks.iter().map(OwnedCheck::of).collect(), sent: Instant::now() })
     }
 
-    /// Corrects the delay of a verdict; takes another turn if the assigned one was missed.
-    async fn start(&self, mut in_flight: InFlight, mut verdict: Verdict) -> Verdict {
+    /// Corrects the delay of a verdict; takes other turns in place of those that were missed.
+    async fn start(&self, InFlight { checks, sent }: &InFlight, mut verdict: Verdict) -> Verdict {
+        let mut missed = self.correct(checks.iter(), *sent, &mut verdict);
         for _ in 0..MAX_MISSED {
-            let is_missed = self.correct(&in_flight, &mut verdict);
-            let [only] = in_flight.checks.as_slice() else { return verdict };
-            if !is_missed {
-                return verdict;
+            if missed.is_empty() {
+                break;
             }
-            let decision = self.decide_once(&[only.check()]);
-            in_flight.sent = Instant::now();
-            verdict = match decision {
-                Decision::Ready(verdict) => verdict,
-                Decision::Pending(verdict) => verdict.await,
+            let again: Vec<&OwnedCheck> = missed.iter().map(|position| &checks[*position]).collect();
+            let sent = Instant::now();
+            let start_at = sent + verdict.delay;
+            let decision = self.decide_once(&again.iter().map(|check| check.check()).collect::<Vec<_>>());
+            let mut turns = match decision {
+                Decision::Ready(turns) => turns,
+                Decision::Pending(turns) => turns.await,
             };
+            if turns.source == Source::Fallback {
+                // Redis has admitted the request already.
+                break;
+            }
+            let missed_again = self.correct(again.into_iter(), sent, &mut turns);
+            verdict = self.with_turns(checks, &verdict, &missed, &turns);
+            if verdict.is_allowed() {
+                verdict.delay = turns.delay.max(start_at.saturating_duration_since(Instant::now()));
+            }
+            missed = missed_again.into_iter().map(|position| missed[position]).collect();
         }
-        self.correct(&in_flight, &mut verdict);
         verdict
     }
 
-    /// Corrects the delay of a verdict. Returns true if the turn was missed.
-    fn correct(&self, in_flight: &InFlight, verdict: &mut Verdict) -> bool {
-        let rules = in_flight.checks.iter().map(|check| &check.rule);
-        verdict.source == Source::Redis
-            && self.options.reply_delay.correct(verdict, rules, unix_us(), in_flight.sent.elapsed())
+    /// Verdict with `turns` in place of the `missed` ones. If they are denied, the other rules get the cost back.
+    fn with_turns(&self, checks: &[OwnedCheck], before: &Verdict, missed: &[usize], turns: &Verdict) -> Verdict {
+        let mut answers = self::answers(before);
+        if !turns.is_allowed() {
+            let taken: Vec<usize> = (0..checks.len()).filter(|position| !missed.contains(position)).collect();
+            self.return_costs(taken.iter().map(|at| (&checks[*at], &answers[*at])), turns.decided_at_us());
+            for at in taken {
+                let full = checks[at].rule.capacity();
+                answers[at].remaining = answers[at].remaining.saturating_add(checks[at].cost).min(full);
+            }
+        }
+        for (position, turn) in missed.iter().zip(self::answers(turns)) {
+            answers[*position] = turn;
+        }
+        let capacities = checks.iter().map(|check| check.rule.capacity());
+        Verdict::combine(answers, capacities, turns.source).unwrap_or_else(|| turns.clone())
+    }
+
+    /// Returns the costs of a request that was denied at `denied_at_us` after all.
+    fn return_costs<'c>(&self, taken: impl Iterator<Item = (&'c OwnedCheck, &'c RuleVerdict)>, denied_at_us: u64) {
+        for (check, answer) in taken {
+            self.return_cost(check.check(), answer.counted_at_us, denied_at_us);
+        }
+    }
+
+    /// Corrects the delay of a verdict. Returns the positions of the rules whose turns were missed.
+    fn correct<'c>(
+        &self,
+        checks: impl Iterator<Item = &'c OwnedCheck>,
+        sent: Instant,
+        verdict: &mut Verdict,
+    ) -> Vec<usize> {
+        if verdict.source != Source::Redis {
+            return Vec::new();
+        }
+        let rules = checks.map(|check| &check.rule);
+        self.options.reply_delay.correct(verdict, rules, unix_us(), sent.elapsed())
+    }
+}
+
+/// Verdict of each rule.
+fn answers(verdict: &Verdict) -> Vec<RuleVerdict> {
+    let Verdict { outcome, reset_after, delay, counted_at_us, .. } = *verdict;
+    let remaining = verdict.remaining.unwrap_or_default();
+    match &*verdict.per_rule {
+        [] => vec![RuleVerdict { outcome, remaining, reset_after, delay, counted_at_us }],
+        answers => answers.to_vec(),
     }
 }

@@ -230,7 +230,7 @@ impl Store for RedisStore {
     }
 
     fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        Some(self.in_turn_staged(enforced, self.stage(enforced, observed)?))
+        Some(self.in_turn_staged(enforced, observed, self.stage(enforced, observed)?))
     }
 
     /// A correction that Redis does not receive in time is lost.
