@@ -1,12 +1,14 @@
 //! Timeouts for slow clients and upstreams.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
+use crate::support::{PATIENCE, eventually};
 
 /// Starts a gateway with one timeout of `server` set to 300 ms.
 fn patient_for_300_ms(setting: &str, uri: &str) -> Gateway {
@@ -153,6 +155,38 @@ fn clients_that_stall_their_bodies_neither_eject_an_endpoint_nor_open_a_breaker(
     }
     assert_eq!(gateway.metric("tollgate_upstream_ejections_total", &[]), 0.0);
     assert_eq!(gateway.metric("tollgate_circuit_breaker_calls_total", &["kind=\"failed\""]), 0.0);
+}
+
+/// Without `body-timeout`, no other timeout ends the silent client's call.
+#[test]
+fn a_silent_client_does_not_keep_a_breaker_half_open() {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let broken = Arc::clone(&is_broken);
+    let upstream = Upstream::start(move |_| response(if broken.load(Relaxed) { 500 } else { 200 }, &[], b""));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 0}}\nhttpclient: {{response-timeout: 0}}\n\
+         resilience4j: {{circuitbreaker: {{instances: {{cb: {{sliding-window-size: 2, minimum-number-of-calls: 2, \
+         permitted-number-of-calls-in-half-open-state: 1, wait-duration-in-open-state: 1ms}}}}}}, \
+         timelimiter: {{instances: {{cb: {{timeout-duration: 300ms}}}}}}}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [{{name: CircuitBreaker, args: {{name: cb, \
+         statusCodes: [500]}}}}]}}]",
+        upstream.uri()
+    ));
+    assert_eq!([gateway.get("/").status, gateway.get("/").status], [500; 2]);
+    is_broken.store(false, Relaxed);
+    // Only waiting ends the open state.
+    std::thread::sleep(Duration::from_millis(50));
+    let mut silent = gateway.connect();
+    silent.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+    eventually("the silent client has the place", || {
+        gateway.metric("tollgate_circuit_breaker_state", &["state=\"half_open\""]) == 1.0
+    });
+    assert_eq!(gateway.get("/").status, 503);
+    eventually("another call has closed the breaker", || gateway.get("/").status == 200);
+    silent.send("lf");
+    assert_eq!(silent.response().unwrap().status, 200, "it goes on");
+    let failed = gateway.metric("tollgate_circuit_breaker_calls_total", &["kind=\"failed\""]);
+    assert_eq!(failed, 2.0);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(super) struct Permit {
     started: Instant,
     /// Time for which the call has waited for the client.
     wait: Option<Arc<BodyWait>>,
+    /// True until it has given up its place among the trial calls.
+    has_place: bool,
     has_ended: bool,
 }
 
@@ -123,8 +125,14 @@ impl Breaker {
     }
 
     pub(super) fn admit(self: &Arc<Self>) -> Result<Permit, NotPermitted> {
-        let permit =
-            |epoch| Permit { breaker: Arc::clone(self), epoch, started: Instant::now(), wait: None, has_ended: false };
+        let permit = |epoch| Permit {
+            breaker: Arc::clone(self),
+            epoch,
+            started: Instant::now(),
+            wait: None,
+            has_place: true,
+            has_ended: false,
+        };
         let epoch = self.closed_epoch.load(Relaxed);
         if epoch != NOT_CLOSED {
             return Ok(permit(epoch));
@@ -206,6 +214,13 @@ impl Permit {
         self.started.elapsed().saturating_sub(waited)
     }
 
+    /// Half-open, permits another trial call beside this one, whose outcome counts all the same.
+    pub(super) fn give_up_place(&mut self) {
+        if std::mem::take(&mut self.has_place) {
+            self.breaker.with(|machine, _| machine.release(self.epoch));
+        }
+    }
+
     /// Records the end of the call.
     pub(super) fn ended(mut self, failed: bool) {
         self.has_ended = true;
@@ -223,7 +238,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if !self.has_ended {
             self.breaker.count(CallKind::Ignored);
-            self.breaker.with(|machine, _| machine.release(self.epoch));
+            self.give_up_place();
         }
     }
 }

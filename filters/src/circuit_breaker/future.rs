@@ -68,7 +68,8 @@ enum Action<S, B> {
 // === impl Call ===
 
 impl<S, B> Call<S, B> {
-    /// Completes past the time limit, which does not run while the call waits for the client.
+    /// Completes past the time limit, which does not run while the call waits for the client. Such a call keeps no trial
+    /// call from being made: its client may never send the rest of its body.
     fn poll_time_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let limit = self.recovery.policy.settings().time_limit.unwrap_or_default();
         let Some(timer) = &mut self.time_limit else { return Poll::Pending };
@@ -78,6 +79,7 @@ impl<S, B> Call<S, B> {
             if left.is_zero() {
                 return Poll::Ready(());
             }
+            self.permit.give_up_place();
             timer.as_mut().reset(Instant::now() + left);
         }
     }

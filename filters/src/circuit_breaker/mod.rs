@@ -15,7 +15,8 @@
 //!
 //! Local responses of inner filters and cancelled requests count neither as success nor as failure. The measured time ends
 //! when the response's header arrives; it does not include the body. The time limit and the measured time leave out the time
-//! in which the call waits for the client's request body.
+//! in which the call waits for the client's request body. In the half-open state, a call that takes longer than the time limit
+//! for that reason gives its place to another trial call; both are counted.
 //!
 //! [`Rules`] define when a breaker opens and closes; their source is resilience4j. Several stacks may share one
 //! [`Breaker`]. Costs a timer and a short lock per request; with a fallback also a copy of the request's head.

@@ -260,7 +260,7 @@ impl StateMachine {
         }
     }
 
-    /// Releases a call that was permitted in `epoch` and is not counted. Half-open, another trial call is permitted instead.
+    /// Releases the place of a call that was permitted in `epoch`. Half-open, another trial call is permitted.
     pub(super) fn release(&mut self, epoch: u64) {
         if let Inner::HalfOpen { admitted, .. } = &mut self.state
             && epoch == self.epoch

@@ -245,3 +245,42 @@ async fn the_time_in_which_a_call_waits_for_the_client_is_not_the_upstreams() {
         assert!(time <= u128::from(body_ms + response_ms.min(1_000)) + 1_000, "{time} ms: {case}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_call_that_waits_for_its_client_permits_another() {
+    use tokio::time::{advance, sleep, timeout};
+
+    let (layer, breaker) = layer(Settings::default());
+    let service = layer.layer(service_fn(async |request: Request<ReplayBody<Late>>| {
+        let fails = request.method() == "PUT";
+        request.into_body().collect().await.unwrap();
+        let mut response = Response::new(Full::<Bytes>::from("upstream"));
+        if fails {
+            response.extensions_mut().insert(Fault::ConnectionClosed);
+        }
+        Ok::<_, Infallible>(response)
+    }));
+    let call = |method: &str, body_after: u64| {
+        let body = Late(Box::pin(sleep(Duration::from_secs(body_after))), Full::from("body"));
+        Box::pin(service.clone().oneshot(Request::builder().method(method).body(body).unwrap()))
+    };
+    let open = async || {
+        for _ in 0..2 {
+            call("PUT", 0).await.unwrap();
+        }
+        assert_eq!(breaker.state(), State::Open);
+        advance(Duration::from_secs(60)).await;
+    };
+    open().await;
+    let mut silent = call("POST", 3_600);
+    assert!(timeout(Duration::from_millis(900), &mut silent).await.is_err());
+    assert_eq!(call("POST", 0).await.unwrap().status(), 503);
+    assert!(timeout(Duration::from_millis(200), &mut silent).await.is_err());
+    assert_eq!((call("POST", 0).await.unwrap().status(), breaker.state()), (StatusCode::OK, State::Closed));
+    drop(silent);
+    assert_eq!((breaker.calls(CallKind::Failed), breaker.calls(CallKind::Ignored)), (2, 1));
+    // The outcome of such a call counts.
+    open().await;
+    assert_eq!(call("PUT", 5).await.unwrap().status(), 200);
+    assert_eq!((breaker.calls(CallKind::Failed), breaker.state()), (5, State::Open));
+}
