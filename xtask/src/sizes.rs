@@ -3,6 +3,9 @@
 //! - A file has at most [`MAX_LINES`] lines, except the tables in [`TABLES`].
 //! - Of the functions that ship, 90 % have at most [`MAX_P90`] lines, and fewer than [`MAX_LONG`] % have more than
 //!   [`LONG`]. Tests, examples and benchmarks do not count.
+//! - The crates have at most the lines of code in [`lines`].
+
+mod lines;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,6 +14,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
 use crate::files::below;
+use crate::sizes::lines::Lines;
 
 /// Lines that a file may have.
 const MAX_LINES: usize = 300;
@@ -38,6 +42,7 @@ struct Function {
 /// The report, if a file or a figure is above its limit.
 pub(crate) fn check(root: &Path) -> Result<String, String> {
     let (mut functions, mut violations, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lines, mut report) = (Lines::default(), String::new());
     for file in below(root, &["rs"]).iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
         let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {name}: {error}\n"))?;
@@ -47,11 +52,13 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
         violations.extend(too_long(&name, &text));
         if ships(&name) {
             functions.extend(functions_of(&name, &text)?);
+            lines.add(&name, &text)?;
         }
     }
     let lost = TABLES.iter().filter(|table| !tables.iter().any(|found| found == *table));
     violations.extend(lost.map(|table| format!("{table}: a table that does not exist; remove it from the list")));
-    summarize(functions, &violations)
+    violations.extend(lines.summarize(&mut report));
+    summarize(functions, &violations, report)
 }
 
 /// Returns the violation of a file that has too many lines, or that no longer needs its exception.
@@ -121,13 +128,12 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 }
 
 #[allow(clippy::cast_precision_loss)] // counts of a repository
-fn summarize(mut functions: Vec<Function>, violations: &[String]) -> Result<String, String> {
+fn summarize(mut functions: Vec<Function>, violations: &[String], mut report: String) -> Result<String, String> {
     functions.sort_by_key(|function| std::cmp::Reverse(function.lines));
     let count = functions.len();
     let p90 = functions.get(count / 10).map_or(0, |function| function.lines);
     let long = functions.iter().take_while(|function| function.lines > LONG).count();
     let share = 100.0 * long as f64 / count.max(1) as f64;
-    let mut report = String::new();
     for violation in violations {
         let _ = writeln!(report, "{violation}");
     }
@@ -136,7 +142,7 @@ fn summarize(mut functions: Vec<Function>, violations: &[String]) -> Result<Stri
     }
     let _ = writeln!(
         report,
-        "sizes: {} files above {MAX_LINES} lines (limit 0); 90 % of {count} functions have at most {p90} lines (limit \
+        "sizes: {} violations (limit 0); 90 % of {count} functions have at most {p90} lines (limit \
          {MAX_P90}); {share:.2} % have more than {LONG} (limit {MAX_LONG} %)",
         violations.len(),
     );
@@ -159,7 +165,7 @@ mod tests {
         assert_eq!(too_long("src/a.rs", &"//\n".repeat(MAX_LINES)), None);
         assert_eq!(too_long(TABLES[0], &long), None);
         assert!(too_long(TABLES[0], "").is_some(), "an exception that is no longer needed");
-        assert!(summarize(vec![function(1)], &["src/a.rs: 301 lines".to_owned()]).is_err());
+        assert!(summarize(vec![function(1)], &["src/a.rs: 301 lines".to_owned()], String::new()).is_err());
     }
 
     #[test]
@@ -175,7 +181,7 @@ mod tests {
 
     #[test]
     fn long_functions_fail_above_their_share() {
-        let of = |lines: &[usize]| summarize(lines.iter().copied().map(function).collect(), &[]);
+        let of = |lines: &[usize]| summarize(lines.iter().copied().map(function).collect(), &[], String::new());
         assert!(of(&[[MAX_P90; 8].as_slice(), &[LONG; 2]].concat()).is_err(), "a fifth is above the limit");
         assert!(of(&[[MAX_P90; 9].as_slice(), &[LONG]].concat()).is_ok());
         let one_in_a_hundred = [[1; 99].as_slice(), &[LONG + 1]].concat();
