@@ -17,7 +17,8 @@ ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this s
 ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
          +n consumes up to n more tokens, -n returns n
 ARGV[5]  units: units per token, for rates that are not per second; default 1000000
-ARGV[6]  tick: microseconds in which `rate` units are added; default 1
+ARGV[6]  tick: microseconds in which `rate` units are added; default 1; present with units
+ARGV[7]  for -n: time of the request, unix time in us; what was refilled since is not returned. ARGV[5] without units
 
 Returns  {allowed 1 or 0, whole tokens remaining, retry after us (-1: never), full again after us, now us}
 Expiry   1 s after the bucket is full
@@ -29,7 +30,7 @@ redis-cli --eval lua/gcra.lua 'gcra.{demo.me}' , 10 20 '' 1
 local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
 local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+local units, tick = tonumber(ARGV[6] and ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
 
 -- [validate]
 if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
@@ -64,7 +65,7 @@ end
 local ticks = (now - now % tick) / tick
 local capacity, bound = burst * units, burst
 local tag = ARGV[1] .. ' ' .. ARGV[2]
-if ARGV[5] then tag = tag .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] end
+if ARGV[6] then tag = tag .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] end
 local owed, anchor = 0, false
 local stored = call('GET', KEYS[1])
 if stored then
@@ -126,6 +127,11 @@ local level = capacity - owed
 local allowed, retry_after, takes = 0, 0, cost * units
 if byte(ARGV[4]) < 48 then
   allowed = 1
+  local at = tonumber(ARGV[7] or not ARGV[6] and ARGV[5])
+  if at and takes < 0 then
+    local refilled = (ticks - (at - at % tick) / tick) * rate
+    if refilled > -takes then takes = 0 elseif refilled > 0 then takes = takes + refilled end
+  end
   if takes < -owed then takes = -owed elseif takes > 0 and takes > level then takes = level > 0 and level or 0 end
 elseif cost > burst then
   retry_after = -1

@@ -25,7 +25,8 @@ ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this s
 ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
          +n consumes up to n more tokens, -n returns n
 ARGV[5]  units: units per token, for rates that are not per second; default 1000000
-ARGV[6]  tick: microseconds in which `rate` units are added; default 1
+ARGV[6]  tick: microseconds in which `rate` units are added; default 1; present with units
+ARGV[7]  for -n: time of the request, unix time in us; what was refilled since is not returned. ARGV[5] without units
 
 Returns  {allowed 1 or 0, whole tokens remaining, retry after us (-1: never), full again after us, now us}
 Expiry   both keys: the time in which an empty bucket fills, or Spring's floor(2 * burst / rate) if that is longer
@@ -44,7 +45,7 @@ redis-cli --eval lua/token_bucket.lua 'request_rate_limiter.{demo.me}.tokens' 'r
 local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
 local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+local units, tick = tonumber(ARGV[6] and ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
 
 -- [validate]
 if #KEYS ~= 2 then return redis.error_reply('ERR expected 2 keys: tokens and timestamp') end
@@ -83,7 +84,7 @@ local capacity, bound, spring = burst * units, burst, false
 local ttl = capacity / rate * tick / MILLION
 ttl = ttl < 1.01 and ttl + 1.01 or 2 * ttl
 local tag = format('%02d%s%02d%s', #ARGV[2], ARGV[2], #ARGV[1], ARGV[1])
-if ARGV[5] then
+if ARGV[6] then
   local u, t = format('%d', units), format('%d', tick)
   tag = format('%s%02d%s%02d%s', tag, #u, u, #t, t)
 end
@@ -109,9 +110,9 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
     -- Spring has gone. The refill of a second is left out: the first turn of Spring may have added it twice.
     since, spring = since + 1, false
   end
-  local own, rest0 = was == tag and not ARGV[5], nil
+  local own, rest0 = was == tag and not ARGV[6], nil
   local burst0, rate0, units0, tick0, bound0 = burst, rate, units, tick, burst
-  if ARGV[5] and sub(was, 1, #tag) == tag and #was == #tag + 2 + (tonumber(sub(was, #tag + 1, #tag + 2)) or 0) then
+  if ARGV[6] and sub(was, 1, #tag) == tag and #was == #tag + 2 + (tonumber(sub(was, #tag + 1, #tag + 2)) or 0) then
     own, rest0 = true, tonumber(sub(was, #tag + 3))
   elseif was ~= '' and not own then
     local numbers, at = {}, 1
@@ -186,6 +187,11 @@ local level = capacity - owed
 local allowed, retry_after, takes = 0, 0, cost * units
 if byte(ARGV[4]) < 48 then
   allowed = 1
+  local at = tonumber(ARGV[7] or not ARGV[6] and ARGV[5])
+  if at and takes < 0 then
+    local refilled = (ticks - (at - at % tick) / tick) * rate
+    if refilled > -takes then takes = 0 elseif refilled > 0 then takes = takes + refilled end
+  end
   if takes < -owed then takes = -owed elseif takes > 0 and takes > level then takes = level > 0 and level or 0 end
 elseif cost > burst then
   retry_after = -1

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{Rule, RuleShape};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, RuleShape};
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -241,9 +241,12 @@ impl BucketStore {
     /// Charges `more` tokens; refunds them if it is negative.
     async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), Lost> {
         let check = Check { key, rule, cost: 0 };
+        // To a bucket, all of it is added: no part of a change has been refilled since.
+        let is_bucket = matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_));
+        let counted_at_us = if is_bucket { MAX_SAFE_INTEGER } else { now_us };
         match self {
-            Self::Memory(store) => store.settle(check, more, now_us),
-            Self::Redis(store) => store.settle_confirmed(check, more, now_us).await?,
+            Self::Memory(store) => store.settle(check, more, counted_at_us),
+            Self::Redis(store) => store.settle_confirmed(check, more, counted_at_us).await?,
         }
         Ok(())
     }

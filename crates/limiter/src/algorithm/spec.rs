@@ -40,8 +40,8 @@ pub struct AlgorithmSpec {
     pub packable: bool,
     /// True if all Redis keys are strings, and an empty string counts as a missing key.
     pub keeps_strings: bool,
-    /// True if a correction needs the time at which the cost was counted.
-    pub settles_by_time: bool,
+    /// True if the return of a lease needs the time of its grant. A bucket takes back all of it: a lease is short.
+    pub leases_by_time: bool,
     /// True if a correction may rewrite the entries of all later requests.
     pub settles_slowly: bool,
     /// Weight of a decision in a batch: the longest one, compared with the other algorithms.
@@ -86,7 +86,7 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     in_list: Algorithm::Gcra,
     packable: true,
     keeps_strings: true,
-    settles_by_time: true,
+    leases_by_time: true,
     settles_slowly: false,
     weight: 1,
     coalesces: true,
@@ -108,7 +108,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         // Spring has no lists of rules.
         in_list: Algorithm::Gcra,
         packable: false,
-        settles_by_time: false,
+        leases_by_time: false,
         leasable: true,
         settings: SettingsForm::Bucket(Rule::TokenBucket),
         numbers: BUCKET,
@@ -120,7 +120,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         // Short, since a million keys carry it: 24 bytes less for each than Spring's prefix.
         key_words: &["gcra"],
         in_list: Algorithm::Gcra,
-        settles_by_time: false,
+        leases_by_time: false,
         leasable: true,
         settings: SettingsForm::Bucket(Rule::Gcra),
         numbers: BUCKET,

@@ -43,17 +43,21 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, _: u64) -> Option<Bucket> {
+    /// What was refilled since the request is not returned: a full bucket would have refilled it in vain. So costs that are
+    /// returned late admit no more than if they had been known at first.
+    fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, counted_at_us: u64) -> Option<Bucket> {
         let (debt, flow) = match state {
             Some(bucket) if bucket.flow != self.flow().id => Debt::of_another(bucket, self, now.now_us),
             _ => (Debt::own(state, self, now.now_us), *self.flow()),
         };
-        let tokens = more.unsigned_abs().min(debt.bound.max(self.burst_capacity()));
-        let units = tokens.saturating_mul(flow.units);
+        let units = u128::from(more.unsigned_abs()) * u128::from(flow.units);
+        let bounded = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
         let owes = if more < 0 {
-            debt.owed.saturating_sub(units)
+            let ticks = flow.ticks(now.now_us).saturating_sub(flow.ticks(counted_at_us));
+            let refilled = u128::from(ticks) * u128::from(flow.per_tick);
+            debt.owed.saturating_sub(bounded(units.saturating_sub(refilled)))
         } else {
-            debt.owed.saturating_add(units).min(debt.capacity.max(debt.owed))
+            debt.owed.saturating_add(bounded(units)).min(debt.capacity.max(debt.owed))
         };
         (owes != debt.owed || debt.is_stale).then(|| self.owing(owes, &debt, &flow, now.now_us))
     }

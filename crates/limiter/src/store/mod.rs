@@ -42,8 +42,9 @@ pub trait Store: Send + Sync {
     ///
     /// `check` is that of the decision, with the rule of then: windows and turns are those of that rule.
     ///
-    /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens. `counted_at_us` is
-    /// [`Verdict::counted_at_us`]. The correction is best effort and does not block.
+    /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens that
+    /// still count and, to a bucket, those that were not refilled since. `counted_at_us` is [`Verdict::counted_at_us`]. The
+    /// correction is best effort and does not block.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64);
 }
 

@@ -18,6 +18,7 @@ mod foreign_values;
 mod grains;
 mod idle;
 mod keys;
+mod late_costs;
 mod late_turns;
 mod leaky;
 mod lease_changes;

@@ -147,11 +147,14 @@ impl Model for Deficit {
         }
     }
 
-    fn settle(&mut self, rule: &Rule, now: u64, more: i64, _: u64) {
+    /// What was refilled since the request is not returned.
+    fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let mut own = self.in_parts_of(rule, now);
-        let Numbers { part, burst, .. } = own.numbers(rule, now);
+        let Numbers { part, burst, flow } = own.numbers(rule, now);
         let (before, units) = (own.debt_at(now), u128::from(more.unsigned_abs()) * part);
-        let debt = if more < 0 { before.saturating_sub(units) } else { (before + units).min(before.max(burst * part)) };
+        let returned = units.saturating_sub(flow * u128::from(now.saturating_sub(taken_at)));
+        let debt =
+            if more < 0 { before.saturating_sub(returned) } else { (before + units).min(before.max(burst * part)) };
         if debt != before {
             own.write(rule, now, debt);
             *self = own;

@@ -64,11 +64,9 @@ impl<'o> ScriptArgs<'o> {
         self.add_keys(key, None, &[SHARED_STRING])
     }
 
-    /// Adds the time at which a corrected cost was counted, if the algorithm needs it.
-    pub(super) fn counted_at(&mut self, rule: &Rule, counted_at_us: u64) {
-        if rule.algorithm().spec().settles_by_time {
-            self.number(counted_at_us);
-        }
+    /// Adds the time at which a corrected cost was counted.
+    pub(super) fn counted_at(&mut self, counted_at_us: u64) {
+        self.number(counted_at_us);
     }
 
     /// Adds the time that the reply to a request takes, if the algorithm needs it.

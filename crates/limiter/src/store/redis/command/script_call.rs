@@ -76,7 +76,7 @@ pub(crate) fn return_leased(
     let returned = checks.iter().map(|check| ListedCheck {
         check,
         cost: format!("-{}", requests.saturating_mul(check.cost).min(MAX_SAFE_INTEGER)),
-        counted_at_us: Some(times.granted_us),
+        counted_at_us: check.rule.algorithm().spec().leases_by_time.then_some(times.granted_us),
         observed: false,
     });
     list(returned, ListMode::Return, Some([times.due_us, times.granted_us]), options)
@@ -125,7 +125,7 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
     let mut args = ScriptArgs::new(options);
     args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
     args.rule(check.rule, cost.as_bytes());
-    args.counted_at(check.rule, counted_at_us);
+    args.counted_at(counted_at_us);
     let weight = if algorithm.spec().settles_slowly { MAX_WEIGHT } else { algorithm.spec().weight };
     ScriptCall::new(Script::single(algorithm), args, weight)
 }
@@ -139,7 +139,7 @@ fn cost_of(check: &Check<'_>) -> String {
 struct ListedCheck<'a> {
     check: &'a Check<'a>,
     cost: String,
-    /// Time at which the cost was counted, for a correction.
+    /// Time at which the cost was counted, for a correction that depends on it.
     counted_at_us: Option<u64>,
     observed: bool,
 }
@@ -175,7 +175,7 @@ fn list<'a>(
         let arg = args.arg_count();
         args.rule(check.rule, cost.as_bytes());
         match counted_at_us {
-            Some(counted_at_us) => args.counted_at(check.rule, counted_at_us),
+            Some(counted_at_us) => args.counted_at(counted_at_us),
             None => args.lead(check.rule, options),
         }
         rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
@@ -213,7 +213,7 @@ mod tests {
             ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
         assert_eq!(args(&call), ["EVALSHA", call.script.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
         let call = settle(&Check { key: KEY, rule: &rule, cost: 3 }, -2, 77, &CallOptions::default());
-        assert_eq!(args(&call)[5..], ["10", "20", "", "-2"]);
+        assert_eq!(args(&call)[5..], ["10", "20", "", "-2", "77"]);
     }
 
     #[test]
