@@ -1,13 +1,17 @@
 //! Exchanges in which request and response flow at the same time, and their timeouts.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::http2::raw::{GOAWAY, ORDINARY, Raw};
+use tollgate_test_support::Certificates;
+
+use crate::http2::raw::{END_HEADERS, GOAWAY, ORDINARY, Raw, SETTINGS, block, frame};
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::raw_http2::{DATA, END_STREAM, HEADERS, RST_STREAM, RawHttp2};
 use crate::support::upstream::Upstream;
+use crate::tls::{open_with, until, yaml};
 
 /// Interval between two parts of a body that flows.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -30,7 +34,7 @@ fn read_start(stream: &mut TcpStream) {
     let mut read = Vec::new();
     let mut byte = [0];
     while !read.ends_with(b"hello") {
-        std::io::Read::read_exact(stream, &mut byte).unwrap();
+        stream.read_exact(&mut byte).unwrap();
         read.push(byte[0]);
     }
 }
@@ -67,6 +71,19 @@ fn early(is_http2: bool, parts: usize, ends: bool) -> Upstream {
     })
 }
 
+/// End of the part of a client in an exchange whose response has begun.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// It sends nothing more.
+    Silent,
+    /// It breaks off its body.
+    Broken,
+    /// Its body grows above `RequestSize`.
+    TooLarge,
+    /// Its body is complete: only the upstream can end the exchange.
+    Complete,
+}
+
 /// Client of either protocol, with a request whose body it has begun.
 enum Client {
     Http1(crate::support::client::Connection),
@@ -91,6 +108,25 @@ impl Client {
         match self {
             Self::Http1(client) => client.send("4\r\npart\r\n"),
             Self::Http2(client) => client.frame(DATA, 0, 1, b"part"),
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        match (end, self) {
+            (End::Silent, _) => {}
+            (End::Broken, Self::Http1(client)) => client.finish(),
+            (End::Broken, Self::Http2(client)) => client.frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]),
+            (End::TooLarge, client) => (0..PARTS).for_each(|_| client.send_part()),
+            (End::Complete, Self::Http1(client)) => client.send("0\r\n\r\n"),
+            (End::Complete, Self::Http2(client)) => client.frame(DATA, END_STREAM, 1, b""),
+        }
+    }
+
+    /// Reads the head and the first part of the response.
+    fn begins(&mut self) {
+        match self {
+            Self::Http1(client) => assert!(client.until(b"part\r\n").ends_with(b"part\r\n")),
+            Self::Http2(client) => assert_eq!(client.until(&[DATA, RST_STREAM, GOAWAY]), (DATA, b"part".to_vec())),
         }
     }
 
@@ -200,5 +236,65 @@ fn a_route_sets_its_read_timeout_or_switches_it_off() {
         client.send("GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
         let events = client.response().unwrap();
         assert_eq!(events.body.len(), length, "{global}, {of_route} for the route");
+    }
+}
+
+#[test]
+fn a_client_that_ends_an_exchange_is_no_failure_of_the_endpoint() {
+    let ends = [
+        (End::Silent, "read-timeout", false),
+        (End::Broken, "client-body", false),
+        (End::TooLarge, "request-too-large", false),
+        (End::Complete, "read-timeout", true),
+    ];
+    for ((is_http2_client, is_http2_upstream), (end, reason, is_failure)) in
+        PROTOCOLS.into_iter().flat_map(|protocols| ends.map(|end| (protocols, end)))
+    {
+        let case = format!("{end:?}, HTTP/2 of client and upstream: {is_http2_client}, {is_http2_upstream}");
+        let origin = early(is_http2_upstream, 1, false);
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("access.log");
+        let gateway = Gateway::start(&format!(
+            "access-log: {{output: '{}', format: json}}\nhttpclient: {{read-timeout: 500ms}}\n\
+             upstreams: {{u: {{endpoints: ['{}'], ejection: {{consecutive-failures: 1, max-percent: 100}}}}}}\n\
+             routes: [{{id: a, uri: 'lb://u', http2: {}, predicates: [Path=/**], filters: ['RequestSize=20B']}}]",
+            log.display(),
+            origin.uri(),
+            setting(is_http2_upstream),
+        ));
+        let mut client = Client::start(&gateway, is_http2_client);
+        client.begins();
+        client.end(end);
+        let has_logged = || std::fs::read_to_string(&log).is_ok_and(|log| log.ends_with('\n'));
+        eventually("the exchange ends", has_logged);
+        let line = std::fs::read_to_string(&log).unwrap();
+        // A reset ends the response, too.
+        let reason = if matches!(end, End::Broken) && is_http2_client { "client-disconnected" } else { reason };
+        assert!(line.contains(&format!("\"reason\":\"{reason}\"")), "{case}: {line}");
+        let endpoint = || gateway.admin("/api/upstreams").json()[0]["endpoints"][0].clone();
+        assert_eq!(endpoint().get("last-failure").is_some(), is_failure, "{case}: {}", endpoint());
+        let ejections = gateway.metric("tollgate_upstream_ejections_total", &[]);
+        assert_eq!(ejections, if is_failure { 1.0 } else { 0.0 }, "{case}");
+    }
+}
+
+#[test]
+fn a_request_body_that_pauses_cuts_no_flowing_response_over_tls() {
+    let certificates = Certificates::new();
+    let origin = early(false, PARTS, true);
+    let routes = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", origin.uri());
+    let gateway = Gateway::start(&yaml(&certificates, "", &routes).replace("  ssl:", "  body-timeout: 300ms\n  ssl:"));
+    let http1 = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n".to_vec();
+    let fields = block(&[&[(":method", "POST")], &ORDINARY[1..]].concat());
+    let http2 = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(SETTINGS, 0, 0, b""),
+        frame(HEADERS, END_HEADERS, 1, &fields),
+        frame(DATA, 0, 1, b"hello"),
+    ];
+    for (protocol, start) in [("http/1.1", http1), ("h2", http2.concat())] {
+        let mut client = open_with(gateway.address, &certificates, &[protocol]);
+        client.write_all(&start).unwrap();
+        (0..PARTS).for_each(|_| drop(until(&mut client, "part")));
     }
 }

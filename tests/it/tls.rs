@@ -45,11 +45,17 @@ fn curl(gateway: &Gateway, certificates: &Certificates, arguments: &[&str]) -> (
 pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 pub(crate) fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
+    open_with(address, certificates, &[])
+}
+
+/// Opens a connection that offers `protocols`.
+pub(crate) fn open_with(address: SocketAddr, certificates: &Certificates, protocols: &[&str]) -> Tls {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificates.ca()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let name = ServerName::try_from("localhost").unwrap();
@@ -57,7 +63,7 @@ pub(crate) fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
 }
 
 /// Reads until `end` arrives.
-fn until(stream: &mut Tls, end: &str) -> String {
+pub(crate) fn until(stream: &mut Tls, end: &str) -> String {
     let mut text = String::new();
     while !text.ends_with(end) {
         let mut byte = [0];

@@ -26,9 +26,7 @@ impl Raw {
     }
 
     pub(crate) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-        let _ = self.0.try_send([&head, payload].concat());
+        let _ = self.0.try_send(frame(kind, flags, stream, payload));
     }
 
     pub(crate) fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) {
@@ -58,6 +56,12 @@ impl Raw {
         let (kind, payload) = self.until(&[HEADERS, RST_STREAM, GOAWAY]);
         (kind, payload.first().copied().unwrap_or(0))
     }
+}
+
+/// Returns a frame.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// Returns `fields` as a header block.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::http::body::BodyError;
 use crate::http::facts::RequestFacts;
+use crate::http::failure::Failure;
 use crate::http::request_id::RequestId;
 use crate::telemetry::access_log::{AccessLog, Completion, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
@@ -154,7 +155,7 @@ impl Record {
         self.failure = reason;
     }
 
-    /// Sets what is wrong with a request that was refused.
+    /// Sets the reason for which a request was refused.
     pub fn refused(&mut self, detail: impl FnOnce() -> Arc<str>) {
         if let Some(details) = self.details() {
             details.detail = Some(detail());
@@ -193,7 +194,7 @@ impl Record {
     pub fn body_failed(&mut self, error: &BodyError) {
         self.failure = Some(match error {
             BodyError::UpstreamStalled => "read-timeout",
-            BodyError::ClientEnded => "client-body",
+            BodyError::Upload(failure) => Failure::from(*failure).reason(),
             _ => "upstream-broke-off",
         });
     }

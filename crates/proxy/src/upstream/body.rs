@@ -55,9 +55,9 @@ pub(super) fn response_body(
             }
             Some(frame)
         }
-        Poll::Ready(Some(Err(error))) => return Err(Box::new((error, lease))),
+        Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), lease))),
         Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
-            return Err(Box::new((BodyError::UpstreamReset, lease)));
+            return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), lease)));
         }
         Poll::Ready(None) => {
             lease.release();
@@ -79,6 +79,11 @@ pub(super) fn response_body(
     }
 }
 
+/// Returns the cause of a response that ended with `error`: a request body that ends early ends the exchange.
+fn cause(error: BodyError, upload: Option<&UploadProgress>) -> BodyError {
+    upload.and_then(UploadProgress::failure).map_or(error, BodyError::Upload)
+}
+
 impl UpstreamBody {
     /// Returns true if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends
     /// then, but such a reset is a normal end only after a complete response (RFC 9113 §8.1).
@@ -89,12 +94,12 @@ impl UpstreamBody {
     /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
     /// closes the connection at once, and discards the rest.
     fn fail(&mut self, error: BodyError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        // The exchange ends with a request body that fails.
-        let is_of_client = self.upload.as_ref().is_some_and(|upload| upload.has_failed());
+        let error = cause(error, self.upload.as_deref());
         if let Some(lease) = self.lease.take() {
+            let is_of_client = matches!(error, BodyError::Upload(_));
             lease.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
         }
-        self.failed = Some(if is_of_client { BodyError::ClientEnded } else { error });
+        self.failed = Some(error);
         cx.waker().wake_by_ref();
         Poll::Pending
     }

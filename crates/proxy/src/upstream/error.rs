@@ -94,11 +94,13 @@ impl ForwardError {
             Self::Connect(_) => Failure::Unreachable,
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
             Self::UnexpectedUpgrade | Self::Stream(_) | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
-            Self::Body(_) | Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
+            Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
             Self::BodyTooLate => Failure::ClientTimeout,
             Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
             Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
-            Self::RequestBody(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
+            Self::RequestBody(error) | Self::Body(error) => {
+                causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway)
+            }
         }
     }
 
@@ -127,6 +129,7 @@ fn client_failure(error: &(dyn Error + 'static)) -> Option<Failure> {
     match error.downcast_ref::<BodyError>()? {
         BodyError::ClientStalled => Some(Failure::ClientTimeout),
         BodyError::Client(_) | BodyError::ClientStream(_) | BodyError::ClientEnded => Some(Failure::ClientBody),
+        BodyError::Upload(failure) => Some((*failure).into()),
         _ => None,
     }
 }

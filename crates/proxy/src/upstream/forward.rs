@@ -136,8 +136,9 @@ impl Forward {
             Ok(body) => Response::from_parts(head, body),
             Err(failed) => {
                 let (error, lease) = *failed;
-                lease.report(Outcome::Disconnected);
-                self.failed(&error.into(), Some(lease.origin()))
+                let error = error.into();
+                lease.report(outcome_of(&error));
+                self.failed(&error, Some(lease.origin()))
             }
         }
     }

@@ -1,7 +1,5 @@
 //! Request body of a client.
 
-use std::cell::Cell;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -11,6 +9,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
+use crate::http::body::upload::{UploadFailure, UploadProgress};
 use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
@@ -24,127 +23,6 @@ const DRAIN_BYTES: u64 = 256 * 1024;
 const END_GRACE: Duration = Duration::from_millis(100);
 /// Time limit for discarding an unread body.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
-
-/// Progress of a client's upload. The timeouts of an upstream do not run while the upload makes progress, nor while the gateway
-/// waits, before there is a response, for a client that has a timeout.
-#[derive(Debug, Default)]
-pub struct UploadProgress {
-    last: Cell<Option<Instant>>,
-    waiting_since: Cell<Option<Instant>>,
-    /// Time of the wait in which the body was dropped.
-    last_wait: Cell<Duration>,
-    bytes: Cell<u64>,
-    is_over: Cell<bool>,
-    has_failed: Cell<bool>,
-    /// True if a silent client runs into a timeout.
-    is_timed: Cell<bool>,
-    response: Cell<ResponseState>,
-}
-
-/// State of the response to an upload.
-#[derive(Clone, Copy, Debug, Default)]
-enum ResponseState {
-    #[default]
-    Awaited,
-    Open,
-    Ended(Instant),
-}
-
-/// Upload that goes on while its response is sent. Until this is dropped, the response's timeout applies to both, and the
-/// client may be silent.
-#[derive(Debug)]
-pub struct ConcurrentUpload(Rc<UploadProgress>);
-
-impl ConcurrentUpload {
-    /// Notes that the response to `upload` begins. Returns `None` if the upload is over.
-    #[must_use]
-    pub fn new(upload: Rc<UploadProgress>) -> Option<Self> {
-        if upload.is_over() {
-            return None;
-        }
-        upload.response.set(ResponseState::Open);
-        Some(Self(upload))
-    }
-}
-
-impl Deref for ConcurrentUpload {
-    type Target = UploadProgress;
-
-    fn deref(&self) -> &UploadProgress {
-        &self.0
-    }
-}
-
-impl Drop for ConcurrentUpload {
-    fn drop(&mut self) {
-        self.0.response.set(ResponseState::Ended(Instant::now()));
-    }
-}
-
-impl UploadProgress {
-    /// Returns the arrival time of the latest frame; `None` before the first poll of the body. While the gateway waits for the
-    /// client and not for the rest of a response, it is the current time, unless that wait has no limit of its own.
-    #[must_use]
-    pub fn last_progress(&self) -> Option<Instant> {
-        match (self.response.get(), self.waiting_since.get()) {
-            (ResponseState::Awaited, Some(_)) if self.is_timed.get() => Some(Instant::now()),
-            _ => self.last.get(),
-        }
-    }
-
-    /// Returns true if the gateway has been waiting for the client for `time`, or had when the body was dropped.
-    #[must_use]
-    pub fn has_waited(&self, time: Duration) -> bool {
-        self.waiting_since.get().map_or(self.last_wait.get(), |since| since.elapsed()) >= time
-    }
-
-    /// Returns true while the gateway waits for the client.
-    #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        self.waiting_since.get().is_some()
-    }
-
-    /// Notes that the next frame is not there.
-    fn waits(&self) {
-        if self.waiting_since.get().is_none() {
-            self.waiting_since.set(Some(Instant::now()));
-        }
-    }
-
-    /// Notes a frame of `length` bytes, or the end.
-    fn arrived(&self, length: usize) {
-        self.waiting_since.set(None);
-        self.last.set(Some(Instant::now()));
-        self.bytes.set(self.bytes.get() + length as u64);
-    }
-
-    /// Returns the bytes of the body that have been read.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes.get()
-    }
-
-    /// Returns true if the body has ended, failed or been dropped.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.is_over.get()
-    }
-
-    /// Returns true if the client broke off its body.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        self.has_failed.get()
-    }
-
-    /// Returns the time until which a silent client is excused by the response, if it has `timeout`.
-    fn excused_until(&self, timeout: Duration) -> Option<Instant> {
-        match self.response.get() {
-            ResponseState::Awaited => None,
-            ResponseState::Open => Some(Instant::now() + timeout),
-            ResponseState::Ended(at) => Some(at + timeout).filter(|until| *until > Instant::now()),
-        }
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct ClientBody {
@@ -166,7 +44,7 @@ impl ClientBody {
         trailer_rules: Rc<TrailerRules>,
         busy: BusyGuard,
     ) -> Self {
-        let upload = Rc::new(UploadProgress { is_timed: Cell::new(timeout.is_some()), ..UploadProgress::default() });
+        let upload = Rc::new(UploadProgress::new(timeout.is_some()));
         Self {
             incoming: Some(incoming),
             stall: Deadline::default(),
@@ -181,7 +59,7 @@ impl ClientBody {
 
     pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
-        self.upload.is_timed.set(timeout.is_some());
+        self.upload.set_timed(timeout.is_some());
     }
 
     pub(super) fn upload(&self) -> Rc<UploadProgress> {
@@ -240,7 +118,10 @@ impl ClientBody {
     }
 
     fn fail(&mut self, error: BodyError) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        self.upload.has_failed.set(true);
+        self.upload.fail(match error {
+            BodyError::ClientStalled => UploadFailure::TimedOut,
+            _ => UploadFailure::Broken,
+        });
         if let Some(busy) = &self.busy {
             busy.connection().end_reads();
         }
@@ -250,7 +131,7 @@ impl ClientBody {
 
     fn finish(&mut self) {
         self.upload.arrived(0);
-        self.upload.is_over.set(true);
+        self.upload.end();
         self.incoming = None;
         self.busy = None;
     }
@@ -258,10 +139,7 @@ impl ClientBody {
 
 impl Drop for ClientBody {
     fn drop(&mut self) {
-        self.upload.is_over.set(true);
-        if let Some(since) = self.upload.waiting_since.take() {
-            self.upload.last_wait.set(since.elapsed());
-        }
+        self.upload.end();
         let (Some(incoming), Some(busy)) = (self.incoming.take(), self.busy.take()) else { return };
         if incoming.is_end_stream() {
             return;

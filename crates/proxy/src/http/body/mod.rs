@@ -3,6 +3,7 @@
 mod client;
 mod incoming;
 mod stream;
+mod upload;
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -23,9 +24,9 @@ use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
 use self::client::ClientBody;
-pub use self::client::{ConcurrentUpload, UploadProgress};
 pub use self::incoming::{ClientStream, Incoming};
 pub use self::stream::StreamBody;
+pub use self::upload::{ConcurrentUpload, UploadFailure, UploadProgress};
 use crate::http::busy::{BusyCount, BusyGuard};
 use crate::http::trailers::TrailerRules;
 
@@ -88,6 +89,9 @@ pub enum BodyError {
     /// The upstream sent nothing for `httpclient.read-timeout`.
     #[error("the upstream did not send its response body in time")]
     UpstreamStalled,
+    /// The request body ended early while the response was being sent.
+    #[error("the request body ended before the response")]
+    Upload(UploadFailure),
 }
 
 impl Body {
@@ -209,7 +213,13 @@ impl HttpBody for Body {
             }
             BodyKind::Client(body) => body.poll(cx),
             BodyKind::Limited(body) => {
-                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
+                let frame = Pin::new(&mut **body).poll_frame(cx);
+                if let Poll::Ready(Some(Err(_))) = &frame
+                    && let Some(upload) = body.get_ref().upload()
+                {
+                    upload.fail(UploadFailure::TooLarge);
+                }
+                frame.map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
             }
             BodyKind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
