@@ -7,7 +7,7 @@ use syn::visit::Visit as _;
 use super::modules::{Module, ModulePath, Modules};
 use super::references::References;
 
-/// Which file imports which, and where.
+/// Imports between files, with their places.
 pub(super) struct Graph<'m> {
     /// Importing module, imported module, and the place of the first import.
     imports: BTreeMap<(&'m ModulePath, &'m ModulePath), String>,

@@ -101,7 +101,7 @@ impl GatewayFuture {
     }
 }
 
-/// Records what is wrong with a request that the gateway or a filter refused.
+/// Records the reason for which the gateway or a filter refused a request.
 fn record_detail(record: &mut Record, refusal: &Response<Body>) {
     if let Some(RefusalDetail(detail)) = refusal.extensions().get() {
         record.refused(|| Arc::clone(detail));

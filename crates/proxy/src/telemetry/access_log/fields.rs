@@ -27,7 +27,7 @@ pub const FIELDS: &[Field] = &[
     field("tls", "TLS version, such as `TLSv1.3`; absent without TLS"),
     field("status", "status of the response; 499 if the client disconnected before it"),
     field("reason", "reason code of a response that the gateway made or cut; absent for responses of upstreams"),
-    field("detail", "what is wrong with a request that got 400, or whose head could not be read"),
+    field("detail", "reason for which a request got 400, or for which its head could not be read"),
     field("bytes", "bytes of the response body that were sent"),
     field("received_bytes", "bytes of the request body that were read"),
     field("duration_ms", "time from the request head to the last byte of the response"),

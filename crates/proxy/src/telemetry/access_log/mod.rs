@@ -60,7 +60,7 @@ pub struct Details {
     pub request_id: Option<HeaderValue>,
     /// Progress of the request body.
     pub upload: Option<Rc<UploadProgress>>,
-    /// What is wrong with a request that got 400.
+    /// Reason for which a request got 400.
     pub detail: Option<Arc<str>>,
     /// Facts that layers report.
     pub facts: Option<Box<RequestFacts>>,
