@@ -107,7 +107,7 @@ local own, most, others = false, false, false
 for part in string.gmatch(call('GET', KEYS[1]) or '', '[^;]+') do
   local _, _, taken, over, length, kind, at = find(part, '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
   taken, over, length, kind, at = tonumber(taken), tonumber(over), tonumber(length), tonumber(kind), tonumber(at) or now
-  if over and length > 0 then
+  if over and length > 0 and math.max(taken, over, length, kind, at) <= MOST then
     local is_own = length == window and kind == tag
     local bound, cut = latest, ends
     if not is_own then

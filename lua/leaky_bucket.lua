@@ -82,7 +82,7 @@ local free_at, permits, gaps, anchor = now, most, {}, false
 local stored = call('GET', KEYS[1])
 if stored then
   local _, _, free0, at, warmth, between = find(stored, '^(%d+) (%d+)([^;]*);?([%d ]*)$')
-  if free0 then
+  if free0 and math.max(free0, at) <= MOST then
     local _, _, permits0, most0, cold_at = find(warmth, '^ ([%d.e+-]+) ([%d.e+-]+) (%d+)$')
     local back = at - now
     if back < 0 then back = 0 end
@@ -90,14 +90,15 @@ if stored then
       anchor = back > 0
       free_at = free0 - back
       for from, to in string.gmatch(between, '(%d+) (%d+)') do
-        if to - back > now then
+        if to - back > now and math.max(from, to) <= MOST then
           from = from - back
           if from < now then from = now end
           gaps[#gaps + 1], gaps[#gaps + 2] = from, to - back
         end
       end
       permits0, most0 = tonumber(permits0 or ''), tonumber(most0 or '')
-      if warm_up > 0 and permits0 and most0 and most0 > 0 then
+      local valid = permits0 and most0 and permits0 >= 0 and permits0 <= most0 and most0 > 0 and most0 <= MOST
+      if warm_up > 0 and valid then
         permits = permits0
         if most0 ~= most then permits = permits * most / most0 end
         if now > free_at then permits = math.min(most, permits + (now - free_at) / (warm_up / most)) end

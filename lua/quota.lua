@@ -104,6 +104,7 @@ local stored = call('GET', KEYS[1])
 if stored then
   local _, _, taken, over, start = find(stored, '^(-?%d+) ?(%d*) ?(%d*)$')
   local rest = ''
+  if taken and math.max(math.abs(taken), tonumber(over) or 0) > MOST then taken = false end
   if taken then start, rest = sub(start, 1, 16), sub(start, 17) end
   while taken do
     local id, until_us = 1, tonumber(over) or 0

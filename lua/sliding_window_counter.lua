@@ -73,7 +73,7 @@ if stored then
     began, before, taken, length = tonumber(began), tonumber(before), tonumber(taken), tonumber(length)
     used = tonumber(used) or now
     if used > now then used = now end
-    if length and length > 0 then
+    if length and length > 0 and math.max(began, before, taken, length) <= MOST then
       if now < began and before + taken > 0 then
         began, before, taken, anchor = now - now % length, 0, before + taken, true
       elseif now >= began + 2 * length then

@@ -16,6 +16,7 @@ mod denials;
 mod faults;
 mod foreign_values;
 mod grains;
+mod hostile_states;
 mod idle;
 mod keys;
 mod late_costs;
