@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,8 +76,12 @@ impl Worker {
         // Connections closed at the deadline are dropped with the LocalSet, and may start a timer while they drop.
         let _entered = runtime.enter();
         let local = LocalSet::new();
-        let closed = local.block_on(&runtime, self.serve())?;
-        Ok(closed)
+        // The future of `block_on` is polled again after every task, so it only waits for one.
+        let serving = local.spawn_local(self.serve());
+        local.block_on(&runtime, serving).unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(cancelled) => Err(std::io::Error::other(cancelled)),
+        })
     }
 
     async fn serve(mut self) -> std::io::Result<usize> {

@@ -17,18 +17,24 @@ pub fn host_form(text: &[u8]) -> Option<HostForm> {
     if let Some(literal) = text.strip_prefix(b"[") {
         return is_ip_literal(literal).then_some(HostForm::Other);
     }
-    let (host, rest) = text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()));
-    let mut form = if host.last() == Some(&b'.') || rest == b":" { HostForm::Other } else { HostForm::Normal };
-    for (at, byte) in host.iter().enumerate() {
-        match HOST_BYTES[usize::from(*byte)] {
-            ALLOWED => {}
+    let (mut before, mut kinds, mut length) = (b'.', 0, 0);
+    for byte in text {
+        let kind = HOST_BYTES[usize::from(*byte)];
+        match kind {
+            COLON => break,
+            0 => return None,
             // A label before each dot; readers that drop empty ones would take `a..example` for `a.example`.
-            DOT if at > 0 && host[at - 1] != b'.' => {}
-            UPPERCASE => form = HostForm::Other,
-            _ => return None,
+            DOT if before == b'.' => return None,
+            _ => {}
         }
+        (before, kinds, length) = (*byte, kinds | kind, length + 1);
     }
-    (is_port_part(rest) && !host.is_empty()).then_some(form)
+    let rest = &text[length..];
+    if length == 0 || !is_port_part(rest) {
+        return None;
+    }
+    let is_normal = kinds & UPPERCASE == 0 && before != b'.' && rest != b":";
+    Some(if is_normal { HostForm::Normal } else { HostForm::Other })
 }
 
 /// Returns true if `rest`, the text after a `[`, is an IPv6 address, `]` and perhaps a port. No other name belongs in
@@ -61,7 +67,8 @@ fn is_port(digits: &[u8]) -> bool {
 
 const ALLOWED: u8 = 1;
 const UPPERCASE: u8 = 2;
-const DOT: u8 = 3;
+const DOT: u8 = 4;
+const COLON: u8 = 8;
 
 /// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names. 0 for other bytes, and
 /// for two that make two names: `%61.example` is `a.example` to readers that decode it, and `a,b` is a list to some.
@@ -76,8 +83,10 @@ static HOST_BYTES: [u8; 256] = {
         if is_allowed {
             allowed[byte] = if c.is_ascii_uppercase() { UPPERCASE } else { ALLOWED };
         }
-        if c == b'.' {
-            allowed[byte] = DOT;
+        match c {
+            b'.' => allowed[byte] = DOT,
+            b':' => allowed[byte] = COLON,
+            _ => {}
         }
         byte += 1;
     }

@@ -5,6 +5,8 @@
 
 use std::io::Write as _;
 
+use memchr::memchr;
+
 /// Progress through the request line of one head, which may arrive in several reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestLine {
@@ -16,9 +18,6 @@ pub(super) enum RequestLine {
     /// It was read.
     Complete,
 }
-
-/// Bytes that are compared at once. Compilers turn the loop over them into a few vector instructions.
-const BLOCK: usize = 16;
 
 // === impl RequestLine ===
 
@@ -67,22 +66,12 @@ const fn needs_encoding(byte: u8) -> bool {
     matches!(byte, b'"' | b'<' | b'>' | 0x80..)
 }
 
-/// Returns true if `bytes` certainly have a whole request line that needs no encoding. Stops behind its end.
+/// Returns true if `bytes` certainly have a whole request line that needs no encoding.
 fn is_plain(bytes: &[u8]) -> bool {
-    if bytes.first().is_none_or(|first| *first <= b' ') {
-        return false;
-    }
-    for block in bytes.chunks_exact(BLOCK) {
-        let (mut ends, mut has_any) = (false, false);
-        for byte in block {
-            ends |= *byte == b'\n';
-            has_any |= (*byte == b'"') | (*byte == b'<') | (*byte == b'>') | (*byte >= 0x80);
-        }
-        if ends | has_any {
-            return !has_any;
-        }
-    }
-    false
+    let Some(end) = memchr(b'\n', bytes) else { return false };
+    let line = &bytes[..end];
+    // Empty lines may stand in front of a request.
+    line.len() > 1 && memchr(b'?', line).is_none_or(|query| !line[query..].iter().copied().any(needs_encoding))
 }
 
 #[cfg(test)]
