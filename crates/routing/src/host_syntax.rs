@@ -61,8 +61,7 @@ fn is_port(digits: &[u8]) -> bool {
     if matches!(digits, [b'0', _, ..]) {
         return false;
     }
-    let number = |port: u32, digit: &u8| digit.is_ascii_digit().then(|| port * 10 + u32::from(digit - b'0'));
-    digits.len() <= 5 && digits.iter().try_fold(0, number).is_some_and(|port| port <= u32::from(u16::MAX))
+    digits.iter().all(u8::is_ascii_digit) && (digits.len() < 5 || digits.len() == 5 && digits <= b"65535".as_slice())
 }
 
 const ALLOWED: u8 = 1;

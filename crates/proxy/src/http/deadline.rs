@@ -37,12 +37,19 @@ impl Deadline {
         self.at.is_some()
     }
 
+    /// Returns true if the timer is armed and wakes the current task.
+    #[must_use]
+    pub fn is_armed(&self, cx: &Context<'_>) -> bool {
+        let wakes_task = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+        wakes_task && self.timer.as_ref().is_some_and(|timer| !timer.is_elapsed())
+    }
+
     /// Completes when the deadline has passed; never, if none is set.
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
+        let is_armed = self.is_armed(cx);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
-        let wakes_task = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
-        if wakes_task && timer.deadline() <= at && !timer.is_elapsed() {
+        if is_armed && timer.deadline() <= at {
             return Poll::Pending;
         }
         self.task = None;
@@ -119,6 +126,22 @@ mod tests {
         });
         waiting.await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_armed_from_its_poll_until_it_passes() {
+        let mut deadline = Deadline::default();
+        deadline.set(Instant::now() + Duration::from_secs(1));
+        poll_fn(|cx| {
+            assert!(!deadline.is_armed(cx));
+            assert!(deadline.poll_expired(cx).is_pending());
+            deadline.clear();
+            assert!(deadline.is_armed(cx) && !deadline.is_armed(&Context::from_waker(Waker::noop())));
+            Poll::Ready(())
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        poll_fn(|cx| Poll::Ready(assert!(!deadline.is_armed(cx)))).await;
     }
 
     #[tokio::test(start_paused = true)]

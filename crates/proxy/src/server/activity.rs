@@ -66,6 +66,8 @@ const HEAD: u8 = 1;
 const HEAD_TIMED: u8 = 2;
 const BUSY: u8 = 3;
 const PARKED: u8 = 4;
+/// Idle since a time that was not read.
+const UNDATED: u8 = 5;
 
 /// Idle time after which a connection releases its buffers. It is long enough that the next request of a busy client
 /// finds them in place.
@@ -194,21 +196,30 @@ impl Activity {
         self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
     }
 
+    /// Returns true if the connection has been idle since the clock was last read. To read it takes a hundred instructions.
+    pub(super) fn is_undated(&self) -> bool {
+        self.phase.load(Relaxed) == UNDATED
+    }
+
+    /// Returns true if the connection is idle and not parked yet.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase.load(Relaxed) == IDLE
+    }
+
     /// Returns true if the connection has been idle for long enough to release its buffers.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.phase.load(Relaxed) == PARKED
     }
 
-    fn mark(&self, phase: u8, since: Instant) {
-        let us = since.saturating_duration_since(self.epoch).as_micros();
-        self.since_us.store(u64::try_from(us).unwrap_or(u64::MAX), Relaxed);
+    fn mark(&self, phase: u8) {
+        self.since_us.store(u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX), Relaxed);
         self.phase.store(phase, Relaxed);
     }
 
     /// Notes that bytes were received. Returns true if they begin a request head.
     pub(super) fn received(&self) -> bool {
-        let begins = self.http1 && matches!(self.phase.load(Relaxed), IDLE | PARKED);
+        let begins = self.http1 && matches!(self.phase.load(Relaxed), IDLE | UNDATED | PARKED);
         if begins {
             self.phase.store(HEAD, Relaxed);
         }
@@ -226,15 +237,16 @@ impl Activity {
 
     /// Returns the time at which a client that sends nothing more runs into a timeout.
     pub(super) fn read_deadline(&self, timeouts: &ClientTimeouts) -> Option<Instant> {
-        let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
         match self.phase.load(Relaxed) {
-            IDLE => Some(since(self) + timeouts.idle.min(PARK_AFTER)),
-            PARKED => Some(since(self) + timeouts.idle),
-            HEAD => {
-                self.mark(HEAD_TIMED, Instant::now());
-                Some(since(self) + timeouts.header)
-            }
-            HEAD_TIMED => Some(since(self) + timeouts.header),
+            UNDATED => self.mark(IDLE),
+            HEAD => self.mark(HEAD_TIMED),
+            _ => {}
+        }
+        let since = self.epoch + Duration::from_micros(self.since_us.load(Relaxed));
+        match self.phase.load(Relaxed) {
+            IDLE => Some(since + timeouts.idle.min(PARK_AFTER)),
+            PARKED => Some(since + timeouts.idle),
+            HEAD_TIMED => Some(since + timeouts.header),
             _ => None,
         }
     }
@@ -279,7 +291,7 @@ impl BusyCount for Activity {
         let left = self.in_flight.load(Relaxed).saturating_sub(1);
         self.in_flight.store(left, Relaxed);
         if left == 0 {
-            self.mark(IDLE, Instant::now());
+            self.phase.store(UNDATED, Relaxed);
             if let Some(task) = self.task.get() {
                 task.wake_by_ref();
             }

@@ -45,6 +45,8 @@ pub struct ClientIo {
     /// Interim responses that are being written, before further bytes of hyper.
     interim: InterimHeads,
     read_deadline: Deadline,
+    /// True if the timer of `read_deadline` was armed for an idle connection: it fires soon.
+    fires_soon: bool,
     write_deadline: Deadline,
 }
 
@@ -75,6 +77,7 @@ impl ClientIo {
             has_withheld: false,
             interim: InterimHeads::default(),
             read_deadline,
+            fires_soon: false,
             write_deadline,
         }
     }
@@ -137,13 +140,20 @@ impl ClientIo {
     }
 
     /// Completes when a read timeout has passed. Parks an idle connection before that.
+    ///
+    /// Between two requests that follow each other closely, the clock is not read: the timer of an earlier pause is armed,
+    /// and the idle time begins when it fires.
     fn poll_read_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.activity.is_undated() && self.fires_soon && self.read_deadline.is_armed(cx) {
+            return Poll::Pending;
+        }
         loop {
             // While a response is being written, the next request is not due.
             match self.activity.read_deadline(&self.timeouts).filter(|_| !self.write_deadline.is_set()) {
                 Some(at) => self.read_deadline.set(at),
                 None => self.read_deadline.clear(),
             }
+            self.fires_soon = self.activity.is_idle();
             ready!(self.read_deadline.poll_expired(cx));
             if !self.activity.park() {
                 return Poll::Ready(());

@@ -103,7 +103,8 @@ impl HeaderPolicy {
 /// Returns true if a response over HTTP/1.1 has no transfer coding, or exactly one: `chunked`. Others would have to be
 /// decoded (RFC 9112 §6.1).
 pub(super) fn has_known_coding(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    // Comparing the few names of a head costs less than a look-up.
+    let mut codings = headers.iter().filter(|(name, _)| *name == TRANSFER_ENCODING).map(|(_, value)| value);
     match codings.next() {
         None => true,
         Some(coding) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") && codings.next().is_none(),
