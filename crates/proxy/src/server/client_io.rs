@@ -150,10 +150,12 @@ impl ClientIo {
         loop {
             // While a response is being written, the next request is not due.
             match self.activity.read_deadline(&self.timeouts).filter(|_| !self.write_deadline.is_set()) {
-                Some(at) => self.read_deadline.set(at),
+                Some(at) => {
+                    self.read_deadline.set(at);
+                    self.fires_soon = self.activity.is_idle();
+                }
                 None => self.read_deadline.clear(),
             }
-            self.fires_soon = self.activity.is_idle();
             ready!(self.read_deadline.poll_expired(cx));
             if !self.activity.park() {
                 return Poll::Ready(());
