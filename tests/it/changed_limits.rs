@@ -101,3 +101,52 @@ fn two_routes_with_different_bursts_on_one_bucket_admit_no_more_than_the_larger_
         assert_eq!(ask("other", "/tight", 30) + ask("other", "/wide", 30), 20, "{store}{algorithm}");
     });
 }
+
+#[test]
+fn a_limit_that_becomes_a_list_and_back_keeps_what_was_spent() {
+    everywhere(|store, algorithm| {
+        let yaml = |version: usize, limit: &str| {
+            format!(
+                "{store}routes: [{{id: 'list-{algorithm}', uri: 'echo:', predicates: [Path=/a], filters: [\
+                 'AddResponseHeader=x-version, {version}', {{name: RequestRateLimiter, args: {{\
+                 key-resolver: 'header:x-key', {limit}}}}}]}}]\n"
+            )
+        };
+        let bucket = format!("algorithm: {algorithm}, replenish-rate: 1, period: 1h, burst-capacity: 20");
+        let second = "name: day, algorithm: fixed-window, limit: 1000, window: 1d";
+        let list = |name: &str| format!("limits: [{{{second}}}, {{name: {name}, {bucket}}}]");
+        let gateway = Gateway::start(&yaml(0, &bucket));
+        let mut client = gateway.connect();
+        let key = [("x-key", "me")];
+        assert_eq!(admitted(&mut client, "/a", &key, 25), 20);
+        for (version, limit) in [list("hour"), list("renamed"), bucket.clone(), list("hour")].iter().enumerate() {
+            gateway.reload(&yaml(version + 1, limit));
+            eventually("the worker has the new rules", || {
+                let probe = client.request("GET", "/a", &[("x-key", &format!("probe-{version}"))], b"");
+                probe.header("x-version") == Some(&(version + 1).to_string())
+            });
+            assert_eq!(admitted(&mut client, "/a", &key, 25), 0, "{store}{limit}");
+        }
+    });
+}
+
+#[test]
+fn a_reload_that_changes_an_algorithm_says_that_the_limit_begins_full() {
+    let bucket = "replenish-rate: 1, period: 1h, burst-capacity: 20";
+    let window = "algorithm: fixed-window, limit: 20, window: 1h";
+    let yaml = |limit: &str| {
+        format!(
+            "routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, args: {{\
+             key-resolver: ip, {limit}}}}}]}}]\n"
+        )
+    };
+    let gateway = Gateway::start(&yaml(bucket));
+    let logged = || gateway.log().matches("limits begin full").count();
+    gateway.reload(&yaml(&format!("limits: [{{{bucket}}}, {{{window}}}]")));
+    gateway.reload(&yaml(bucket));
+    assert_eq!(logged(), 0, "a rule that is new, or that keeps its state");
+    gateway.reload(&yaml(window));
+    assert_eq!(logged(), 1, "{}", gateway.log());
+    gateway.reload(&yaml(&format!("limits: [{{{bucket}}}]")));
+    assert_eq!(logged(), 2, "{}", gateway.log());
+}

@@ -15,6 +15,7 @@ mod conservation;
 mod denials;
 mod faults;
 mod foreign_values;
+mod former_rules;
 mod grains;
 mod hostile_states;
 mod idle;
