@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use tollgate_test_support::Certificates;
 
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::gateway::{Gateway, command};
 
 const ROUTES: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, \
     args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 5}}]}]\n";
@@ -28,7 +28,7 @@ fn curl(arguments: &[&str]) -> i32 {
 }
 
 fn tollgate(arguments: &[&str]) -> Output {
-    Command::new(TOLLGATE).args(arguments).output().unwrap()
+    command().args(arguments).output().unwrap()
 }
 
 fn text(path: PathBuf) -> String {

@@ -5,15 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::free_address;
-use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::gateway::{Gateway, TOLLGATE, command};
 use crate::support::redis::Redis;
 
 /// Returns exit code and standard error of a command that ends; standard output must be empty.
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
-    let output = Command::new(TOLLGATE)
+    let output = command()
         .args(arguments)
-        .env("SERVER_PORT", "0")
-        .env("MANAGEMENT_SERVER_PORT", "0")
         .env_remove("TOLLGATE_CONFIG")
         .envs(environment.iter().copied())
         .current_dir(std::env::temp_dir())

@@ -74,6 +74,27 @@ fn the_demo_responds_as_in_the_readme() {
 }
 
 #[test]
+fn the_readme_names_every_tool_that_the_test_command_installs() {
+    let readme = file("README.md");
+    let commands: Vec<String> = blocks(&readme, "sh").into_iter().map(|(_, command)| command).collect();
+    assert_eq!(commands, ["cargo run --release\n", "tests/run\n"]);
+    let (_, below) = readme.split_once("```sh\ntests/run\n```\n").unwrap();
+    let paragraph = below.trim_start().split("\n\n").next().unwrap().to_lowercase();
+    let script = file("tests/run");
+    let code = script.lines().filter(|line| !line.contains(['#', '\'']) && !line.starts_with("need()"));
+    let calls = code.flat_map(|line| line.split("need ").skip(1));
+    // COMMAND, then its package.
+    let tools: Vec<&str> = calls.filter_map(|call| call.split_whitespace().nth(1)).collect();
+    assert!(tools.len() >= 6, "{tools:?}");
+    for tool in tools {
+        assert!(
+            paragraph.contains(&tool.replace("nodejs", "node").replace("python3", "python")),
+            "{tool}: {paragraph}"
+        );
+    }
+}
+
+#[test]
 fn the_request_counter_page_shows_real_redis_content() {
     let redis = Redis::start();
     let page = file("docs/limiters/request-counter.md");

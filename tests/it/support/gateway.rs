@@ -13,9 +13,16 @@ use super::client::{Connection, Response, get};
 /// The binary under test.
 pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 
+/// Returns a command of the binary. A gateway that it starts listens on free ports.
+pub fn command() -> Command {
+    let mut command = Command::new(TOLLGATE);
+    command.env("SERVER_PORT", "0").env("MANAGEMENT_SERVER_PORT", "0");
+    command
+}
+
 /// Runs a command to its end. Returns its exit code, standard output and standard error.
 pub fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(TOLLGATE).args(arguments).output().unwrap();
+    let output = command().args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -47,17 +54,18 @@ impl Gateway {
 
     /// The same with environment variables.
     pub fn start_with(yaml: &str, environment: &[(&str, &str)]) -> Self {
-        Self::launch(yaml, Command::new(TOLLGATE), environment)
+        Self::launch(yaml, command(), environment)
     }
 
     /// Starts a gateway on `yaml` with further files over it.
     pub fn start_over(yaml: &str, overlays: &[&Path]) -> Self {
-        Self::launch_over(yaml, overlays, Command::new(TOLLGATE), &[])
+        Self::launch_over(yaml, overlays, command(), &[])
     }
 
     /// The same from a shell that has run `before`, such as `ulimit -n 40`.
     pub fn start_under(before: &str, yaml: &str) -> Self {
         let mut shell = Command::new("sh");
+        shell.env("SERVER_PORT", "0").env("MANAGEMENT_SERVER_PORT", "0");
         shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), TOLLGATE]);
         Self::launch(yaml, shell, &[])
     }
@@ -74,8 +82,6 @@ impl Gateway {
             .arg("--config")
             .arg(&config)
             .args(overlays.iter().flat_map(|overlay| [Path::new("--config"), overlay]))
-            .env("SERVER_PORT", "0")
-            .env("MANAGEMENT_SERVER_PORT", "0")
             .envs(environment.iter().copied());
         Self::run(command, folder, config)
     }
