@@ -84,6 +84,7 @@ impl AdminAddress {
 }
 
 fn tcp(address: &str, timeout: Duration) -> io::Result<(TcpStream, String)> {
+    #[expect(clippy::disallowed_methods, reason = "the command has no runtime")]
     let resolved = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
     let stream = TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT.min(timeout))?;
     stream.set_read_timeout(Some(timeout))?;

@@ -22,6 +22,7 @@ pub(crate) fn value(name: &str) -> Option<String> {
 
 /// Returns the address from which the machine reaches other networks, or else that of its name. The loopback address if it has no
 /// other one.
+#[expect(clippy::disallowed_methods, reason = "files are read on a thread of their own")]
 fn address() -> IpAddr {
     let routed = ROUTE_PROBES.iter().find_map(|(from, to)| {
         let socket = UdpSocket::bind(from).ok()?;

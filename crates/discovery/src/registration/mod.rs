@@ -1,18 +1,21 @@
 //! Registration of the gateway itself in registries. It starts when the workers accept requests. Heartbeats keep it, a
 //! registry that has lost it gets it again, and it is removed before the gateway drains.
 
+mod address;
 mod consul;
 mod eureka;
 mod nacos;
 
-use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::cell::{Cell, OnceCell};
+use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
+use self::address::own_address;
 use self::consul::ConsulRegistrar;
 use self::eureka::EurekaRegistrar;
 use self::nacos::NacosRegistrar;
@@ -30,6 +33,8 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Error of a request.
 #[derive(Debug, Error)]
 enum RegisterError {
+    #[error("no address from which the registry can be reached")]
+    Address(#[from] io::Error),
     #[error("no usable response")]
     Client(#[from] ClientError),
     #[error(transparent)]
@@ -70,7 +75,12 @@ struct Running {
 #[derive(Debug)]
 struct Shared {
     registrar: Registrar,
-    entry: Entry,
+    servers: Vec<RegistryServer>,
+    settings: RegisteredInstance,
+    listener: SocketAddr,
+    is_secure: bool,
+    /// Set with the first registration: the address of the gateway is found by then.
+    entry: OnceCell<Entry>,
     is_registered: Cell<bool>,
 }
 
@@ -104,47 +114,34 @@ impl Registrations {
 
 impl Running {
     fn start(settings: &Registration, listener: SocketAddr, is_secure: bool) -> Option<Self> {
-        let (registrar, server) = match &settings.registry {
-            Registry::Consul(consul) => (Registrar::Consul(Box::new(ConsulRegistrar::new(consul))), &consul.server),
-            Registry::Eureka(eureka) => (Registrar::Eureka(EurekaRegistrar::new(eureka)), eureka.servers.first()?),
-            Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.first()?),
+        let (registrar, servers) = match &settings.registry {
+            Registry::Consul(consul) => {
+                (Registrar::Consul(Box::new(ConsulRegistrar::new(consul))), vec![consul.server.clone()])
+            }
+            Registry::Eureka(eureka) => (Registrar::Eureka(EurekaRegistrar::new(eureka)), eureka.servers.clone()),
+            Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.clone()),
             Registry::Kubernetes(_) => return None,
         };
-        let instance = settings.instance.clone();
-        let host = instance.host.clone().unwrap_or_else(|| own_address(listener.ip(), server).to_string());
-        let port = instance.port.unwrap_or(listener.port());
-        let id = instance.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", instance.name));
-        let entry = Entry { settings: instance, id, host, port, is_secure };
-        let shared = Rc::new(Shared { registrar, entry, is_registered: Cell::new(false) });
+        let shared = Rc::new(Shared {
+            registrar,
+            servers,
+            settings: settings.instance.clone(),
+            listener,
+            is_secure,
+            entry: OnceCell::new(),
+            is_registered: Cell::new(false),
+        });
         let _heartbeats = Watch::start(keep_registered(Rc::clone(&shared)));
         Some(Self { shared, _heartbeats })
     }
-}
-
-/// Returns the address of the listener. If it listens on all addresses, returns the source address of connections to
-/// `server`.
-fn own_address(listener: IpAddr, server: &RegistryServer) -> IpAddr {
-    if !listener.is_unspecified() {
-        return listener;
-    }
-    let unspecified = |host: &str| if host.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
-    // No packet is sent: connecting a UDP socket only chooses the route.
-    let found = UdpSocket::bind(unspecified(&server.host)).and_then(|socket| {
-        socket.connect((server.host.as_str(), server.port))?;
-        socket.local_addr()
-    });
-    found.map_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
 /// Registers the gateway, and sends heartbeats until it is dropped.
 async fn keep_registered(shared: Rc<Shared>) {
     let mut failures = 0;
     loop {
-        let sent = match shared.is_registered.get() {
-            false => shared.registrar.register(&shared.entry).await.map(|()| true),
-            true => shared.registrar.renew(&shared.entry).await,
-        };
-        let (registry, id) = (shared.registrar.kind(), shared.entry.id.as_str());
+        let sent = shared.send().await;
+        let (registry, id) = (shared.registrar.kind(), shared.id());
         let pause = match sent {
             Ok(is_known) => {
                 if is_known && !shared.is_registered.replace(true) {
@@ -155,14 +152,14 @@ async fn keep_registered(shared: Rc<Shared>) {
                 }
                 let is_again = !is_known && failures == 0;
                 failures = if is_known { 0 } else { failures + 1 };
-                if is_again { Duration::ZERO } else { shared.entry.settings.heartbeat }
+                if is_again { Duration::ZERO } else { shared.settings.heartbeat }
             }
             Err(error) => {
                 if failures == 0 {
                     tracing::error!(registry, id, error = error_chain(&error), "registration failed");
                 }
                 failures += 1;
-                retry_after(failures - 1).min(shared.entry.settings.heartbeat)
+                retry_after(failures - 1).min(shared.settings.heartbeat)
             }
         };
         sleep(pause).await;
@@ -170,10 +167,39 @@ async fn keep_registered(shared: Rc<Shared>) {
 }
 
 impl Shared {
+    /// Registers the gateway, or sends a heartbeat if it is registered. Returns false if the registry does not know it.
+    async fn send(&self) -> Result<bool, RegisterError> {
+        let entry = self.entry().await?;
+        match self.is_registered.get() {
+            false => self.registrar.register(entry).await.map(|()| true),
+            true => self.registrar.renew(entry).await,
+        }
+    }
+
+    async fn entry(&self) -> io::Result<&Entry> {
+        if let Some(entry) = self.entry.get() {
+            return Ok(entry);
+        }
+        let settings = self.settings.clone();
+        let host = match settings.host.clone() {
+            Some(host) => host,
+            None => own_address(self.listener.ip(), &self.servers).await?.to_string(),
+        };
+        let port = settings.port.unwrap_or(self.listener.port());
+        let id = settings.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", settings.name));
+        Ok(self.entry.get_or_init(|| Entry { settings, id, host, port, is_secure: self.is_secure }))
+    }
+
+    /// Returns the id for the log; before it is known, the name of the service.
+    fn id(&self) -> &str {
+        self.entry.get().map_or(&self.settings.name, |entry| &entry.id)
+    }
+
     async fn leave(&self) {
-        let (registry, id) = (self.registrar.kind(), self.entry.id.as_str());
+        let Some(entry) = self.entry.get() else { return };
+        let (registry, id) = (self.registrar.kind(), entry.id.as_str());
         // Sent even if the gateway does not count as registered: the response to a registration may have been lost.
-        match self.registrar.leave(&self.entry).await {
+        match self.registrar.leave(entry).await {
             Ok(()) => tracing::info!(registry, id, "deregistered"),
             Err(error) => tracing::warn!(registry, id, error = error_chain(&error), "deregistration failed"),
         }
