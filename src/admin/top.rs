@@ -18,15 +18,15 @@ const DEFAULT_LIMIT: usize = 10;
 /// Largest `limit`.
 const MAX_LIMIT: usize = 100;
 
-/// Values of `verdict`.
-pub(super) const VERDICTS: [&str; 4] = ["denied", "observed", "allowed", "asked"];
+/// Values of `verdict`. `asked` is the former name of `all`.
+pub(super) const VERDICTS: [&str; 5] = ["denied", "observed", "allowed", "all", "asked"];
 
 /// Error of a query.
 #[derive(Debug, Error)]
 enum TopError {
     #[error("unknown query parameter `{0}`; use route, rule, verdict or limit")]
     Parameter(String),
-    #[error("unknown verdict `{0}`; use denied, observed, allowed or asked")]
+    #[error("unknown verdict `{0}`; use denied, observed, allowed or all")]
     Verdict(String),
     #[error("`limit` must be a number from 1 to {MAX_LIMIT}, got `{0}`")]
     Limit(String),
@@ -111,9 +111,10 @@ fn parse(query: &str) -> Result<(Query, &'static str), TopError> {
 }
 
 fn verdicts(name: &str) -> Option<(&'static [CountedVerdict], &'static str)> {
-    if name == "asked" {
-        return Some((&CountedVerdict::ALL, "asked"));
-    }
-    let known = CountedVerdict::ALL.iter().find(|known| known.as_str() == name)?;
-    Some((std::slice::from_ref(known), known.as_str()))
+    let word = VERDICTS.into_iter().find(|known| *known == name)?;
+    let verdicts = match CountedVerdict::ALL.iter().find(|known| known.as_str() == name) {
+        Some(verdict) => std::slice::from_ref(verdict),
+        None => &CountedVerdict::ALL,
+    };
+    Some((verdicts, word))
 }

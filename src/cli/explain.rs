@@ -1,4 +1,4 @@
-//! `tollgate explain FILE [METHOD] URL`: dry run of one request.
+//! `tollgate explain [FILE] [METHOD] URL`: dry run of one request.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,11 +9,11 @@ use clap::Args;
 
 use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
-use crate::cli::load::{self, Overlays, Profiles};
+use crate::cli::load::{self, NoConfiguration, Selection};
 use crate::cli::report::warnings;
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
-use tollgate_config::CommandLine;
+use tollgate_config::{CommandLine, Loaded};
 
 /// Words of notes about settings that are skipped.
 const SKIPPED: &str = "are skipped: ";
@@ -22,10 +22,10 @@ const OWN_SECTIONS: &str = "the application's own are skipped: ";
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tollgate explain [OPTIONS] <FILE> [METHOD] <URL>\n       tollgate explain [OPTIONS] [METHOD] <URL> --live [HOST:PORT]"
+    override_usage = "tollgate explain [OPTIONS] [FILE] [METHOD] <URL>\n       tollgate explain [OPTIONS] [METHOD] <URL> --live [HOST:PORT]"
 )]
 pub(super) struct Arguments {
-    /// FILE: configuration (omit with --live; optional with --config). METHOD: such as POST (default: GET). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
+    /// FILE: configuration (omit with --live). METHOD: such as POST (default: GET). URL: a path such as /orders/1?full=1, or a URL; its host becomes the Host field
     #[arg(value_names = ["FILE", "METHOD", "URL"], num_args = 1.., required = true)]
     request: Vec<String>,
     /// Header field (repeatable)
@@ -44,9 +44,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    overlays: Overlays,
-    #[command(flatten)]
-    profiles: Profiles,
+    selection: Selection,
 }
 
 impl Arguments {
@@ -57,9 +55,25 @@ impl Arguments {
 
     /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
-        self.request.len() > 2
-            || matches!(&*self.request, [first, _] if is_file(first))
-            || !self.overlays.files.is_empty()
+        self.selection.names_files() || self.parts().is_ok_and(|(file, ..)| file.is_some())
+    }
+
+    /// Returns FILE, METHOD and URL.
+    fn parts(&self) -> Result<(Option<PathBuf>, &str, &str), String> {
+        match &*self.request {
+            [url] => Ok((None, "GET", url)),
+            [file, url] if is_file(file) && !self.is_live() => Ok((Some(file.into()), "GET", url)),
+            [method, _] if is_file(method) => {
+                let method = printable(method);
+                Err(format!("`{method}` is not an HTTP method; with --live, write METHOD and URL without FILE"))
+            }
+            [method, url] => Ok((None, method, url)),
+            [method, file, _] if is_method(method) && is_file(file) => {
+                Err(format!("`{method}` is the method: write FILE, METHOD and URL in this order"))
+            }
+            [file, method, url] => Ok((Some(file.into()), method, url)),
+            _ => Err("expected [FILE] [METHOD] URL, or [METHOD] URL --live".to_owned()),
+        }
     }
 }
 
@@ -67,63 +81,35 @@ impl Arguments {
 ///
 /// The exit code is 0; 1 if the file has errors or the gateway does not respond; 2 if the file cannot be read or the
 /// request is invalid.
-pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitCode {
-    command_line.profiles.clone_from(&arguments.profiles.profiles);
+pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
     let fail = |code: u8, error: &dyn std::fmt::Display| {
         eprintln!("tollgate: {error}");
-        ExitCode::from(code)
+        Ok(ExitCode::from(code))
     };
-    let overlays = &arguments.overlays;
-    let get = "GET".to_owned();
-    let has_files = !overlays.files.is_empty() || load::has_location(&command_line);
-    let (files, method, url) = match (&*arguments.request, &arguments.live) {
-        ([method, file, _], None) if is_method(method) && is_file(file) => {
-            return fail(2, &format!("`{method}` is the method: write FILE, METHOD and URL in this order"));
-        }
-        ([file, url], None) if is_file(file) => (Some(overlays.over(Some(PathBuf::from(file)))), &get, url),
-        ([method, _], Some(_)) if is_file(method) => {
-            return fail(
-                2,
-                &format!(
-                    "`{}` is not an HTTP method; with --live, write METHOD and URL without FILE",
-                    printable(method)
-                ),
-            );
-        }
-        ([method, url], Some(_)) if overlays.files.is_empty() => (None, method, url),
-        ([url], Some(_)) if overlays.files.is_empty() => (None, &get, url),
-        ([method, url], None) if has_files => (Some(overlays.over(None)), method, url),
-        ([url], None) if has_files => (Some(overlays.over(None)), &get, url),
-        ([file, method, url], None) => (Some(overlays.over(Some(PathBuf::from(file)))), method, url),
-        (_, Some(_)) => {
-            return fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config");
-        }
-        (_, None) => return fail(2, &"expected FILE [METHOD] URL, or [METHOD] URL --live"),
+    let (file, method, url) = match arguments.parts() {
+        Ok(parts) => parts,
+        Err(error) => return fail(2, &error),
     };
+    if arguments.is_live() && arguments.names_files() {
+        return fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config");
+    }
     let mut request = match DryRunRequest::new(method, url, &arguments.header) {
         Ok(request) => request,
         Err(error) => return fail(2, &error),
     };
     request.peer = arguments.peer;
-    let explanation = match files {
-        Some(files) => match tollgate_config::load(&files, &command_line) {
-            Ok(loaded) => {
-                eprint!("{}", loaded.notes.render_sections(load::wants_color()));
-                let explanation = explain(&loaded.config, request);
-                if explanation.as_ref().is_some_and(|explanation| explanation.route.is_none()) {
-                    let others = loaded.notes.list().iter().filter(|note| !note.names_sections);
-                    others.map(|note| note.text()).filter(|text| is_about_skipped(text)).for_each(|text| {
-                        eprintln!("tollgate: {text}");
-                    });
-                }
-                explanation
-            }
-            Err(error) => return load::report(&error),
-        },
-        None => match live(arguments, method, url) {
+    let explanation = if arguments.is_live() {
+        match live(arguments, method, url) {
             Ok(explanation) => explanation,
             Err(error) => return fail(1, &error),
-        },
+        }
+    } else {
+        let command_line = arguments.selection.with_profiles(command_line);
+        let files = arguments.selection.files(file, &command_line)?;
+        match tollgate_config::load(&files, &command_line) {
+            Ok(loaded) => explained(&loaded, request),
+            Err(error) => return Ok(load::report(&error)),
+        }
     };
     let Some(explanation) = explanation else { return fail(1, &"cannot create the runtime of the dry run") };
     let text = if arguments.json {
@@ -132,9 +118,23 @@ pub(super) fn run(arguments: &Arguments, mut command_line: CommandLine) -> ExitC
         explanation.to_string()
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(_) => Ok(ExitCode::FAILURE),
     }
+}
+
+/// Returns the dry run of `request`. Prints the notes of the configuration about skipped sections, and about other skipped
+/// settings if no route matches.
+fn explained(loaded: &Loaded, request: DryRunRequest) -> Option<Explanation> {
+    eprint!("{}", loaded.notes.render_sections(load::wants_color()));
+    let explanation = explain(&loaded.config, request)?;
+    if explanation.route.is_none() {
+        let others = loaded.notes.list().iter().filter(|note| !note.names_sections);
+        others.map(|note| note.text()).filter(|text| text.contains(SKIPPED)).for_each(|text| {
+            eprintln!("tollgate: {text}");
+        });
+    }
+    Some(explanation)
 }
 
 /// Returns true for the name of a file rather than of a method.
@@ -163,9 +163,4 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
         notes.lines().filter(|line| line.contains(wanted)).for_each(|line| eprintln!("{line}"));
     }
     Ok(Some(explanation))
-}
-
-/// Returns true for a message that names settings of a file that are skipped.
-fn is_about_skipped(message: &str) -> bool {
-    message.contains(SKIPPED)
 }

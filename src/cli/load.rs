@@ -1,42 +1,79 @@
-//! Parts that several commands share: files, profiles, and errors of a configuration.
+//! Parts that several commands share: selection, names and errors of a configuration.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use thiserror::Error;
 use tollgate_config::{CommandLine, LoadError};
 
-/// Arguments that select profiles.
+/// Arguments that select a configuration. They mean the same in every command.
 #[derive(Debug, Args)]
-pub(super) struct Profiles {
+pub(super) struct Selection {
+    /// Configuration file after FILE (repeatable); values of later files win [default without FILE: TOLLGATE_CONFIG (comma-separated), otherwise SPRING_CONFIG_LOCATION, otherwise config/tollgate.yaml]
+    #[arg(long = "config", short = 'c', value_name = "FILE")]
+    config: Vec<PathBuf>,
     /// Active profiles, comma-separated, as in Spring [default: SPRING_PROFILES_ACTIVE]
     #[arg(long = "profile", value_name = "NAMES")]
-    pub(super) profiles: Option<String>,
+    profiles: Option<String>,
 }
 
-/// Arguments that name additional configuration files.
-#[derive(Debug, Args)]
-pub(super) struct Overlays {
-    /// Additional configuration file (repeatable); its values win over those of earlier files
-    #[arg(long = "config", short = 'c', value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
-}
+/// Configuration used if nothing names one.
+const DEFAULT: &str = "config/tollgate.yaml";
+/// Environment variable that names the files if the command line names none.
+const VARIABLE: &str = "TOLLGATE_CONFIG";
+/// Environment variable that names them if [`VARIABLE`] does not either, as in Spring Boot.
+const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 
-impl Overlays {
-    /// Returns `file`, if given, followed by the additional files.
-    pub(super) fn over(&self, file: Option<PathBuf>) -> Vec<PathBuf> {
-        file.into_iter().chain(self.files.iter().cloned()).collect()
+/// Neither the command line nor the environment names a configuration.
+#[derive(Clone, Copy, Debug, Error)]
+#[error(
+    "no configuration: {DEFAULT} does not exist.\n\
+     Set --config FILE, {VARIABLE} or {LOCATION}, or run `tollgate demo`, which needs no file."
+)]
+pub(super) struct NoConfiguration;
+
+impl Selection {
+    /// Returns true if `--config` is given.
+    pub(super) fn names_files(&self) -> bool {
+        !self.config.is_empty()
+    }
+
+    /// Adds the profiles to `command_line`.
+    pub(super) fn with_profiles(&self, command_line: CommandLine) -> CommandLine {
+        CommandLine { profiles: self.profiles.clone(), ..command_line }
+    }
+
+    /// Returns the files of the configuration: `file`, then those of `--config`. Without both, the files of [`VARIABLE`] or
+    /// [`DEFAULT`]; none if a location as in Spring Boot names them.
+    pub(super) fn files(
+        &self,
+        file: Option<PathBuf>,
+        command_line: &CommandLine,
+    ) -> Result<Vec<PathBuf>, NoConfiguration> {
+        let named: Vec<PathBuf> = file.into_iter().chain(self.config.iter().cloned()).collect();
+        if !named.is_empty() || command_line.has_location() {
+            return Ok(named);
+        }
+        let named = from_environment();
+        let has_location = || std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty());
+        if !named.is_empty() || has_location() {
+            return Ok(named);
+        }
+        Path::new(DEFAULT).exists().then(|| vec![DEFAULT.into()]).ok_or(NoConfiguration)
     }
 }
 
-/// Environment variable that names the files if the command line names none, as in Spring Boot.
-pub(super) const LOCATION: &str = "SPRING_CONFIG_LOCATION";
-
-/// Returns true if the command line or [`LOCATION`] names files as in Spring Boot.
-pub(super) fn has_location(command_line: &CommandLine) -> bool {
-    command_line.has_location()
-        || std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty())
+/// Returns the files that [`VARIABLE`] names, separated by commas. A value that is an existing path is one file.
+fn from_environment() -> Vec<PathBuf> {
+    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Vec::new() };
+    match value.to_str() {
+        Some(list) if !Path::new(list).exists() => {
+            list.split(',').map(str::trim).filter(|file| !file.is_empty()).map(PathBuf::from).collect()
+        }
+        _ => vec![value.into()],
+    }
 }
 
 /// Returns the names of `files` for a message; without files, the setting that names them.

@@ -25,11 +25,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
+use self::load::{NoConfiguration, Selection};
+use crate::app::reload::Source;
 use tollgate_config::CommandLine;
-
-use self::load::{Overlays, Profiles};
 
 /// Help text below the options.
 const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a property whose NAME has a dot; it wins over \
@@ -41,35 +41,29 @@ const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a
 #[command(name = "tollgate", version, args_conflicts_with_subcommands = true, after_help = PROPERTIES)]
 struct Cli {
     #[command(flatten)]
-    serve: Serve,
+    serve: Selection,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-#[derive(Debug, Args)]
-struct Serve {
-    /// Configuration file (repeatable); values of later files win [default: TOLLGATE_CONFIG (comma-separated), otherwise SPRING_CONFIG_LOCATION, otherwise config/tollgate.yaml]
-    #[arg(long, short, value_name = "FILE")]
-    config: Vec<PathBuf>,
-    #[command(flatten)]
-    profiles: Profiles,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway (default command)
-    Serve(Serve),
+    Serve {
+        /// Configuration file
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        selection: Selection,
+    },
     /// Run the built-in demo, without a file or an upstream
     Demo,
     /// Report all errors in configuration files
     Check {
-        /// Configuration files; each is checked separately [default: SPRING_CONFIG_LOCATION]
+        /// Configuration files; each is checked separately, with the files of --config after it
         #[arg(value_name = "FILE")]
         checked: Vec<PathBuf>,
         #[command(flatten)]
-        overlays: Overlays,
-        #[command(flatten)]
-        profiles: Profiles,
+        selection: Selection,
         /// Print only an overlay file with the missing endpoints, key resolvers and filters
         #[arg(long)]
         overlay: bool,
@@ -80,12 +74,10 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
-        /// The application.yml or application.properties to convert [default: SPRING_CONFIG_LOCATION]
+        /// The application.yml or application.properties to convert
         file: Option<PathBuf>,
         #[command(flatten)]
-        overlays: Overlays,
-        #[command(flatten)]
-        profiles: Profiles,
+        selection: Selection,
         /// Output file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -120,7 +112,7 @@ pub fn main() -> ExitCode {
         Err(name) => refuse(ErrorKind::InvalidValue, &format!("missing value of a property: write --{name}=VALUE")),
     };
     let cli = Cli::parse_from(arguments);
-    let command = cli.command.unwrap_or(Command::Serve(cli.serve));
+    let command = cli.command.unwrap_or(Command::Serve { file: None, selection: cli.serve });
     if let (Some((name, _)), false) = (properties.first(), command.reads_files()) {
         refuse(ErrorKind::UnknownArgument, &format!("--{name} has no effect: this command reads no configuration"));
     }
@@ -129,33 +121,33 @@ pub fn main() -> ExitCode {
         let both = "--spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location";
         refuse(ErrorKind::ArgumentConflict, both);
     }
-    run(command, on_command_line)
+    run(command, on_command_line).unwrap_or_else(|error| {
+        eprintln!("tollgate: {error}");
+        ExitCode::from(2)
+    })
 }
 
 /// Runs `command`.
-fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
-    match command {
-        Command::Serve(Serve { config, profiles }) => {
-            command_line.profiles = profiles.profiles;
-            serve::files(config, command_line)
+fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
+    Ok(match command {
+        Command::Serve { file, selection } => {
+            let command_line = selection.with_profiles(command_line);
+            let paths = selection.files(file, &command_line)?;
+            serve::start(tollgate_config::load(&paths, &command_line), &Source::Files { paths, command_line })
         }
         Command::Demo => demo::demo(),
-        Command::Check { checked, overlays, profiles, overlay } => {
-            if checked.is_empty() && overlays.files.is_empty() && !load::has_location(&command_line) {
-                refuse(ErrorKind::MissingRequiredArgument, "no FILE given, and SPRING_CONFIG_LOCATION is not set");
-            }
+        Command::Check { checked, selection, overlay } => {
             let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
-            command_line.profiles = profiles.profiles;
-            check::run(&sources(checked, &overlays), &command_line, mode)
+            let command_line = selection.with_profiles(command_line);
+            let files = if checked.is_empty() { vec![None] } else { checked.into_iter().map(Some).collect() };
+            let configurations = files.into_iter().map(|file| selection.files(file, &command_line));
+            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode)
         }
-        Command::Explain(arguments) => explain::run(&arguments, command_line),
-        Command::Simulate(arguments) => simulate::run(arguments, command_line),
-        Command::Migrate { file, overlays, profiles, out } => {
-            if file.is_none() && overlays.files.is_empty() && !load::has_location(&command_line) {
-                refuse(ErrorKind::MissingRequiredArgument, "no FILE given, and SPRING_CONFIG_LOCATION is not set");
-            }
-            command_line.profiles = profiles.profiles;
-            migrate::run(&overlays.over(file), &command_line, out)
+        Command::Explain(arguments) => explain::run(&arguments, command_line)?,
+        Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,
+        Command::Migrate { file, selection, out } => {
+            let command_line = selection.with_profiles(command_line);
+            migrate::run(&selection.files(file, &command_line)?, &command_line, out)
         }
         Command::Schema => schema::run(),
         Command::Health(target) => health::run(&target),
@@ -165,7 +157,7 @@ fn run(command: Command, mut command_line: CommandLine) -> ExitCode {
         Command::Breaker(breaker) => breaker::run(&breaker),
         Command::Reload(target) => reload::reload(&target),
         Command::Status(target) => status::status(&target),
-    }
+    })
 }
 
 /// Prints an error about the arguments, and exits.
@@ -177,7 +169,7 @@ impl Command {
     /// Returns true for a command that reads a configuration.
     fn reads_files(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Check { .. } | Self::Simulate(_) | Self::Migrate { .. } => true,
+            Self::Serve { .. } | Self::Check { .. } | Self::Simulate(_) | Self::Migrate { .. } => true,
             Self::Explain(arguments) => !arguments.is_live(),
             Self::Demo
             | Self::Schema
@@ -194,20 +186,13 @@ impl Command {
     /// Returns true if the arguments name configuration files.
     fn names_files(&self) -> bool {
         match self {
-            Self::Serve(serve) => !serve.config.is_empty(),
-            Self::Check { checked, overlays, .. } => !checked.is_empty() || !overlays.files.is_empty(),
+            Self::Serve { file, selection } | Self::Migrate { file, selection, .. } => {
+                file.is_some() || selection.names_files()
+            }
+            Self::Check { checked, selection, .. } => !checked.is_empty() || selection.names_files(),
             Self::Explain(arguments) => arguments.names_files(),
-            Self::Migrate { file, overlays, .. } => file.is_some() || !overlays.files.is_empty(),
-            Self::Simulate(_) => true,
+            Self::Simulate(arguments) => arguments.names_files(),
             _ => false,
         }
     }
-}
-
-/// Returns the configurations to check: each of `files`, followed by the overlays.
-fn sources(files: Vec<PathBuf>, overlays: &Overlays) -> Vec<Vec<PathBuf>> {
-    if files.is_empty() {
-        return vec![overlays.over(None)];
-    }
-    files.into_iter().map(|file| overlays.over(Some(file))).collect()
 }

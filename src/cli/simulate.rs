@@ -1,4 +1,4 @@
-//! `tollgate simulate FILE LOG…`: replay of access logs.
+//! `tollgate simulate [FILE] LOG…`: replay of access logs.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -6,24 +6,23 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::load::{self, Overlays, Profiles};
-use tollgate_config::CommandLine;
+use crate::cli::load::{self, NoConfiguration, Selection};
+use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::html;
 use tollgate_simulate::input::{Inputs, Map};
 use tollgate_simulate::run::{Progress, simulate};
 
 #[derive(Debug, Args)]
+#[command(override_usage = "tollgate simulate [OPTIONS] [FILE] <LOG>...")]
 pub(super) struct Arguments {
-    /// Configuration file
-    file: PathBuf,
-    /// Access logs, plain or gzip; `-` is standard input. Formats: Tollgate's JSON, common, combined, or other JSON with --map
-    #[arg(required = true, value_name = "LOG")]
-    logs: Vec<PathBuf>,
+    /// FILE: configuration, the first of several names. LOG: access logs, plain or gzip; `-` is standard input. Formats: Tollgate's JSON, common, combined, or other JSON with --map
+    #[arg(value_names = ["FILE", "LOG"], num_args = 1.., required = true)]
+    names: Vec<PathBuf>,
     /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
     #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
     map: Option<Map>,
     #[command(flatten)]
-    overlays: Overlays,
+    selection: Selection,
     /// Configuration to compare FILE with; shows requests that only FILE denies, or only FILE allows (repeatable; values of later files win)
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
@@ -36,8 +35,21 @@ pub(super) struct Arguments {
     /// Write a report with charts as one HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    #[command(flatten)]
-    profiles: Profiles,
+}
+
+impl Arguments {
+    /// Returns true if the arguments name a configuration file.
+    pub(super) fn names_files(&self) -> bool {
+        self.parts().0.is_some() || self.selection.names_files() || !self.compare.is_empty()
+    }
+
+    /// Returns FILE and the logs. A single name is a log.
+    fn parts(&self) -> (Option<&PathBuf>, &[PathBuf]) {
+        match &*self.names {
+            [file, logs @ ..] if !logs.is_empty() => (Some(file), logs),
+            logs => (None, logs),
+        }
+    }
 }
 
 /// Parses a factor from 1e-6 to 1e6, with an optional `x` in front.
@@ -49,18 +61,25 @@ fn rate(text: &str) -> Result<f64, String> {
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
 /// read, a field of `--map` is in no line, or no line can be used.
-pub(super) fn run(arguments: Arguments, mut command_line: CommandLine) -> ExitCode {
-    command_line.profiles = arguments.profiles.profiles;
+pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
+    let command_line = arguments.selection.with_profiles(command_line);
+    let (file, logs) = arguments.parts();
+    let mut configurations = vec![arguments.selection.files(file.cloned(), &command_line)?];
+    configurations.extend(Some(arguments.compare.clone()).filter(|files| !files.is_empty()));
     let mut loaded = Vec::new();
-    let first = arguments.overlays.over(Some(arguments.file));
-    for files in [first, arguments.compare].iter().filter(|files| !files.is_empty()) {
+    for files in &configurations {
         match tollgate_config::load(files, &command_line) {
             Ok(configuration) => loaded.push((load::names(files, &command_line), configuration.config)),
-            Err(error) => return load::report(&error),
+            Err(error) => return Ok(load::report(&error)),
         }
     }
-    let map = arguments.map.unwrap_or_default();
-    let inputs = match Inputs::open(&arguments.logs, map.clone()) {
+    Ok(replay(arguments, logs, &loaded))
+}
+
+/// Replays `logs` through the configurations, each with its name, and prints the result.
+fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) -> ExitCode {
+    let map = arguments.map.clone().unwrap_or_default();
+    let inputs = match Inputs::open(logs, map.clone()) {
         Ok(inputs) => inputs,
         Err(error) => return fail(&error),
     };

@@ -49,7 +49,8 @@ enum Verdict {
     /// Allowed requests.
     Allowed,
     /// All requests.
-    Asked,
+    #[value(alias = "asked")]
+    All,
 }
 
 /// Prints the most frequent keys. The exit code is 0, or 1 if the gateway does not respond.

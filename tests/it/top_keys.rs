@@ -62,7 +62,10 @@ fn counts(gateway: &Gateway) {
     assert_eq!(top(gateway, "verdict=observed"), [rule("observed", "observed", &[("alice", 3)])]);
     let daily = rule("orders", "daily", &[("alice", 2), ("bob", 2), ("carol", 1)]);
     assert_eq!(top(gateway, "verdict=allowed&route=orders&rule=daily"), [daily]);
-    assert_eq!(top(gateway, "verdict=asked&rule=hourly&limit=1"), [rule("orders", "hourly", &[("alice", 12)])]);
+    for verdict in ["all", "asked"] {
+        let query = format!("verdict={verdict}&rule=hourly&limit=1");
+        assert_eq!(top(gateway, &query), [rule("orders", "hourly", &[("alice", 12)])]);
+    }
     assert_eq!(top(gateway, "route=none"), []);
 }
 
@@ -70,7 +73,7 @@ fn counts(gateway: &Gateway) {
 fn keys_are_counted_by_rule_and_verdict() {
     let gateway = Gateway::start(ROUTES);
     counts(&gateway);
-    for query in ["verdict=all", "limit=0", "limit=101", "limit=x", "key=a"] {
+    for query in ["verdict=every", "limit=0", "limit=101", "limit=x", "key=a"] {
         let refused = gateway.admin(&format!("/api/top?{query}"));
         assert_eq!(
             (refused.status, refused.header("content-type")),
@@ -137,6 +140,12 @@ fn the_command_prints_a_table() {
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["orders", "hourly", "al", "ice", "10", "0", "100.0", "%"]);
     let (code, out, _) = run(&[&address, "--verdict", "observed", "--route", "a&b"]);
     assert!(code == Some(0) && out.starts_with("no observed requests in the last "), "{out}");
+    for verdict in ["all", "asked"] {
+        let (_, out, err) = run(&[&address, "--verdict", verdict]);
+        assert!(out.starts_with("all requests in the last "), "{out}{err}");
+    }
+    let help = run(&["--help"]).1;
+    assert!(help.contains("- all:") && !help.contains("asked"), "{help}");
     let (_, out, _) = run(&[&address, "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["rules"][0]["total"], 10);
     let (code, _, err) = run(&[&address, "--limit", "0"]);

@@ -54,6 +54,79 @@ error: --server.port has no effect: this command reads no configuration
 }
 
 #[test]
+fn every_command_finds_its_configuration_in_the_same_way() {
+    replay(
+        "\
+== a.yaml
+routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]
+== b.yaml
+routes: [{id: b, uri: 'echo:', predicates: [Path=/**]}]
+== log
+127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET /x HTTP/1.0\" 200 1
+$ for command in serve check 'explain /x' 'simulate log' migrate; do tollgate $command | head -1; echo ${PIPESTATUS[0]}; done
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
+2
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
+2
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
+2
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
+2
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
+2
+== config/tollgate.yaml
+routes: [{id: default, uri: 'echo:', predicates: [Path=/**]}]
+$ tollgate check
+config/tollgate.yaml: ok, 1 route
+$ tollgate explain /x | grep ^route
+route default: Path=/**
+$ tollgate simulate log | grep requests,
+config/tollgate.yaml: 1 requests, 0 denied (0 %)
+$ tollgate migrate | grep id:
+  - id: default
+$ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate check
+a.yaml, b.yaml: ok, 1 route
+$ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate explain GET /x | grep ^route
+route b: Path=/**
+$ TOLLGATE_CONFIG=a.yaml tollgate simulate log | grep requests,
+a.yaml: 1 requests, 0 denied (0 %)
+$ TOLLGATE_CONFIG=a.yaml tollgate migrate | grep id:
+  - id: a
+$ tollgate check -c a.yaml -c b.yaml
+a.yaml, b.yaml: ok, 1 route
+$ tollgate check a.yaml -c b.yaml
+a.yaml, b.yaml: ok, 1 route
+$ tollgate explain -c a.yaml -c b.yaml GET /x | grep ^route
+route b: Path=/**
+$ tollgate explain a.yaml /x -c b.yaml | grep ^route
+route b: Path=/**
+$ tollgate simulate log -c a.yaml -c b.yaml | grep requests,
+a.yaml, b.yaml: 1 requests, 0 denied (0 %)
+$ tollgate simulate a.yaml log -c b.yaml | grep requests,
+a.yaml, b.yaml: 1 requests, 0 denied (0 %)
+$ tollgate migrate -c a.yaml -c b.yaml | grep id:
+  - id: b
+$ tollgate migrate a.yaml -c b.yaml | grep id:
+  - id: b
+$ tollgate serve a.yaml -c none.yaml; echo $?
+tollgate: cannot read none.yaml: No such file or directory (os error 2)
+2
+$ tollgate serve none.yaml; echo $?
+tollgate: cannot read none.yaml: No such file or directory (os error 2)
+2
+$ tollgate -c none.yaml; echo $?
+tollgate: cannot read none.yaml: No such file or directory (os error 2)
+2
+",
+    );
+}
+
+#[test]
 fn a_gateway_runs_with_properties_and_a_reload_keeps_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("application.yml");

@@ -34,7 +34,8 @@ $ tollgate explain /orders/1 -c application.yml -c overlay.yaml | grep -c orders
 $ cp application.yml CONF; tollgate explain CONF GET /orders/1 --config overlay.yaml | grep -c orders
 2
 $ tollgate explain GET /orders/1
-tollgate: expected FILE [METHOD] URL, or [METHOD] URL --live
+tollgate: no configuration: config/tollgate.yaml does not exist.
+Set --config FILE, TOLLGATE_CONFIG or SPRING_CONFIG_LOCATION, or run `tollgate demo`, which needs no file.
 $ tollgate migrate application.yml --config overlay.yaml | tollgate check /dev/stdin
 /dev/stdin: ok, 1 route
 $ tollgate check application.yml -c missing.yaml; echo $?

@@ -61,14 +61,8 @@ tollgate: cannot read optional:none/: no location has a configuration file
 $ SPRING_CONFIG_LOCATION=base/ tollgate check 2>&1 | grep error
 base/application.yml:2:23: error: expected a whole number from 0, found `many`
 base/application.yml:2:54: error: expected a duration such as `500ms`, `5s` or `PT1S`, found `many`
-$ tollgate check; echo $?
-error: no FILE given, and SPRING_CONFIG_LOCATION is not set
-
-Usage: tollgate [OPTIONS]
-       tollgate <COMMAND>
-
-For more information, try '--help'.
-2
+$ tollgate check 2>&1 | grep error
+config/tollgate.yaml:1:9: error: expected a route, found `nonsense`
 ",
     );
 }
