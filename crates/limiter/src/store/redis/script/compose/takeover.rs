@@ -110,7 +110,7 @@ pub(super) fn for_pack(script: &mut String, (key, members): &Pack, rules: &[List
         let described = takeover.described(rule);
         let _ = write!(script, "local new{at} = not was{at} and {described}\nnew[#new + 1] = new{at} or nil\n");
     }
-    let _ = write!(script, "{ENTRIES}others{key} = text\n");
+    let _ = writeln!(script, "{ENTRIES}others{key} = text");
     for (at, ..) in &takers {
         let _ = write!(
             script,
