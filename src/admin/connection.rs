@@ -84,7 +84,7 @@ mod tests {
     use crate::admin::ConfigState;
     use crate::admin::connection_slots::ConnectionSlots;
     use tollgate_proxy::state::stores::SharedStores;
-    use tollgate_proxy::telemetry::top_keys::Readers;
+    use tollgate_telemetry::top_keys::Readers;
 
     fn state() -> Arc<AdminState> {
         let yaml = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";

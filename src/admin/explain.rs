@@ -21,7 +21,7 @@ use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveFailure, 
 use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};
 use tollgate_config::{Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
-use tollgate_proxy::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 /// Error of a query.
 #[derive(Debug, Error)]

@@ -15,12 +15,12 @@ use crate::admin::events::hub::Hub;
 use tollgate_config::{Config, LoadError};
 use tollgate_proxy::http::connection_stats::ConnectionStats;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::telemetry::log_writer::LogWriter;
 use tollgate_proxy::telemetry::metrics::Metrics;
-use tollgate_proxy::telemetry::reloads::LastReload;
-use tollgate_proxy::telemetry::top_keys;
-use tollgate_proxy::telemetry::traces::exporter::SpanStats;
 use tollgate_proxy::upstream::balance::Upstreams;
+use tollgate_telemetry::log_writer::LogWriter;
+use tollgate_telemetry::otlp::exporter::SpanStats;
+use tollgate_telemetry::reloads::LastReload;
+use tollgate_telemetry::top_keys;
 
 /// State of the process that the admin port reports.
 #[derive(Debug)]

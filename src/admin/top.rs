@@ -10,8 +10,8 @@ use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem};
 use crate::admin::schema::{count, flag, list_of, meaning, object, one_of, text};
 use crate::admin::state::AdminState;
-use tollgate_proxy::telemetry::key_display;
-use tollgate_proxy::telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
+use tollgate_telemetry::key_display;
+use tollgate_telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
 
 /// Number of keys without `limit`.
 const DEFAULT_LIMIT: usize = 10;

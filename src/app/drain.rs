@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::app::process::Process;
 use crate::app::signals::Signals;
-use tollgate_proxy::telemetry::log_writer::LogWriter;
+use tollgate_telemetry::log_writer::LogWriter;
 
 /// Time for the last lines of the access log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);

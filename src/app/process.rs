@@ -18,9 +18,9 @@ use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
 use tollgate_proxy::state::redis_monitor::RedisMonitor;
-use tollgate_proxy::telemetry::log_writer::LogWriter;
-use tollgate_proxy::telemetry::traces::exporter::SpanQueue;
 use tollgate_proxy::upstream::balance::UpstreamManager;
+use tollgate_telemetry::log_writer::LogWriter;
+use tollgate_telemetry::otlp::exporter::SpanQueue;
 
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {

@@ -12,7 +12,7 @@ use crate::app::reader::Reader;
 use crate::app::signals::{Signal, Signals};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_proxy::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);

@@ -31,15 +31,15 @@ use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
 use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::telemetry::key_display;
-use tollgate_proxy::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_proxy::telemetry::metrics::Metrics;
-use tollgate_proxy::telemetry::top_keys;
 use tollgate_proxy::telemetry::traces::Tracing;
-use tollgate_proxy::telemetry::traces::exporter::SpanQueue;
 use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_proxy::worker::Worker;
 use tollgate_routing::Predicate;
+use tollgate_telemetry::key_display;
+use tollgate_telemetry::log_writer::{LogOptions, LogWriter, Target};
+use tollgate_telemetry::otlp::exporter::SpanQueue;
+use tollgate_telemetry::top_keys;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Bound of the access log's queue. Lines that do not fit are dropped and counted.

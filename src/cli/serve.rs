@@ -6,7 +6,7 @@ use crate::app;
 use crate::app::reload::Source;
 use crate::cli::load;
 use tollgate_config::{LoadError, Loaded};
-use tollgate_proxy::telemetry::logs;
+use tollgate_telemetry::logs;
 
 /// Runs the gateway with a loaded configuration, or reports the errors of loading.
 pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {

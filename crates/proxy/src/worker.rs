@@ -21,12 +21,12 @@ use crate::server::gate::{ClientLimits, Gate};
 use crate::server::protocol::HeadLimits;
 use crate::state::stores::{SharedStores, Stores};
 use crate::telemetry::access_log::AccessLog;
-use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::top_keys;
 use crate::telemetry::traces::Tracing;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
+use tollgate_telemetry::log_writer::LogWriter;
+use tollgate_telemetry::top_keys;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Timeout of a client that has none: longer than any process runs.

@@ -12,8 +12,8 @@ use crate::admin::state::AdminState;
 use crate::admin::{breakers, config_state, health, top, upstreams};
 use tollgate_config::Config;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::telemetry::key_display;
-use tollgate_proxy::telemetry::top_keys::{CountedVerdict, Query, Top};
+use tollgate_telemetry::key_display;
+use tollgate_telemetry::top_keys::{CountedVerdict, Query, Top};
 
 /// Maximum number of upstreams, and of circuit breakers.
 const MAX_UPSTREAMS: usize = 100;

@@ -20,7 +20,7 @@ use crate::admin::reply::{json, problem_over, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::EffectiveRule;
-use tollgate_proxy::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
 const MAX_KEYS: usize = 256;

@@ -30,7 +30,7 @@ use crate::explain::describe as in_words;
 use tollgate_config::{Config, Route};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_proxy::state::overrides::RuleChange;
-use tollgate_proxy::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;

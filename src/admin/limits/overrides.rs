@@ -19,7 +19,7 @@ use crate::admin::reply::{audited, json, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
-use tollgate_proxy::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 /// Path prefix of the API.
 const ROOT: &str = "/api/overrides";

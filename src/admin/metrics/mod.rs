@@ -25,14 +25,14 @@ use tollgate_proxy::telemetry::caches::CacheCollector;
 use tollgate_proxy::telemetry::certificates::CertificateCollector;
 use tollgate_proxy::telemetry::concurrency::ConcurrencyCollector;
 use tollgate_proxy::telemetry::connections::ConnectionCollector;
-use tollgate_proxy::telemetry::encode::{NO_LABELS, family, gauge};
-use tollgate_proxy::telemetry::logs::{self, repeats};
-use tollgate_proxy::telemetry::reloads::ReloadCollector;
 use tollgate_proxy::telemetry::requests::RequestCollector;
 use tollgate_proxy::telemetry::resilience::{BreakerCollector, RetryCollector};
-use tollgate_proxy::telemetry::traces::exporter::SpanCollector;
 use tollgate_proxy::telemetry::upstream_times::UpstreamTimesCollector;
 use tollgate_proxy::telemetry::upstreams::UpstreamCollector;
+use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_telemetry::logs::{self, repeats};
+use tollgate_telemetry::otlp::exporter::SpanCollector;
+use tollgate_telemetry::reloads::ReloadCollector;
 
 /// Returns the current value of every metric, in the format that `headers` accept.
 pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<Bytes>> {

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use tollgate_proxy::telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 
 /// Optional parts of the gateway that this binary has.
 const FEATURES: &str = if cfg!(all(feature = "jwt", feature = "redis-tls")) {

@@ -15,7 +15,7 @@ use tollgate_limiter::store::redis::{
 
 use tollgate_proxy::state::redis_servers::RedisServer;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::telemetry::encode::{NO_LABELS, family};
+use tollgate_telemetry::encode::{NO_LABELS, family};
 
 /// Metrics of Redis, read once per scrape.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub trait LayerContext {
     fn is_traced(&self) -> bool {
         false
     }
-    /// Returns true if the keys of verdicts are counted (see [`top_keys`](crate::telemetry::top_keys)). Default: true.
+    /// Returns true if the keys of verdicts are counted (see [`top_keys`](tollgate_telemetry::top_keys)). Default: true.
     fn counts_keys(&self) -> bool {
         true
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tollgate_filters::request_rate_limiter::{
     Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
+    VerdictKind,
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
@@ -16,9 +17,9 @@ use crate::gateway::recorded_store::recorded;
 use crate::gateway::traced_store::{traced_plans, traced_store};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
-use crate::telemetry::top_keys::{self, RuleName};
 use crate::telemetry::traces::request::{is_current_sampled, report_verdict};
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
+use tollgate_telemetry::top_keys::{self, CountedVerdict, RuleName};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
 /// `marks_refusals`, refusals carry their reason in the response extensions.
@@ -64,8 +65,8 @@ pub(super) fn with_rate_limiter(
             match event.rule.and_then(|rule| series.get(rule)) {
                 Some((series, rule)) => {
                     series.observe(event.kind, event.source);
-                    if let (Some(key), Some(rule)) = (key, rule) {
-                        top_keys::observe(rule, event.kind, key);
+                    if let (Some(key), Some(rule), Some(verdict)) = (key, rule, counted_verdict(event.kind)) {
+                        top_keys::observe(rule, verdict, key);
                     }
                 }
                 None => limiter_series.observe(event.kind, event.source),
@@ -84,6 +85,16 @@ pub(super) fn with_rate_limiter(
     match meters_responses {
         true => SharedService::new(MapResponse::new(service, meter_response)),
         false => SharedService::new(service),
+    }
+}
+
+/// Returns the verdict under which the key of an event is counted; `None` if it is not.
+fn counted_verdict(kind: VerdictKind) -> Option<CountedVerdict> {
+    match kind {
+        VerdictKind::Denied => Some(CountedVerdict::Denied),
+        VerdictKind::Observed => Some(CountedVerdict::Observed),
+        VerdictKind::Allowed => Some(CountedVerdict::Allowed),
+        VerdictKind::Unavailable | VerdictKind::Exempt | VerdictKind::Blocked => None,
     }
 }
 

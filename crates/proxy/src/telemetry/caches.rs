@@ -8,7 +8,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::local_response_cache::{CacheOutcome, ResponseCache};
 
-use crate::telemetry::encode::{family, gauge};
+use tollgate_telemetry::encode::{family, gauge};
 
 /// Collector of the caches in use, by route id; the shared cache has the id `""`.
 #[derive(Debug)]

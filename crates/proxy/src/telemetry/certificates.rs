@@ -6,8 +6,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::http::certificate::not_after;
-use crate::telemetry::encode::{family, gauge};
 use tollgate_config::Config;
+use tollgate_telemetry::encode::{family, gauge};
 
 /// Collector of the expiry of certificates, read once per scrape.
 #[derive(Debug)]

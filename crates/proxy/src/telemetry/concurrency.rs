@@ -11,9 +11,9 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::concurrency::{LeaseStats, Renewal};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
-use crate::telemetry::encode::{family, gauge};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::verdicts::LimiterMetrics;
+use tollgate_telemetry::encode::{family, gauge};
 
 /// Slots of one `ConcurrencyLimiter` on one worker.
 #[derive(Debug)]

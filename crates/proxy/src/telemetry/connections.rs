@@ -8,7 +8,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 
 use crate::http::connection_stats::ConnectionStats;
-use crate::telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 
 /// Collector of client connections.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use prometheus_client::encoding::MetricEncoder;
 
 use crate::telemetry::concurrency::ConcurrencyMetrics;
 use crate::telemetry::resilience::RetryMetrics;
-use crate::telemetry::series::SeriesList;
 use crate::telemetry::verdicts::LimiterMetrics;
 use crate::upstream::times::UpstreamTimes;
+use tollgate_telemetry::series::SeriesList;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

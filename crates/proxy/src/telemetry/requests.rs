@@ -10,10 +10,10 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use crate::telemetry::encode::family;
 use crate::telemetry::metrics::{LatencyHistogram, Metrics, RouteLabels};
 use crate::telemetry::verdicts;
 use tollgate_config::RequestSeries;
+use tollgate_telemetry::encode::family;
 
 /// Collector of requests and limiter verdicts.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, State};
 use tollgate_filters::retry::Event;
 
-use crate::telemetry::encode::family;
 use crate::telemetry::metrics::Metrics;
+use tollgate_telemetry::encode::family;
 
 /// Outcomes of a failed attempt, with their label values.
 const EVENTS: [(Event, &str); 3] =

@@ -11,9 +11,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::telemetry::encode::{family, gauge};
 use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
 use tollgate_discovery::RegistryStatus;
+use tollgate_telemetry::encode::{family, gauge};
 
 /// Collector of upstreams.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
 use crate::http::facts::report;
-use crate::telemetry::encode::family;
 use crate::telemetry::metrics::Metrics;
+use tollgate_telemetry::encode::family;
 
 /// Verdicts of one limiter on one worker.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use super::text::{milliseconds, number, padded, quoted};
 use crate::http::facts::limiter::LimiterFacts;
 use crate::telemetry::access_log::{Completion, Details, LogLine};
-use crate::telemetry::key_display;
+use tollgate_telemetry::key_display;
 
 const DAY_SECONDS: u64 = 86_400;
 

@@ -17,8 +17,8 @@ use self::combined::LogTime;
 use self::json::IsoDate;
 use crate::http::body::UploadProgress;
 use crate::http::facts::RequestFacts;
-use crate::telemetry::log_writer::LogWriter;
 use tollgate_config::AccessLogFormat;
+use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Size in bytes at which a worker sends its lines to the writing thread.

@@ -1,14 +1,10 @@
 //! Traces: spans of sampled requests, sent to a collector over OTLP.
 //!
-//! [`Tracing::decide`] takes, continues or starts the trace context of a request ([`context`]). A sampled request collects
-//! its spans in a [`RequestTrace`]; its end hands them to the [`exporter`]'s queue, which never waits.
+//! [`Tracing::decide`] takes, continues or starts the trace context of a request. A sampled request collects its
+//! spans in a [`RequestTrace`]; its end hands them to a [`SpanQueue`], which never waits.
 
-pub mod context;
-pub mod exporter;
-mod protobuf;
 pub mod request;
 pub mod server;
-pub mod span;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http::HeaderMap;
 use http::request::Parts;
 
-use self::context::{TRACEPARENT, TRACESTATE, TraceContext};
-use self::exporter::SpanQueue;
+use tollgate_telemetry::otlp::exporter::SpanQueue;
+use tollgate_telemetry::trace_context::{TRACEPARENT, TRACESTATE, TraceContext};
+
 use self::request::RequestTrace;
 use self::server::ServerInfo;
 

@@ -10,11 +10,11 @@ use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
-use crate::telemetry::traces::context::{TRACEPARENT, TraceContext};
-use crate::telemetry::traces::exporter::SpanQueue;
 use crate::telemetry::traces::new_span_id;
 use crate::telemetry::traces::server::{ServerInfo, attributes, joined_state, known};
-use crate::telemetry::traces::span::{Attribute, Span, SpanKind, Trace, Value};
+use tollgate_telemetry::otlp::exporter::SpanQueue;
+use tollgate_telemetry::otlp::span::{Attribute, Span, SpanKind, Trace, Value};
+use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
 
 /// Most spans of one request. Retries and loops over routes could add any number.
 const MAX_SPANS: usize = 64;

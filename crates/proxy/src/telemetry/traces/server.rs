@@ -6,8 +6,8 @@ use std::time::Instant;
 use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 
-use crate::telemetry::traces::context::TRACESTATE;
-use crate::telemetry::traces::span::Attribute;
+use tollgate_telemetry::otlp::span::Attribute;
+use tollgate_telemetry::trace_context::TRACESTATE;
 
 /// Connection of a request, for the span of the server.
 #[derive(Clone, Copy, Debug)]

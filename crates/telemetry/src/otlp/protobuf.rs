@@ -2,7 +2,7 @@
 //!
 //! Field numbers: `opentelemetry/proto/trace/v1/trace.proto`.
 
-use crate::telemetry::traces::span::{Span, Trace, Value};
+use crate::otlp::span::{Span, Trace, Value};
 
 /// Wire types of protobuf.
 const VARINT: u8 = 0;

@@ -54,12 +54,12 @@ impl<K: Eq + Hash, T> SeriesList<K, T> {
     }
 
     /// Marks the series without other owners: their values do not change any more.
-    pub(super) fn mark_unused(&self) {
+    pub fn mark_unused(&self) {
         self.0.lock().values_mut().for_each(|series| series.is_final = series.is_unused());
     }
 
     /// Removes the marked series, unless they have other owners again.
-    pub(super) fn remove_marked(&self) {
+    pub fn remove_marked(&self) {
         self.0.lock().retain(|_, series| !(series.is_final && series.is_unused()));
     }
 }

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tollgate_filters::request_rate_limiter::VerdictKind;
 
 pub use self::merge::{RuleTop, Top};
 pub use self::sketch::KeyCount;
@@ -143,10 +142,8 @@ pub fn register(name: RuleName) -> RuleHandle {
 
 /// Counts a verdict on `key`. Must be called on the thread of `rule`.
 #[inline]
-pub fn observe(rule: &RuleHandle, kind: VerdictKind, key: &[u8]) {
-    if let Some(verdict) = CountedVerdict::of(kind) {
-        KEYS.with_borrow_mut(|keys| keys.observe(rule, verdict, key));
-    }
+pub fn observe(rule: &RuleHandle, verdict: CountedVerdict, key: &[u8]) {
+    KEYS.with_borrow_mut(|keys| keys.observe(rule, verdict, key));
 }
 
 /// Starts a new window once a minute. Call it once a second on each worker.
@@ -200,17 +197,6 @@ impl CountedVerdict {
             Self::Denied => "denied",
             Self::Observed => "observed",
             Self::Allowed => "allowed",
-        }
-    }
-
-    /// Returns the counted verdict of an event; `None` if the keys of `kind` are not counted.
-    #[inline]
-    fn of(kind: VerdictKind) -> Option<Self> {
-        match kind {
-            VerdictKind::Denied => Some(Self::Denied),
-            VerdictKind::Observed => Some(Self::Observed),
-            VerdictKind::Allowed => Some(Self::Allowed),
-            VerdictKind::Unavailable | VerdictKind::Exempt | VerdictKind::Blocked => None,
         }
     }
 }

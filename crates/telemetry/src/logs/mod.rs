@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::repeats::RepeatLimit;
-use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
+use crate::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_config::{LogFormat, Logging};
 
 /// Bound of the queue in bytes.

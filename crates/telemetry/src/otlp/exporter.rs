@@ -14,9 +14,9 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use rustls::ClientConfig;
 
-use crate::telemetry::encode::{NO_LABELS, family};
-use crate::telemetry::traces::protobuf::export_request;
-use crate::telemetry::traces::span::Trace;
+use crate::encode::{NO_LABELS, family};
+use crate::otlp::protobuf::export_request;
+use crate::otlp::span::Trace;
 use tollgate_config::OtlpExport;
 use tollgate_transport::error_chain::error_chain;
 use tollgate_transport::small_client::{Bounds, CallError, call, system_tls};
@@ -74,7 +74,7 @@ impl SpanQueue {
     }
 
     /// Queues a trace without waiting.
-    pub(super) fn push(&self, trace: Trace) {
+    pub fn push(&self, trace: Trace) {
         if let Err(TrySendError::Full(Message::Trace(trace)) | TrySendError::Disconnected(Message::Trace(trace))) =
             self.sender.try_send(Message::Trace(trace))
         {

@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::telemetry::encode::{NO_LABELS, family};
+use crate::encode::{NO_LABELS, family};
 
 /// Last attempt to read the configuration. The start counts as the first.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::telemetry::top_keys::{KeyCount, RuleName, SketchTop, WorkerTop};
+use crate::top_keys::{KeyCount, RuleName, SketchTop, WorkerTop};
 
 /// Most frequent keys of all workers.
 #[derive(Debug, Default)]
