@@ -5,24 +5,26 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Place, Places};
+use crate::yaml::{Bytes, Node, NodeKind, Span};
 
-/// One property, with the 1-based position of its key and its value.
+/// One property, with the bytes of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Property {
-    pub(crate) key: String,
-    pub(crate) value: String,
-    pub(crate) key_at: (usize, usize),
-    pub(crate) value_at: (usize, usize),
+struct Property {
+    key: String,
+    value: String,
+    key_at: Range<usize>,
+    value_at: Range<usize>,
 }
 
 /// Malformed `\u` escape, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadEscape {
-    pub(crate) at: (usize, usize),
-}
+pub(crate) struct BadEscape(pub(crate) usize);
+
+/// Line of a file and its position.
+type Line<'t> = (usize, &'t str);
 
 /// Returns the text of a file: ISO-8859-1 as in Spring Boot, or UTF-8 if `is_utf8`. `None` if it is not UTF-8 then.
 pub(crate) fn decode(bytes: &[u8], is_utf8: bool) -> Option<String> {
@@ -35,11 +37,16 @@ pub(crate) fn decode(bytes: &[u8], is_utf8: bool) -> Option<String> {
 }
 
 /// Returns the properties of each document of `text`. An error is the first escape `\u` without four digits.
-pub(crate) fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
+fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
     let mut documents = vec![Vec::new()];
-    let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let placed = text.split('\n').scan(0, |next, line| {
+        let start = *next;
+        *next += line.len() + 1;
+        Some((start, line.strip_suffix('\r').unwrap_or(line)))
+    });
+    let lines: Vec<Line<'_>> = placed.collect();
     let mut at = 0;
-    while let Some(line) = lines.get(at) {
+    while let Some((_, line)) = lines.get(at) {
         let content = line.trim_start_matches(BLANKS);
         if content.is_empty() || content.starts_with(['#', '!']) {
             if is_separator(&lines, at) {
@@ -57,16 +64,17 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
     Ok(documents)
 }
 
-/// Returns the documents of `text` as maps with dotted keys. Adds their nodes to `places`.
-pub(crate) fn nodes(text: &str, file: usize, places: &mut Places) -> Result<Vec<Node>, BadEscape> {
+/// Returns the documents of `text` as maps with dotted keys.
+pub(crate) fn nodes(text: &str, file: usize) -> Result<Vec<Node>, BadEscape> {
     let documents = parse(text)?;
-    let nodes = documents.into_iter().enumerate().map(|(document, properties)| {
-        let span = places.push(Place { file, document, path: Vec::new() });
+    let nodes = documents.into_iter().map(|properties| {
+        let first = properties.first().map_or(0, |property| property.key_at.start);
+        let last = properties.last().map_or(0, |property| property.value_at.end);
+        let span = Span::new(file, Bytes::new(first..last));
         let mut entries: Vec<(String, Node)> = Vec::with_capacity(properties.len());
         let mut positions: HashMap<String, usize> = HashMap::new();
-        for (number, property) in properties.into_iter().enumerate() {
-            let path = vec![u32::try_from(number).unwrap_or(u32::MAX)];
-            let span = places.push(Place { file, document, path });
+        for property in properties {
+            let span = Span::new(file, Bytes::new(property.value_at)).keyed(Bytes::new(property.key_at));
             let node = Node { span, kind: NodeKind::Scalar(property.value) };
             // The last one counts, as in Java.
             match positions.entry(canonical(&property.key)) {
@@ -86,37 +94,36 @@ pub(crate) fn nodes(text: &str, file: usize, places: &mut Places) -> Result<Vec<
 const BLANKS: [char; 3] = [' ', '\t', '\u{c}'];
 
 /// Returns true if the line at `at` separates documents: it has no blank in front, and no comment beside it.
-fn is_separator(lines: &[&str], at: usize) -> bool {
-    let line = lines[at].trim_end_matches(BLANKS);
+fn is_separator(lines: &[Line<'_>], at: usize) -> bool {
+    let line = lines[at].1.trim_end_matches(BLANKS);
     let Some(sign) = ["#---", "!---"].iter().find(|known| **known == line).and_then(|known| known.chars().next())
     else {
         return false;
     };
-    let is_comment = |line: Option<&&str>| line.is_some_and(|line| line.starts_with(sign));
+    let is_comment = |line: Option<&Line<'_>>| line.is_some_and(|(_, line)| line.starts_with(sign));
     !is_comment(at.checked_sub(1).and_then(|before| lines.get(before))) && !is_comment(lines.get(at + 1))
 }
 
 /// Line with those that continue it: its characters, each with its position.
 struct LogicalLine {
-    chars: Vec<(char, (usize, usize))>,
+    chars: Vec<(char, usize)>,
     /// Number of lines of the file.
     lines: usize,
-    end: (usize, usize),
+    end: usize,
 }
 
 impl LogicalLine {
-    fn read(lines: &[&str], first: usize) -> Self {
-        let mut logical = Self { chars: Vec::new(), lines: 0, end: (first + 1, 1) };
-        for (index, line) in lines.iter().enumerate().skip(first) {
+    fn read(lines: &[Line<'_>], first: usize) -> Self {
+        let mut logical = Self { chars: Vec::new(), lines: 0, end: 0 };
+        for (start, line) in &lines[first..] {
             logical.lines += 1;
             let content = line.trim_start_matches(BLANKS);
-            let indent = line.chars().count() - content.chars().count();
+            let start = start + line.len() - content.len();
             let backslashes = content.chars().rev().take_while(|c| *c == '\\').count();
             let is_continued = backslashes % 2 == 1;
-            let length = content.chars().count() - usize::from(is_continued);
-            let placed = content.chars().take(length).enumerate();
-            logical.chars.extend(placed.map(|(column, c)| (c, (index + 1, indent + column + 1))));
-            logical.end = (index + 1, indent + length + 1);
+            let content = &content[..content.len() - usize::from(is_continued)];
+            logical.chars.extend(content.char_indices().map(|(at, c)| (c, start + at)));
+            logical.end = start + content.len();
             if !is_continued {
                 break;
             }
@@ -124,8 +131,11 @@ impl LogicalLine {
         logical
     }
 
-    fn at(&self, index: usize) -> (usize, usize) {
-        self.chars.get(index).map_or(self.end, |(_, at)| *at)
+    /// Returns the bytes of the characters `from..to`.
+    fn bytes(&self, from: usize, to: usize) -> Range<usize> {
+        let start = self.chars.get(from).map_or(self.end, |(_, at)| *at);
+        let last = to.checked_sub(1).and_then(|last| self.chars.get(last));
+        start..last.map_or(start, |(c, at)| at + c.len_utf8()).max(start)
     }
 }
 
@@ -133,22 +143,23 @@ impl LogicalLine {
 fn property(line: &LogicalLine, into: &mut Vec<Property>) -> Result<(), BadEscape> {
     let mut index = 0;
     let key = text(line, &mut index, &|c| BLANKS.contains(&c) || c == '=' || c == ':')?;
+    let key_at = line.bytes(0, index);
     skip(line, &mut index, &BLANKS);
     if line.chars.get(index).is_some_and(|(c, _)| ['=', ':'].contains(c)) {
         index += 1;
         skip(line, &mut index, &BLANKS);
     }
-    let key_at = line.at(0);
     let Some(list) = key.strip_suffix("[]") else {
-        let value_at = line.at(index);
+        let from = index;
         let value = text(line, &mut index, &|_| false)?;
-        into.push(Property { key, value, key_at, value_at });
+        into.push(Property { key, value, key_at, value_at: line.bytes(from, index) });
         return Ok(());
     };
     for number in 0.. {
-        let value_at = line.at(index);
+        let from = index;
         let value = text(line, &mut index, &|c| c == ',')?;
-        into.push(Property { key: format!("{list}[{number}]"), value, key_at, value_at });
+        let (key, key_at) = (format!("{list}[{number}]"), key_at.clone());
+        into.push(Property { key, value, key_at, value_at: line.bytes(from, index) });
         if index >= line.chars.len() {
             break;
         }
@@ -181,7 +192,7 @@ fn text(line: &LogicalLine, index: &mut usize, ends: &dyn Fn(char) -> bool) -> R
                     'u' => {
                         let digits: String = line.chars.iter().skip(*index).take(4).map(|(c, _)| *c).collect();
                         let is_hex = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-                        let unit = u16::from_str_radix(&digits, 16).ok().filter(|_| is_hex).ok_or(BadEscape { at })?;
+                        let unit = u16::from_str_radix(&digits, 16).ok().filter(|_| is_hex).ok_or(BadEscape(at))?;
                         *index += 4;
                         units.push(unit);
                         continue;
@@ -225,8 +236,8 @@ mod tests {
     #[test]
     fn escapes_are_javas() {
         assert_eq!(of(r"a\ b\:c\=d=\t\n\\\q\u00e9\uD83D\uDE00"), "a b:c=d→\t\n\\qé😀");
-        assert_eq!(parse("x=1\n y=\\u12").unwrap_err().at, (2, 4));
-        assert_eq!(parse("y=\\u+123").unwrap_err().at, (1, 3));
+        assert_eq!(parse("x=1\n y=\\u12").unwrap_err().0, 7);
+        assert_eq!(parse("y=\\u+123").unwrap_err().0, 2);
         assert_eq!(of("a=\\ud800"), "a→\u{fffd}");
     }
 
@@ -235,7 +246,7 @@ mod tests {
         assert_eq!(of("a=b,\\\n   c\\\\\nd=e\\\n"), "a→b,c\\; d→e");
         assert_eq!(of("a=b\\\n# c\n"), "a→b# c", "a continued line is no comment");
         let found = parse("\n  key = \\\n    value").unwrap();
-        assert_eq!((found[0][0].key_at, found[0][0].value_at), ((2, 3), (3, 5)));
+        assert_eq!((found[0][0].key_at.clone(), found[0][0].value_at.clone()), (3..6, 15..20));
     }
 
     #[test]
@@ -251,8 +262,7 @@ mod tests {
 
     #[test]
     fn the_last_of_two_equal_keys_counts() {
-        let mut places = Places::default();
-        let nodes = nodes("my-key=1\nmyKey=2", 0, &mut places).unwrap();
+        let nodes = nodes("my-key=1\nmyKey=2", 0).unwrap();
         let NodeKind::Map(entries) = &nodes[0].kind else { unreachable!() };
         assert_eq!((entries.len(), entries[0].1.scalar()), (1, Some("2")));
     }

@@ -23,7 +23,7 @@ use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, Place, Places, Span};
+use crate::yaml::{Node, Span};
 use crate::{argument_names, filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
@@ -86,7 +86,6 @@ pub(crate) struct Unresolved<'n> {
 
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
 pub(crate) struct MigrationFacts {
-    pub(crate) places: Places,
     /// Settings without effect, and the reason of each.
     pub(crate) ineffective: Vec<(Span, String)>,
     /// Unknown keys.
@@ -141,24 +140,25 @@ fn parse_once(
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
-    let mut places = Places::default();
-    let mut documents = documents::read(&text, &mut places, &mut diagnostics);
-    let form = add_properties(&mut documents, &mut text, env, &mut places, &mut diagnostics);
+    let mut documents = documents::read(&text, &mut diagnostics);
+    let number_in_files = documents.len();
+    let form = add_properties(&mut documents, &mut text, env, &mut diagnostics);
+    let first_final = documents.get(number_in_files).map(|document| document.id.file);
     if diagnostics.has_errors() {
-        return Err(diagnostics.finish(text, &places));
+        return Err(diagnostics.finish(text));
     }
     diagnostics.is_spring = form == Form::Spring;
-    let documents = documents::expand(documents, &mut places, &mut diagnostics);
+    let documents = documents::expand(documents, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
     let Normalized { mut root, ignores_trailing_slash } =
-        normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
-    comma_lists::split(&mut root, &mut places);
-    stand_ins::apply(&mut root, &is_filter, &mut places, &mut diagnostics);
+        normalize::normalize(properties.clone(), raw::sections(), &mut diagnostics);
+    comma_lists::split(&mut root);
+    stand_ins::apply(&mut root, &is_filter, &mut diagnostics);
     inspect(Unresolved { root: &root, properties: &properties });
-    let unresolved = resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
+    let unresolved = resolve(&mut root, (&properties, first_final), env, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
-    let located = locator::add_routes(&mut root, services, &mut places, &mut diagnostics);
+    let located = locator::add_routes(&mut root, services, &mut diagnostics);
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
@@ -171,14 +171,14 @@ fn parse_once(
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
     let ineffective = diagnostics.ineffective();
-    report_unresolved(unresolved, (&unknown, &ineffective), &places, &mut diagnostics);
-    let notes = diagnostics.finish(text, &places);
+    report_unresolved(unresolved, (&unknown, &ineffective), &mut diagnostics);
+    let notes = diagnostics.finish(text);
     let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed {
         Err(notes)
     } else {
-        Ok((Loaded { config, notes }, MigrationFacts { places, ineffective, unknown, ignores_trailing_slash }))
+        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash }))
     }
 }
 
@@ -187,13 +187,12 @@ fn add_properties(
     documents: &mut Vec<Document>,
     text: &mut SourceText,
     env: &dyn Fn(&str) -> Option<String>,
-    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Form {
     let of_files = form::of_files(documents.iter().map(|document| &document.node), raw::sections());
     let json = match of_files {
         Some(Form::Own) => Vec::new(),
-        Some(Form::Spring) | None => documents::read_json(text, env, places, diagnostics),
+        Some(Form::Spring) | None => documents::read_json(text, env, diagnostics),
     };
     let form = of_files.unwrap_or_else(|| {
         let names = text.properties.iter().map(|(name, _)| name.as_str());
@@ -201,23 +200,19 @@ fn add_properties(
     });
     match form {
         Form::Own => form::report_ignored(env, diagnostics),
-        Form::Spring => {
-            places.final_file = json.first().map(|document| document.id.file);
-            documents.extend(json);
-        }
+        Form::Spring => documents.extend(json),
     }
-    command_line::add(documents, text, form == Form::Own, places, diagnostics);
+    command_line::add(documents, text, form == Form::Own, diagnostics);
     form
 }
 
-/// Applies the environment: its overrides, then the placeholders in all other values. A placeholder is looked up in
-/// the environment, among the random values, the properties of the file and of the machine, and the groups of its regular
-/// expressions.
+/// Applies the environment: its overrides of all but the files from `first_final` on, then the placeholders in all other
+/// values. A placeholder is looked up in the environment, among the random values, the properties of the file and of the
+/// machine, and the groups of its regular expressions.
 fn resolve(
     root: &mut Node,
-    properties: &Node,
+    (properties, first_final): (&Node, Option<usize>),
     env: &dyn Fn(&str) -> Option<String>,
-    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Vec<UnresolvedValue> {
     let mut groups = HashSet::new();
@@ -230,7 +225,7 @@ fn resolve(
         let of_host = || host::value(name).map(Value::Literal);
         from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
     };
-    let literal = environment::overlay(root, env, &argument_names::all(), places, diagnostics);
+    let literal = environment::overlay(root, env, &argument_names::all(), first_final, diagnostics);
     let mut unresolved = Vec::new();
     placeholder::resolve(root, &lookup, &literal, &mut unresolved, diagnostics);
     unresolved
@@ -240,17 +235,12 @@ fn resolve(
 fn report_unresolved(
     unresolved: Vec<UnresolvedValue>,
     (unknown, ineffective): (&[Unknown], &[(Span, String)]),
-    places: &Places,
     diagnostics: &mut Diagnostics,
 ) {
     let unused = unknown.iter().map(|unknown| unknown.span).chain(ineffective.iter().map(|(span, _)| *span));
-    let unused: Vec<&Place> = unused.filter_map(|span| places.get(span)).collect();
-    let is_below = |place: &Place, above: &Place| {
-        (place.file, place.document) == (above.file, above.document) && place.path.starts_with(&above.path)
-    };
+    let unused: Vec<Span> = unused.collect();
     for value in unresolved {
-        let place = places.get(value.at);
-        if !place.is_some_and(|place| unused.iter().any(|above| is_below(place, above))) {
+        if !unused.iter().any(|above| above.contains(value.at)) {
             value.report(diagnostics);
         }
     }

@@ -6,7 +6,6 @@ use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use crate::de::error::DeError;
-use crate::de::spanned::pack;
 use crate::de::{Context, De, Unknown, same_name};
 use crate::yaml::{Node, NodeKind};
 
@@ -17,7 +16,7 @@ pub(super) struct Items<'n, 'c> {
 
 impl<'n, 'c> Items<'n, 'c> {
     fn next_item(&mut self) -> Option<De<'n, 'c>> {
-        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.place))?;
+        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.node))?;
         Some(De { node, context: self.context })
     }
 }
@@ -57,7 +56,7 @@ impl<'n, 'c> Entries<'n, 'c> {
     fn next_name(&mut self) -> Option<&'n str> {
         for entry in self.entries.by_ref() {
             let (key, node) = entry;
-            if self.context.blank.contains(&node.span.place) {
+            if self.context.blank.contains(&node.span.node) {
                 continue;
             }
             let name: &str = match self.fields {
@@ -114,7 +113,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// A place and its value, as a sequence of two. If `reports`, a value of the wrong type is reported and left out;
+/// A span, as three numbers, and its value, as a sequence. If `reports`, a value of the wrong type is reported and left out;
 /// otherwise it is an error.
 pub(super) struct PlacedAccess<'n, 'c> {
     pub(super) de: De<'n, 'c>,
@@ -128,11 +127,12 @@ impl<'de> SeqAccess<'de> for PlacedAccess<'_, '_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
         self.step += 1;
         match self.step {
-            1 => {
-                let place: U64Deserializer<DeError> = pack(self.de.node.span).into_deserializer();
-                seed.deserialize(place).map(Some)
+            number @ 1..=3 => {
+                let part = self.de.node.span.pack()[usize::from(number - 1)];
+                let part: U64Deserializer<DeError> = part.into_deserializer();
+                seed.deserialize(part).map(Some)
             }
-            2 => match self.de.here(seed.deserialize(self.de)) {
+            4 => match self.de.here(seed.deserialize(self.de)) {
                 Err(error) if self.reports => {
                     self.de.report(error);
                     Ok(None)

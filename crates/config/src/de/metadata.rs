@@ -89,10 +89,10 @@ mod tests {
     use super::*;
     use crate::de;
     use crate::diagnostics::Diagnostics;
-    use crate::yaml::{Node, NodeKind, Span};
+    use crate::yaml::{Bytes, Node, NodeKind, Span};
 
     fn node(kind: NodeKind) -> Node {
-        Node { span: Span::new(1), kind }
+        Node { span: Span::new(0, Bytes::NONE), kind }
     }
 
     fn text(text: &str) -> Node {

@@ -24,11 +24,9 @@ use crate::diagnostics::Diagnostics;
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind, Span};
 
-/// Name of the newtype for a value with its span: [`Spanned`](crate::de::spanned::Spanned).
+/// Name of the newtype for a value with its span, and for a span alone: [`Spanned`](crate::de::spanned::Spanned),
+/// [`NodeRef`](crate::de::spanned::NodeRef).
 pub(crate) const SPANNED: &str = "$tollgate::Spanned";
-/// Name of the newtype for a node's span: [`NodeRef`](crate::de::spanned::NodeRef).
-pub(crate) const NODE_REF: &str = "$tollgate::NodeRef";
-
 /// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
@@ -61,7 +59,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
             Err(error) => {
                 let span = error.span.unwrap_or(node.span);
                 diagnostics.error(span, error.message);
-                if span == node.span || !blank.insert(span.place) {
+                if span == node.span || !blank.insert(span.node) {
                     break;
                 }
             }
@@ -242,7 +240,6 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
         match name {
             SPANNED => visitor.visit_seq(PlacedAccess { de: self, reports: false, step: 0 }),
-            NODE_REF => visitor.visit_u32(self.node.span.place),
             GIVEN if matches!(self.node.kind, NodeKind::Null) => visitor.visit_unit(),
             GIVEN => visitor.visit_seq(PlacedAccess { de: self, reports: true, step: 0 }),
             _ => visitor.visit_newtype_struct(self),

@@ -1,4 +1,4 @@
-//! Nodes by their place.
+//! Nodes by their numbers.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ impl<'n> Nodes<'n> {
     }
 
     pub(crate) fn get(&self, node: NodeRef) -> Option<&'n Node> {
-        self.0.get(&node.0.place).copied()
+        self.0.get(&node.0.node).copied()
     }
 }
 
 fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
-    into.insert(node.span.place, node);
+    into.insert(node.span.node, node);
     match &node.kind {
         NodeKind::Seq(items) => items.iter().for_each(|item| index(item, into)),
         NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::de::{NODE_REF, SPANNED};
+use crate::de::SPANNED;
 use crate::yaml::Span;
 
 /// A value and its span. Deserializes from the same YAML as the value.
@@ -15,15 +15,10 @@ pub(crate) struct Spanned<T> {
     pub(crate) span: Span,
 }
 
-/// Returns a node's place and argument as one number, for the data model of serde.
-pub(super) fn pack(span: Span) -> u64 {
-    u64::from(span.place) | u64::from(span.argument) << 32
-}
-
-/// Undoes [`pack`].
-fn unpack(packed: u64) -> Span {
-    let [p0, p1, p2, p3, argument, ..] = packed.to_le_bytes();
-    Span { argument, ..Span::new(u32::from_le_bytes([p0, p1, p2, p3])) }
+/// Reads a span, which comes as several numbers.
+fn next_span<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<Span, A::Error> {
+    let mut next = || seq.next_element()?.ok_or_else(|| A::Error::custom("no span"));
+    Ok(Span::unpack([next()?, next()?, next()?]))
 }
 
 /// Visitor of a place and the value at it; `None` for null. The value is absent if it is of the wrong type.
@@ -41,8 +36,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PlacedVisitor<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
-        Ok(Some((unpack(place), seq.next_element()?)))
+        let span = next_span(&mut seq)?;
+        Ok(Some((span, seq.next_element()?)))
     }
 }
 
@@ -87,19 +82,19 @@ impl<'de> Deserialize<'de> for NodeRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Place;
 
-        impl Visitor<'_> for Place {
+        impl<'de> Visitor<'de> for Place {
             type Value = NodeRef;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a place in a configuration")
             }
 
-            fn visit_u32<E>(self, place: u32) -> Result<NodeRef, E> {
-                Ok(NodeRef(Span::new(place)))
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<NodeRef, A::Error> {
+                next_span(&mut seq).map(NodeRef)
             }
         }
 
-        deserializer.deserialize_newtype_struct(NODE_REF, Place)
+        deserializer.deserialize_newtype_struct(SPANNED, Place)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnostics::help::Help;
-use crate::diagnostics::locate::locate;
+use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
-use crate::yaml::{Places, Problem, ProblemAt, Span};
+use crate::yaml::{Problem, Span};
 
 /// Collects diagnostics while a configuration is read.
 #[derive(Debug, Default)]
@@ -20,13 +20,16 @@ pub(crate) struct Diagnostics {
     found: Vec<Found>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
+    /// The first document.
+    pub(crate) root: Span,
 }
 
 /// A diagnostic whose line is not yet known.
 #[derive(Debug)]
 pub(super) struct Found {
     severity: Severity,
-    at: At,
+    /// `None` for an error without a position in the files.
+    at: Option<Span>,
     message: String,
     pub(super) help: Option<String>,
     /// Name that the message reports as not known.
@@ -43,25 +46,17 @@ pub(super) struct Found {
     is_mistake: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum At {
-    Nowhere,
-    Span(Span),
-    /// File, line and column.
-    LineColumn(usize, usize, usize),
-}
-
 impl Diagnostics {
     pub(crate) fn error(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        self.push(Severity::Error, At::Span(at), message.into())
+        self.push(Severity::Error, Some(at), message.into())
     }
 
     pub(crate) fn warn(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        self.push(Severity::Warning, At::Span(at), message.into())
+        self.push(Severity::Warning, Some(at), message.into())
     }
 
     pub(crate) fn note(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        self.push(Severity::Note, At::Span(at), message.into())
+        self.push(Severity::Note, Some(at), message.into())
     }
 
     /// Reports a setting that Spring would silently ignore: an error in our own form unless a comment accepts it, a warning
@@ -70,7 +65,7 @@ impl Diagnostics {
         let is_refused = !self.is_spring && !self.has_acceptances;
         let severity = if is_refused { Severity::Error } else { Severity::Warning };
         let is_own = !self.is_spring;
-        let mut help = self.push(severity, At::Span(at), message.into());
+        let mut help = self.push(severity, Some(at), message.into());
         if let Some(found) = help.found() {
             found.is_mistake = is_own;
         }
@@ -79,17 +74,13 @@ impl Diagnostics {
 
     /// Reports an error without a position in the file.
     pub(crate) fn error_nowhere(&mut self, message: impl Into<String>) -> Help<'_> {
-        self.push(Severity::Error, At::Nowhere, message.into())
+        self.push(Severity::Error, None, message.into())
     }
 
-    /// Adds the errors that the parser found in `file`.
-    pub(crate) fn add_syntax_errors(&mut self, file: usize, problems: Vec<Problem>) {
+    /// Adds the errors that the parser found.
+    pub(crate) fn add_syntax_errors(&mut self, problems: Vec<Problem>) {
         for Problem { at, message, help } in problems {
-            let at = match at {
-                ProblemAt::Span(span) => At::Span(span),
-                ProblemAt::LineColumn(line, column) => At::LineColumn(file, line, column),
-            };
-            let error = self.push(Severity::Error, at, message);
+            let error = self.error(at, message);
             if let Some(help) = help {
                 error.help(help);
             }
@@ -98,18 +89,16 @@ impl Diagnostics {
 
     /// Drops later diagnostics about the value at `at`.
     pub(crate) fn mute(&mut self, at: Span) {
-        self.muted.insert(at.place);
+        self.muted.insert(at.node);
     }
 
     /// Ends the effect of [`mute`](Self::mute) on the value at `at`.
     pub(crate) fn unmute(&mut self, at: Span) {
-        self.muted.remove(&at.place);
+        self.muted.remove(&at.node);
     }
 
-    fn push(&mut self, severity: Severity, at: At, message: String) -> Help<'_> {
-        if let At::Span(span) = at
-            && self.muted.contains(&span.place)
-        {
+    fn push(&mut self, severity: Severity, at: Option<Span>, message: String) -> Help<'_> {
+        if at.is_some_and(|span| self.muted.contains(&span.node)) {
             return Help::of(None);
         }
         let (sections, missing, ineffective, is_mistake) = (Vec::new(), Vec::new(), false, false);
@@ -131,10 +120,7 @@ impl Diagnostics {
 
     /// Returns the settings without effect, each with the message that says why.
     pub(crate) fn ineffective(&self) -> Vec<(Span, String)> {
-        let place = |found: &Found| match found.at {
-            At::Span(span) => Some((span, found.message.clone())),
-            At::Nowhere | At::LineColumn(..) => None,
-        };
+        let place = |found: &Found| Some((found.at?, found.message.clone()));
         self.found.iter().filter(|found| found.ineffective).filter_map(place).collect()
     }
 
@@ -182,40 +168,30 @@ impl Diagnostics {
     }
 
     /// Finds the line and column of each diagnostic and sorts them.
-    pub(crate) fn finish(mut self, text: SourceText, places: &Places) -> Report {
+    pub(crate) fn finish(mut self, text: SourceText) -> Report {
         let is_other = |found: &Found| {
             let is_proposed = !found.missing.is_empty() && found.missing.iter().all(Missing::is_proposed);
             found.severity == Severity::Error && !is_proposed
         };
         let has_other_errors = self.found.iter().any(is_other);
         let missing = self.report_missing_once();
-        let own = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
-        let beside = |found: &Found| found.beside.as_ref().map(|(_, span)| *span);
-        let sections = |found: &Found| found.sections.iter().map(|(_, span)| *span).collect::<Vec<_>>();
-        let spans =
-            self.found.iter().flat_map(|found| own(found).into_iter().chain(beside(found)).chain(sections(found)));
-        let spans: Vec<Span> = spans.collect();
-        let mut located = locate(&text, places, &spans).into_iter();
-        let mut next = || located.next().unwrap_or_default();
+        let lines = lines::of_files(&text);
+        let place = |span: Span| lines::place(&text, &lines, if span.is_root() { self.root } else { span });
         let mut list: Vec<Diagnostic> = self
             .found
             .into_iter()
             .map(|found| {
-                let (file, line, column) = match found.at {
-                    At::Nowhere => (0, 0, 0),
-                    At::LineColumn(file, line, column) => (file, line, column),
-                    At::Span(_) => next(),
-                };
+                let (file, line, column) = found.at.map_or((0, 0, 0), place);
                 let mut message = found.message;
-                if let Some((words, _)) = found.beside {
-                    let (file, line, column) = next();
+                if let Some((words, span)) = found.beside {
+                    let (file, line, column) = place(span);
                     message.push_str(&format!("{words} {}", text.name(file)));
                     if line > 0 {
                         message.push_str(&format!(":{line}:{column}"));
                     }
                 }
                 let mut sections: Vec<(usize, String)> =
-                    found.sections.into_iter().map(|(name, _)| (next().1, name)).collect();
+                    found.sections.into_iter().map(|(name, span)| (place(span).1, name)).collect();
                 sections.sort_by_key(|(line, _)| *line);
                 let names_sections = !sections.is_empty();
                 let named = sections.iter().map(|(line, name)| match line {
@@ -228,6 +204,7 @@ impl Diagnostics {
                 Diagnostic { severity, file, line, column, message, also, help, unknown, is_mistake, names_sections }
             })
             .collect();
+        drop(lines);
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
         Report::new(text, list, (missing, has_other_errors))

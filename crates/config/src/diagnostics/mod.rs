@@ -4,7 +4,7 @@
 mod collect;
 mod excerpt;
 mod help;
-mod locate;
+mod lines;
 mod missing;
 mod repeats;
 mod report;

@@ -1,14 +1,16 @@
 //! Diagnostics with their lines, for a terminal or the log.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::diagnostics::excerpt;
+use crate::diagnostics::lines::{self, FileLines};
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{FileLines, UnknownNames, mask_line, mask_message};
+use crate::diagnostics::secrets::{Secrets, UnknownNames};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
@@ -57,8 +59,17 @@ pub struct Report {
     list: Vec<Diagnostic>,
     missing: Vec<Missing>,
     has_other_errors: bool,
-    /// Names that excerpts mask as the suggested ones.
-    unknown: Box<UnknownNames>,
+    /// Secrets of each file that has diagnostics; none of the others.
+    secrets: Vec<Secrets>,
+}
+
+/// A line of a file as excerpts show it. Several diagnostics may be about one long line.
+#[derive(Default)]
+struct ShownLine {
+    /// File and line.
+    at: (usize, usize),
+    /// `None` if there is no such line.
+    masked: Option<Vec<char>>,
 }
 
 impl Severity {
@@ -81,19 +92,20 @@ impl Report {
         mut list: Vec<Diagnostic>,
         (missing, mut has_other_errors): (Vec<Missing>, bool),
     ) -> Self {
-        let files = file_lines(&text);
-        let none = FileLines::of("");
+        let files = lines::of_files(&text);
         let has_acceptances = text.has_acceptances();
-        let unknown = Box::new(UnknownNames::of(&list));
+        let secrets = secrets(&text, &list);
+        let elsewhere = secrets.iter().flat_map(Secrets::elsewhere).map(str::to_owned).collect();
         for problem in &mut list {
-            let lines = files.get(problem.file).unwrap_or(&none);
+            let (Some(lines), Some(secrets)) = (files.get(problem.file), secrets.get(problem.file)) else { continue };
             let line = problem.line.checked_sub(1);
-            problem.message = mask_message(&problem.message, lines, line, &unknown);
-            problem.help = problem.help.take().map(|help| mask_message(&help, lines, line, &unknown));
+            let mask = |message: &str| secrets.mask_message(message, lines, line, &elsewhere);
+            problem.message = mask(&problem.message);
+            problem.help = problem.help.take().map(|help| mask(&help));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
             if may_be_accepted
                 && has_acceptances
-                && text.is_accepted(problem.file, lines.all(), problem.line, &problem.message)
+                && text.is_accepted(problem.file, lines, problem.line, &problem.message)
             {
                 problem.severity = Severity::Note;
             } else if problem.is_mistake {
@@ -101,7 +113,8 @@ impl Report {
                 has_other_errors = true;
             }
         }
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, unknown }
+        drop(files);
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, secrets }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -197,16 +210,28 @@ impl Report {
 
     fn render_those(&self, color: bool, selects: impl Fn(&Diagnostic) -> bool) -> String {
         let mut out = String::new();
-        let files = file_lines(&self.text);
-        let none = FileLines::of("");
+        let files = lines::of_files(&self.text);
+        let mut shown = ShownLine::default();
         for problem in self.list.iter().filter(|problem| selects(problem)) {
+            if shown.at != (problem.file, problem.line) {
+                shown = self.line(&files, problem);
+            }
             // Writing to a String cannot fail.
-            let _ = self.render_one(&mut out, problem, files.get(problem.file).unwrap_or(&none), color);
+            let _ = self.render_one(&mut out, problem, shown.masked.as_deref(), color);
         }
         out
     }
 
-    fn render_one(&self, out: &mut String, problem: &Diagnostic, lines: &FileLines<'_>, color: bool) -> fmt::Result {
+    /// Returns the line of a diagnostic, with its secrets masked.
+    fn line(&self, files: &[FileLines<'_>], problem: &Diagnostic) -> ShownLine {
+        let lines = files.get(problem.file).zip(self.secrets.get(problem.file));
+        let above = problem.line.checked_sub(1);
+        let masked = lines.zip(above).filter(|((lines, _), above)| *above < lines.count());
+        let masked = masked.map(|((lines, secrets), above)| secrets.mask_line(lines, above).chars().collect());
+        ShownLine { at: (problem.file, problem.line), masked }
+    }
+
+    fn render_one(&self, out: &mut String, problem: &Diagnostic, line: Option<&[char]>, color: bool) -> fmt::Result {
         let name = self.text.name(problem.file);
         let word = problem.severity.as_str();
         let paint = match problem.severity {
@@ -220,11 +245,10 @@ impl Report {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.text())?;
-        if let Some(above) = problem.line.checked_sub(1).filter(|above| *above < lines.all().len()) {
+        if let Some(line) = line {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
-            let masked = mask_line(lines, above, &self.unknown);
-            let (part, column) = excerpt::around(masked, problem.column.saturating_sub(1));
+            let (part, column) = excerpt::around(line, problem.column.saturating_sub(1));
             // Tabs stay tabs, so that the caret is in the right column.
             let indent: String = part.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             writeln!(out, "  {number} | {part}")?;
@@ -237,9 +261,14 @@ impl Report {
     }
 }
 
-/// Returns the lines of each file.
-fn file_lines(text: &SourceText) -> Vec<FileLines<'_>> {
-    text.files.iter().map(|file| FileLines::of(&file.text)).collect()
+/// Returns the secrets of each file, for the files that `list` is about.
+fn secrets(text: &SourceText, list: &[Diagnostic]) -> Vec<Secrets> {
+    let unknown = UnknownNames::of(list.iter().filter_map(|diagnostic| diagnostic.unknown.as_ref()));
+    let with_diagnostics: HashSet<usize> = list.iter().map(|diagnostic| diagnostic.file).collect();
+    let files = text.files.iter().enumerate();
+    let of_file =
+        |(at, file)| if with_diagnostics.contains(&at) { Secrets::of(file, &unknown) } else { Secrets::default() };
+    files.map(of_file).collect()
 }
 
 impl fmt::Display for Report {

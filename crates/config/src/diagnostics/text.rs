@@ -1,5 +1,7 @@
 //! The text of a configuration: its files, and the order of their documents.
 
+use crate::diagnostics::lines::FileLines;
+
 /// Begin of a comment that accepts a warning.
 pub(crate) const ACCEPTED: &str = "accepted:";
 
@@ -98,18 +100,18 @@ impl From<SourceFile> for SourceText {
 impl SourceText {
     /// Returns true if a comment right above the line accepts the warning `message`; above the first setting for a warning
     /// without a line. `lines` are those of `file`.
-    pub(crate) fn is_accepted(&self, file: usize, lines: &[&str], line: usize, message: &str) -> bool {
+    pub(super) fn is_accepted(&self, file: usize, lines: &FileLines<'_>, line: usize, message: &str) -> bool {
         if self.files.get(file).is_none_or(|file| file.format != Format::Yaml) {
             return false;
         }
-        let is_it = |line: &&str| {
+        let is_it = |line: &str| {
             let said = line.trim_start().strip_prefix('#').and_then(|said| said.trim().strip_prefix(ACCEPTED));
             said.is_some_and(|said| said.trim() == message)
         };
-        let is_comment = |line: &&&str| line.trim_start().starts_with('#');
+        let is_comment = |line: &&str| line.trim_start().starts_with('#');
         match line.checked_sub(1) {
-            None => lines.iter().take_while(is_comment).any(is_it),
-            Some(above) => lines.iter().take(above).rev().take_while(is_comment).any(is_it),
+            None => (0..lines.count()).map(|at| lines.line(at)).take_while(is_comment).any(is_it),
+            Some(above) => (0..above).rev().map(|at| lines.line(at)).take_while(is_comment).any(is_it),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::de;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Maximum number of services that get a route.
 pub const MAX_LOCATED_SERVICES: usize = 2000;
@@ -76,12 +76,7 @@ pub(crate) fn example() -> Services {
 
 /// Adds a route for each of `services` to `root`, and for each service that the file itself lists, if the locator is enabled.
 /// Returns in that case whether its expressions depend on metadata. Reports all expressions that are not plain.
-pub(crate) fn add_routes(
-    root: &mut Node,
-    services: &Services,
-    places: &mut Places,
-    diagnostics: &mut Diagnostics,
-) -> Option<bool> {
+pub(crate) fn add_routes(root: &mut Node, services: &Services, diagnostics: &mut Diagnostics) -> Option<bool> {
     let node = root.step("discovery").and_then(|node| node.step("locator"))?.clone();
     let (raw, _) = de::read::<RawLocator>(&node, diagnostics);
     if raw.enabled != Some(true) {
@@ -91,11 +86,9 @@ pub(crate) fn add_routes(
     let mut services = services.clone();
     services.extend(listed(root));
     let names = services.iter().filter(|(name, _)| is_name(name));
-    let mut made: Vec<Node> = names
-        .filter_map(|(name, instances)| template.route(name, instances, places))
-        .take(MAX_LOCATED_SERVICES)
-        .collect();
-    if let Some(routes) = section_list(root, places) {
+    let mut made: Vec<Node> =
+        names.filter_map(|(name, instances)| template.route(name, instances)).take(MAX_LOCATED_SERVICES).collect();
+    if let Some(routes) = section_list(root) {
         routes.append(&mut made);
     }
     Some(template.uses_metadata())
@@ -128,8 +121,8 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns the list `routes` of the file, which is added if it is missing.
-fn section_list<'n>(root: &'n mut Node, places: &mut Places) -> Option<&'n mut Vec<Node>> {
-    let span = places.again(root.span);
+fn section_list<'n>(root: &'n mut Node) -> Option<&'n mut Vec<Node>> {
+    let span = root.span.again();
     let NodeKind::Map(entries) = &mut root.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == "routes").unwrap_or_else(|| {
         entries.push(("routes".to_owned(), Node { span, kind: NodeKind::Null }));

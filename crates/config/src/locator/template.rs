@@ -4,7 +4,7 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::locator::expression::{Expression, Subject};
 use crate::locator::{Metadata, RawLocator};
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Route of a service.
 pub(super) struct Template {
@@ -57,7 +57,7 @@ impl Template {
 
     /// Returns the route of a service, placed at the locator. `None` if the locator does not include the service, or if one of
     /// its expressions has no value. Of several instances that are included, the metadata of the last one count.
-    pub(super) fn route(&self, service: &str, instances: &[Metadata], places: &mut Places) -> Option<Node> {
+    pub(super) fn route(&self, service: &str, instances: &[Metadata]) -> Option<Node> {
         let none = [Metadata::new()];
         let mut instances: Vec<&Metadata> = if self.uses_metadata() { instances } else { &none }.iter().collect();
         // Registries list instances in any order.
@@ -70,27 +70,27 @@ impl Template {
         let uri = self.uri.text(Subject { service, metadata })?;
         let lower = if self.is_lower { service.to_lowercase() } else { service.to_owned() };
         let subject = Subject { service: &lower, metadata };
-        let predicates = self.list(&self.predicates, subject, places)?;
-        let filters = self.list(&self.filters, subject, places)?;
+        let predicates = self.list(&self.predicates, subject)?;
+        let filters = self.list(&self.filters, subject)?;
         let at = self.at;
-        let id = scalar(format!("{}{service}", self.prefix), at, places);
-        let uri = scalar(uri, at, places);
+        let id = scalar(format!("{}{service}", self.prefix), at);
+        let uri = scalar(uri, at);
         let entries = [("id", id), ("uri", uri), ("predicates", predicates), ("filters", filters)];
-        Some(map(entries.into_iter().map(|(key, node)| (key.to_owned(), node)).collect(), at, places))
+        Some(map(entries.into_iter().map(|(key, node)| (key.to_owned(), node)).collect(), at))
     }
 
-    fn list(&self, entries: &[LocatedEntry], subject: Subject<'_>, places: &mut Places) -> Option<Node> {
+    fn list(&self, entries: &[LocatedEntry], subject: Subject<'_>) -> Option<Node> {
         let mut items = Vec::with_capacity(entries.len());
         for (name, args) in entries {
             let mut values = Vec::with_capacity(args.len());
             for (key, value) in args {
-                values.push((key.clone(), scalar(value.text(subject)?, self.at, places)));
+                values.push((key.clone(), scalar(value.text(subject)?, self.at)));
             }
-            let args = map(values, self.at, places);
-            let name = scalar(name.clone(), self.at, places);
-            items.push(map(vec![("name".to_owned(), name), ("args".to_owned(), args)], self.at, places));
+            let args = map(values, self.at);
+            let name = scalar(name.clone(), self.at);
+            items.push(map(vec![("name".to_owned(), name), ("args".to_owned(), args)], self.at));
         }
-        Some(Node { span: places.again(self.at), kind: NodeKind::Seq(items) })
+        Some(Node { span: self.at.again(), kind: NodeKind::Seq(items) })
     }
 }
 
@@ -123,17 +123,17 @@ fn split(text: &str) -> Vec<String> {
     parts
 }
 
-fn scalar(text: String, at: Span, places: &mut Places) -> Node {
-    Node { span: places.again(at), kind: NodeKind::Scalar(text) }
+fn scalar(text: String, at: Span) -> Node {
+    Node { span: at.again(), kind: NodeKind::Scalar(text) }
 }
 
-fn map(entries: Vec<(String, Node)>, at: Span, places: &mut Places) -> Node {
-    Node { span: places.again(at), kind: NodeKind::Map(entries) }
+fn map(entries: Vec<(String, Node)>, at: Span) -> Node {
+    Node { span: at.again(), kind: NodeKind::Map(entries) }
 }
 
 /// Returns the node below `node` at that place.
 fn below(node: &Node, at: NodeRef) -> Option<&Node> {
-    if node.span.place == at.0.place {
+    if node.span.node == at.0.node {
         return Some(node);
     }
     match &node.kind {

@@ -15,7 +15,6 @@ mod print;
 mod routes;
 mod trailing_slash;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +69,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
-    let comments = Comments::of(&text, &root, &facts.places);
+    let comments = Comments::of(&text);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
@@ -197,13 +196,13 @@ impl Rewriting<'_> {
     /// Returns an item without a value, with the author's comments.
     fn empty_item(&self, span: Span) -> Item {
         let mut item = Item::plain(Value::Null);
-        item.notes.extend(self.comments.take(&self.facts.places, span));
+        item.notes.extend(self.comments.take(span));
         item
     }
 
     /// Returns the reason if the setting at `span` has no effect.
     fn ineffective(&self, span: Span) -> Option<String> {
-        let is_it = |known: &Span| known.place == span.place && known.argument == 0;
+        let is_it = |known: &Span| known.node == span.node && known.argument == 0;
         let reason = self.facts.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
         reason.or_else(|| self.facts.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }
@@ -263,6 +262,3 @@ fn with_tls(url: &str) -> String {
         _ => url.to_owned(),
     }
 }
-
-/// Values by place.
-type ByPlace<T> = HashMap<(usize, usize, Vec<u32>), T>;

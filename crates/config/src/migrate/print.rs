@@ -215,7 +215,7 @@ fn key_text(key: &str) -> String {
 fn scalar(text: &str) -> String {
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
     if is_simple
-        && let [document] = yaml::parse(&format!("- {text}\n"), 0, &mut yaml::Places::default()).documents.as_slice()
+        && let [document] = yaml::parse(&format!("- {text}\n"), 0).documents.as_slice()
         && let NodeKind::Seq(items) = &document.kind
         && let [only] = items.as_slice()
         && only.scalar() == Some(text)
@@ -287,7 +287,7 @@ mod tests {
         ] {
             let mut out = String::new();
             print(&Item::plain(Value::Map(vec![("k".to_owned(), Item::scalar(text))])), &mut out);
-            let documents = yaml::parse(&out, 0, &mut yaml::Places::default()).documents;
+            let documents = yaml::parse(&out, 0).documents;
             assert_eq!(documents[0].get("k").unwrap().scalar(), Some(text), "{out}");
         }
     }

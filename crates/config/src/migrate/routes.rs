@@ -160,7 +160,7 @@ impl Rewriting<'_> {
         if let Value::Scalar(text) = &mut item.value {
             drop_query(text);
             // From the first argument without effect on, none has an effect.
-            let extra = self.facts.ineffective.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
+            let extra = self.facts.ineffective.iter().find(|(at, _)| at.node == span.node && at.argument > 0);
             if let Some((at, why)) = extra {
                 *text = without_arguments(text, usize::from(at.argument) - 1);
                 let why = why.clone();

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use crate::source::documents::Document;
-use crate::yaml::{Node, NodeKind, Place, Places};
+use crate::yaml::{Bytes, Node, NodeKind, Span};
 
 /// Settings of the command line about the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,6 @@ pub(crate) fn add(
     documents: &mut Vec<Document>,
     text: &mut SourceText,
     is_own_form: bool,
-    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) {
     let mut entries = Vec::new();
@@ -67,8 +66,7 @@ pub(crate) fn add(
             format: Format::Argument,
             is_of_profile: false,
         });
-        places.final_file.get_or_insert(file);
-        let span = places.push(Place { file, ..Place::default() });
+        let span = Span::new(file, Bytes::new(0..value.len()));
         if is_own_form && name.starts_with("spring.") {
             diagnostics
                 .warn(span, format!("`{name}` has no effect: the files have Tollgate's own form"))
@@ -78,8 +76,8 @@ pub(crate) fn add(
         entries.push((name, Node { span, kind: NodeKind::Scalar(value) }));
     }
     let Some((_, first)) = entries.first() else { return };
-    let file = places.get(first.span).map_or(0, |place| place.file);
-    let node = Node { span: places.again(first.span), kind: NodeKind::Map(entries) };
+    let file = first.span.file();
+    let node = Node { span: first.span.again(), kind: NodeKind::Map(entries) };
     documents.push(Document { id: DocumentId { file, number: 0 }, is_of_profile: false, node });
 }
 

@@ -5,7 +5,7 @@ use crate::java_properties::{self, BadEscape};
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
-use crate::yaml::{self, NameIndex, Node, NodeKind, Parsed, Place, Places, Problem, ProblemAt, Span};
+use crate::yaml::{self, Bytes, NameIndex, Node, NodeKind, Parsed, Problem, Span};
 
 /// Environment variable with properties as JSON.
 pub(crate) const JSON: &str = "SPRING_APPLICATION_JSON";
@@ -18,11 +18,12 @@ pub(crate) struct Document {
 }
 
 /// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
-pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
+pub(crate) fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut found = Vec::new();
     for file in 0..text.files.len() {
-        found.extend(read_file(text, file, places, diagnostics));
+        found.extend(read_file(text, file, diagnostics));
     }
+    diagnostics.root = found.first().map_or(Span::ROOT, |document: &Document| document.node.span);
     if text.documents.is_empty() {
         return found;
     }
@@ -32,15 +33,10 @@ pub(crate) fn read(text: &SourceText, places: &mut Places, diagnostics: &mut Dia
 }
 
 /// Parses one file of `text`.
-pub(crate) fn read_file(
-    text: &SourceText,
-    file: usize,
-    places: &mut Places,
-    diagnostics: &mut Diagnostics,
-) -> Vec<Document> {
+pub(crate) fn read_file(text: &SourceText, file: usize, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let Some(source) = text.files.get(file) else { return Vec::new() };
-    let Parsed { documents, problems } = parse(source, file, places);
-    diagnostics.add_syntax_errors(file, problems);
+    let Parsed { documents, problems, .. } = parse(source, file);
+    diagnostics.add_syntax_errors(problems);
     if source.format == Format::Properties {
         report_utf8(&documents, diagnostics);
     }
@@ -49,27 +45,27 @@ pub(crate) fn read_file(
     documents.map(|(number, node)| Document { id: id(number), is_of_profile: source.is_of_profile, node }).collect()
 }
 
-fn parse(source: &SourceFile, file: usize, places: &mut Places) -> Parsed {
+fn parse(source: &SourceFile, file: usize) -> Parsed {
     match &source.format {
         Format::Value(key) => {
-            let span = places.push(Place { file, ..Place::default() });
-            let value = Node { span: places.again(span), kind: NodeKind::Scalar(source.text.clone()) };
+            let span = Span::new(file, Bytes::new(0..source.text.len()));
+            let value = Node { span: span.again(), kind: NodeKind::Scalar(source.text.clone()) };
             let node = Node { span, kind: NodeKind::Map(vec![(key.clone(), value)]) };
-            Parsed { documents: vec![node], problems: Vec::new() }
+            Parsed { documents: vec![node], ..Parsed::default() }
         }
         // Properties of the command line are added as one document.
-        Format::Argument => Parsed { documents: Vec::new(), problems: Vec::new() },
-        Format::Yaml => yaml::parse(&source.text, file, places),
-        Format::Json => yaml::parse_json(&source.text, file, places),
-        Format::Properties => match java_properties::nodes(&source.text, file, places) {
-            Ok(documents) => Parsed { documents, problems: Vec::new() },
-            Err(BadEscape { at: (line, column) }) => {
+        Format::Argument => Parsed::default(),
+        Format::Yaml => yaml::parse(&source.text, file),
+        Format::Json => yaml::parse_json(&source.text, file),
+        Format::Properties => match java_properties::nodes(&source.text, file) {
+            Ok(documents) => Parsed { documents, ..Parsed::default() },
+            Err(BadEscape(at)) => {
                 let problem = Problem {
-                    at: ProblemAt::LineColumn(line, column),
+                    at: Span::new(file, Bytes::new(at..at)),
                     message: "`\\u` needs four hexadecimal digits behind it".to_owned(),
                     help: Some("a backslash itself is written `\\\\`".to_owned()),
                 };
-                Parsed { documents: Vec::new(), problems: vec![problem] }
+                Parsed { problems: vec![problem], ..Parsed::default() }
             }
         },
     }
@@ -96,14 +92,13 @@ fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
 pub(crate) fn read_json(
     text: &mut SourceText,
     env: &dyn Fn(&str) -> Option<String>,
-    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Document> {
     let Some(json) = json(env) else { return Vec::new() };
     let file = text.files.len();
     let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
-    let Parsed { documents: found, problems } = parse(&source, file, places);
-    diagnostics.add_syntax_errors(file, problems);
+    let Parsed { documents: found, problems, .. } = parse(&source, file);
+    diagnostics.add_syntax_errors(problems);
     text.files.push(source);
     let id = DocumentId { file, number: 0 };
     found.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
@@ -115,10 +110,10 @@ pub(crate) fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
-pub(crate) fn expand(documents: Vec<Document>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Document> {
+pub(crate) fn expand(documents: Vec<Document>, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut expanded = Vec::with_capacity(documents.len());
     for document in documents.into_iter().filter(|document| !matches!(document.node.kind, NodeKind::Null)) {
-        let node = dotted::expand(document.node, places, diagnostics);
+        let node = dotted::expand(document.node, diagnostics);
         if matches!(node.kind, NodeKind::Map(_)) {
             expanded.push(Document { node, ..document });
         } else {
@@ -166,7 +161,7 @@ pub(crate) fn join(
             Some(node) => overlay(node, document.node, "", diagnostics),
         }
     }
-    whole.unwrap_or(Node { span: Span::ROOT, kind: NodeKind::Map(Vec::new()) })
+    whole.unwrap_or(Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) })
 }
 
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.

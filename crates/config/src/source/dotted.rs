@@ -1,7 +1,7 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
 
 use crate::diagnostics::Diagnostics;
-use crate::yaml::{NameIndex, Node, NodeKind, Places};
+use crate::yaml::{NameIndex, Node, NodeKind};
 
 /// Maximum number of steps of a dotted key. Longer keys stay unchanged.
 const MAX_STEPS: usize = 32;
@@ -11,18 +11,18 @@ const MAX_STEPS: usize = 32;
 const OWN_VALUE: &str = "";
 
 /// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
-pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
-    lists_from_indices(expand_keys(node, places, diagnostics))
+pub(crate) fn expand(node: Node, diagnostics: &mut Diagnostics) -> Node {
+    lists_from_indices(expand_keys(node, diagnostics))
 }
 
-fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
+fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
     let span = node.span;
     let kind = match node.kind {
         NodeKind::Map(entries) => {
             let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
             let mut names = NameIndex::relaxed();
             for (key, value) in entries {
-                let mut value = expand_keys(value, places, diagnostics);
+                let mut value = expand_keys(value, diagnostics);
                 let at = value.span;
                 if diagnostics.is_spring && key.starts_with('/') {
                     diagnostics
@@ -32,7 +32,7 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
                 let mut steps = split(&key);
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 for step in steps.into_iter().rev() {
-                    let span = places.again(value.span);
+                    let span = value.span.again();
                     value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
                 }
                 if is_taken(&result, &mut names, &first, &value, diagnostics.is_spring) {
@@ -47,9 +47,7 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
             }
             result.kind
         }
-        NodeKind::Seq(items) => {
-            NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, places, diagnostics)).collect())
-        }
+        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, diagnostics)).collect()),
         other => other,
     };
     Node { span, kind }

@@ -10,7 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::source::indexed::Variables;
 use crate::source::instances;
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Keys that a variable can set even if the file does not have them.
 const SETTABLE_IF_ABSENT: [&str; 22] = [
@@ -41,22 +41,23 @@ const SETTABLE_IF_ABSENT: [&str; 22] = [
 /// Variables that the checks of the listeners read: their errors are about the environment, not the file.
 const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
 
-/// Places of values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
+/// Numbers of nodes with values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
 pub(crate) type Literal = HashSet<u32>;
 
-/// Overrides values of our sections in `root` and reports the variables that did so.
+/// Overrides values of our sections in `root`, unless they are of the files from `first_final` on, and reports the variables
+/// that did so.
 pub(crate) fn overlay(
     root: &mut Node,
     env: &dyn Fn(&str) -> Option<String>,
     arguments: &[&'static str],
-    places: &mut Places,
+    first_final: Option<usize>,
     diagnostics: &mut Diagnostics,
 ) -> Literal {
-    let mut taken = Taken { env, literal: Literal::new(), variables: Vec::new() };
+    let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
     if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections {
             for prefix in prefixes(name, diagnostics.is_spring) {
-                taken.over(section, &prefix, places);
+                taken.over(section, &prefix);
             }
         }
     }
@@ -65,16 +66,16 @@ pub(crate) fn overlay(
         let Some(prefix) = prefixes(steps[0], diagnostics.is_spring).pop() else { continue };
         let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));
         if let Some(value) = taken.given(&variable)
-            && let Some(place) = add(root, &steps, value, places)
+            && let Some(place) = add(root, &steps, value)
         {
             taken.literal.insert(place);
             taken.variables.push(variable);
         }
     }
     if diagnostics.is_spring {
-        taken.lists(root, arguments, places, diagnostics);
+        taken.lists(root, arguments, diagnostics);
         let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
-        let added = instances::add(root, &mut given, places);
+        let added = instances::add(root, &mut given);
         taken.literal.extend(added);
     }
     if !taken.variables.is_empty() {
@@ -102,6 +103,8 @@ fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
 
 struct Taken<'e> {
     env: &'e dyn Fn(&str) -> Option<String>,
+    /// First file whose values the environment cannot override.
+    first_final: Option<usize>,
     literal: Literal,
     variables: Vec<String>,
 }
@@ -111,24 +114,22 @@ impl Taken<'_> {
         (self.env)(variable).filter(|_| !PORTS.contains(&variable))
     }
 
+    fn is_final(&self, span: Span) -> bool {
+        self.first_final.is_some_and(|first| span.file() >= first)
+    }
+
     /// Adds `routes` and `default-filters`, which replace those of the file.
-    fn lists(
-        &mut self,
-        root: &mut Node,
-        arguments: &[&'static str],
-        places: &mut Places,
-        diagnostics: &mut Diagnostics,
-    ) {
+    fn lists(&mut self, root: &mut Node, arguments: &[&'static str], diagnostics: &mut Diagnostics) {
         for section in ["routes", "default-filters"] {
             for prefix in prefixes(section, true).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
                 let known = root.step(section).map(|node| node.span);
                 let at = known.unwrap_or(root.span);
-                if known.is_some_and(|span| places.is_final(span)) {
+                if known.is_some_and(|span| self.is_final(span)) {
                     continue;
                 }
                 let Self { env, variables, .. } = self;
                 let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read = Variables { given: &mut given, arguments, places, at, literal: Vec::new() };
+                let mut read = Variables { given: &mut given, arguments, at, literal: Vec::new() };
                 let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
                 let literal = read.literal;
                 let (Some(list), NodeKind::Map(entries)) = (list, &mut root.kind) else { continue };
@@ -145,28 +146,27 @@ impl Taken<'_> {
     }
 
     /// Overrides every scalar below `node`, and lists of scalars as a whole.
-    fn over(&mut self, node: &mut Node, variable_so_far: &str, places: &mut Places) {
-        if places.is_final(node.span) && !matches!(node.kind, NodeKind::Map(_)) {
+    fn over(&mut self, node: &mut Node, variable_so_far: &str) {
+        if self.is_final(node.span) && !matches!(node.kind, NodeKind::Map(_)) {
             return;
         }
         match &mut node.kind {
             NodeKind::Map(entries) => {
                 for (key, value) in entries {
-                    self.over(value, &format!("{variable_so_far}_{}", variable(key)), places);
+                    self.over(value, &format!("{variable_so_far}_{}", variable(key)));
                 }
             }
             NodeKind::Null | NodeKind::Scalar(_) => {
                 if let Some(text) = self.given(variable_so_far) {
                     node.kind = NodeKind::Scalar(text);
-                    self.literal.insert(node.span.place);
+                    self.literal.insert(node.span.node);
                     self.variables.push(variable_so_far.to_owned());
                 }
             }
             NodeKind::Seq(_) => {
                 let Self { env, variables, .. } = self;
                 let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read =
-                    Variables { given: &mut given, arguments: &[], places, at: node.span, literal: Vec::new() };
+                let mut read = Variables { given: &mut given, arguments: &[], at: node.span, literal: Vec::new() };
                 let list = read.scalars(variable_so_far);
                 self.literal.extend(read.literal);
                 if let Some(list) = list {
@@ -184,7 +184,7 @@ fn variable(path: &str) -> String {
 }
 
 /// Adds a missing key and returns its place; `None` if the key exists.
-fn add(node: &mut Node, steps: &[&str], value: String, places: &mut Places) -> Option<u32> {
+fn add(node: &mut Node, steps: &[&str], value: String) -> Option<u32> {
     let (first, rest) = steps.split_first()?;
     let span = node.span;
     if matches!(node.kind, NodeKind::Null) {
@@ -196,13 +196,13 @@ fn add(node: &mut Node, steps: &[&str], value: String, places: &mut Places) -> O
         if at.is_some() {
             return None;
         }
-        let span = places.again(span);
+        let span = span.again();
         entries.push(((*first).to_owned(), Node { span, kind: NodeKind::Scalar(value) }));
-        return Some(span.place);
+        return Some(span.node);
     }
     let at = at.unwrap_or_else(|| {
-        entries.push(((*first).to_owned(), Node { span: places.again(span), kind: NodeKind::Map(Vec::new()) }));
+        entries.push(((*first).to_owned(), Node { span: span.again(), kind: NodeKind::Map(Vec::new()) }));
         entries.len() - 1
     });
-    add(&mut entries[at].1, rest, value, places)
+    add(&mut entries[at].1, rest, value)
 }

@@ -3,7 +3,7 @@
 //! As in Spring, a list in the environment replaces the whole list of the file. The environment is searched for known names
 //! only, since it cannot be listed here.
 
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Most items of a list.
 const MAX_ITEMS: usize = 1024;
@@ -17,7 +17,6 @@ pub(super) struct Variables<'v> {
     pub(super) given: &'v mut dyn FnMut(&str) -> Option<String>,
     /// Names of the arguments of predicates and filters.
     pub(super) arguments: &'v [&'static str],
-    pub(super) places: &'v mut Places,
     /// Place of the made nodes in diagnostics.
     pub(super) at: Span,
     /// Places of the values.
@@ -82,12 +81,12 @@ impl Variables<'_> {
     fn scalar(&mut self, variable: &str) -> Option<Node> {
         let value = (self.given)(variable)?;
         let node = self.node(NodeKind::Scalar(value));
-        self.literal.push(node.span.place);
+        self.literal.push(node.span.node);
         Some(node)
     }
 
     fn node(&mut self, kind: NodeKind) -> Node {
-        Node { span: self.places.again(self.at), kind }
+        Node { span: self.at.again(), kind }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Path of the instances below the root.
 const PATH: [&str; 4] = ["discovery", "client", "simple", "instances"];
@@ -16,7 +16,7 @@ const FIELDS: [&str; 4] = ["uri", "host", "port", "secure"];
 const MAX_INSTANCES: usize = 256;
 
 /// Adds the instances that `given` has to `root`. Returns the places of their values.
-pub(super) fn add(root: &mut Node, given: &mut dyn FnMut(&str) -> Option<String>, places: &mut Places) -> Vec<u32> {
+pub(super) fn add(root: &mut Node, given: &mut dyn FnMut(&str) -> Option<String>) -> Vec<u32> {
     let mut names = BTreeSet::new();
     if let Some(routes) = root.get("routes") {
         targets(routes, &mut names);
@@ -26,10 +26,10 @@ pub(super) fn add(root: &mut Node, given: &mut dyn FnMut(&str) -> Option<String>
     }
     let mut added = Vec::new();
     for name in names {
-        let instances = instances(root, &name, given, places, &mut added);
+        let instances = instances(root, &name, given, &mut added);
         if !instances.is_empty() {
-            let span = places.again(root.span);
-            put(root, &name, Node { span, kind: NodeKind::Seq(instances) }, places);
+            let span = root.span.again();
+            put(root, &name, Node { span, kind: NodeKind::Seq(instances) });
         }
     }
     added
@@ -55,7 +55,6 @@ fn instances(
     root: &Node,
     name: &str,
     given: &mut dyn FnMut(&str) -> Option<String>,
-    places: &mut Places,
     added: &mut Vec<u32>,
 ) -> Vec<Node> {
     let letters = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '_');
@@ -67,24 +66,24 @@ fn instances(
             let variable =
                 format!("SPRING_CLOUD_DISCOVERY_CLIENT_SIMPLE_INSTANCES_{name}_{index}_{}", field.to_uppercase());
             if let Some(value) = given(&variable) {
-                let span = places.again(root.span);
-                added.push(span.place);
+                let span = root.span.again();
+                added.push(span.node);
                 fields.push((field.to_owned(), Node { span, kind: NodeKind::Scalar(value) }));
             }
         }
         if fields.is_empty() {
             break;
         }
-        found.push(Node { span: places.again(root.span), kind: NodeKind::Map(fields) });
+        found.push(Node { span: root.span.again(), kind: NodeKind::Map(fields) });
     }
     found
 }
 
 /// Puts the list of the service `name` in place.
-fn put(root: &mut Node, name: &str, list: Node, places: &mut Places) {
+fn put(root: &mut Node, name: &str, list: Node) {
     let mut node = root;
     for step in PATH {
-        let span = places.again(node.span);
+        let span = node.span.again();
         if matches!(node.kind, NodeKind::Null) {
             node.kind = NodeKind::Map(Vec::new());
         }

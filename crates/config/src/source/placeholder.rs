@@ -69,7 +69,7 @@ fn resolve_value(
     diagnostics: &mut Diagnostics,
 ) {
     match &mut node.kind {
-        NodeKind::Scalar(_) if literal.contains(&node.span.place) => {}
+        NodeKind::Scalar(_) if literal.contains(&node.span.node) => {}
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
             let has_placeholder = text.contains("${");

@@ -2,15 +2,15 @@
 
 use crate::source::placeholder::closing_brace;
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Splits the texts of `default-filters` and of routes' `predicates` and `filters` into lists, as Spring's binder does:
 /// `Path=/a/**,Method=GET` is two predicates.
-pub(crate) fn split(root: &mut Node, places: &mut Places) {
+pub(crate) fn split(root: &mut Node) {
     let NodeKind::Map(sections) = &mut root.kind else { return };
     for (key, section) in sections {
         match canonical(key).as_str() {
-            "defaultfilters" => split_text(section, places),
+            "defaultfilters" => split_text(section),
             "routes" => {
                 let NodeKind::Seq(routes) = &mut section.kind else { continue };
                 let maps = routes.iter_mut().filter_map(|route| match &mut route.kind {
@@ -19,7 +19,7 @@ pub(crate) fn split(root: &mut Node, places: &mut Places) {
                 });
                 for (key, value) in maps.flatten() {
                     if ["predicates", "filters"].contains(&canonical(key).as_str()) {
-                        split_text(value, places);
+                        split_text(value);
                     }
                 }
             }
@@ -28,10 +28,10 @@ pub(crate) fn split(root: &mut Node, places: &mut Places) {
     }
 }
 
-fn split_text(node: &mut Node, places: &mut Places) {
+fn split_text(node: &mut Node) {
     let NodeKind::Scalar(text) = &node.kind else { return };
     let items = items(text).into_iter().filter(|item| !item.is_empty());
-    let items = items.map(|item| Node { span: places.again(node.span), kind: NodeKind::Scalar(item.to_owned()) });
+    let items = items.map(|item| Node { span: node.span.again(), kind: NodeKind::Scalar(item.to_owned()) });
     node.kind = NodeKind::Seq(items.collect());
 }
 

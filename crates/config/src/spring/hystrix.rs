@@ -2,7 +2,7 @@
 
 use crate::source::dotted;
 use crate::spring::tree::{is_empty, take};
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Settings of a command, and their places below `resilience4j`, in which `instances.NAME` follows the first step.
 const MOVED: [(&[&str], &str, &str); 4] = [
@@ -13,7 +13,7 @@ const MOVED: [(&[&str], &str, &str); 4] = [
 ];
 
 /// Moves the settings of all commands to `resilience4j`; other settings of Hystrix stay.
-pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node, places: &mut Places) {
+pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
     let Some(mut command) = take(whole, &["hystrix", "command"]) else { return };
     let NodeKind::Map(commands) = &mut command.kind else { return };
     for (name, settings) in commands {
@@ -22,7 +22,7 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node, places: 
         for (path, section, key) in MOVED {
             if let Some(value) = take(settings, path) {
                 let steps: Vec<&str> = ["resilience4j", section].iter().chain(base).copied().chain([key]).collect();
-                add(result, &steps, value, places);
+                add(result, &steps, value);
             }
         }
         if let Some(mut switch) = take(settings, &["execution", "timeout", "enabled"])
@@ -35,7 +35,7 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node, places: 
             } else {
                 &["resilience4j", "disable-time-limiter-map", name.as_str()]
             };
-            add(result, steps, switch, places);
+            add(result, steps, switch);
         }
     }
     let rest = take(whole, &["hystrix"]);
@@ -48,10 +48,10 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node, places: 
 }
 
 /// Merges `value` at `steps` into `result`.
-fn add(result: &mut Node, steps: &[&str], value: Node, places: &mut Places) {
+fn add(result: &mut Node, steps: &[&str], value: Node) {
     let mut node = value;
     for step in steps.iter().rev() {
-        let span = places.again(node.span);
+        let span = node.span.again();
         node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
     }
     dotted::merge(result, node);

@@ -9,7 +9,7 @@ use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, section, take};
 use crate::spring::{hystrix, misspelled, protection, ribbon, service_discovery, used};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
@@ -45,12 +45,7 @@ pub(crate) struct Normalized {
 }
 
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
-pub(crate) fn normalize(
-    mut whole: Node,
-    sections: &[&str],
-    places: &mut Places,
-    diagnostics: &mut Diagnostics,
-) -> Normalized {
+pub(crate) fn normalize(mut whole: Node, sections: &[&str], diagnostics: &mut Diagnostics) -> Normalized {
     dotted::drop_own_values(&mut whole);
     let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
     if !diagnostics.is_spring {
@@ -60,7 +55,7 @@ pub(crate) fn normalize(
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
-    hystrix::move_to_resilience4j(&mut whole, &mut result, places);
+    hystrix::move_to_resilience4j(&mut whole, &mut result);
     let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
     let has_own_routes = own.as_ref().is_some_and(|own| own.get("routes").is_some());
     for (path, name) in MOVED {
@@ -77,22 +72,22 @@ pub(crate) fn normalize(
     }
     own.into_iter().for_each(|own| dotted::merge(&mut result, own));
     if let Some(phase) = phase
-        && let Some(server) = section(&mut result, "server", places)
+        && let Some(server) = section(&mut result, "server")
         && !server.iter().any(|(key, _)| canonical(key) == "shutdowntimeout")
     {
         server.push(("shutdown-timeout".to_owned(), phase));
     }
     copy_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
-    ribbon::move_servers(&mut whole, &mut result, places);
-    service_discovery::name_registrations(&mut whole, &mut result, places);
+    ribbon::move_servers(&mut whole, &mut result);
+    service_discovery::name_registrations(&mut whole, &mut result);
     protection::drop_security(&mut whole, diagnostics);
     protection::drop_sentinel(&mut whole, diagnostics);
     misspelled::report_roots(&mut whole, diagnostics);
     misspelled::report_misplaced(&mut whole, diagnostics);
     misspelled::report_sections(&mut whole, diagnostics);
     used::drop_used(&mut whole, &result);
-    report_application_sections(&mut whole, sections, places, diagnostics);
+    report_application_sections(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
 }
@@ -109,7 +104,7 @@ fn is_section(node: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Removes the sections that have the name of one of ours but belong to the application, and says so in one note per file.
-fn report_application_sections(whole: &mut Node, sections: &[&str], places: &Places, diagnostics: &mut Diagnostics) {
+fn report_application_sections(whole: &mut Node, sections: &[&str], diagnostics: &mut Diagnostics) {
     let NodeKind::Map(entries) = &mut whole.kind else { return };
     // Spring's own sections that are still in the tree have been switched off.
     let is_ours = |key: &str| {
@@ -119,7 +114,7 @@ fn report_application_sections(whole: &mut Node, sections: &[&str], places: &Pla
     let own = entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));
     let mut files: BTreeMap<usize, Vec<(String, Span)>> = BTreeMap::new();
     for (name, span) in own {
-        files.entry(places.get(span).map_or(0, |place| place.file)).or_default().push((name, span));
+        files.entry(span.file()).or_default().push((name, span));
     }
     for own in files.into_values() {
         let Some((first, span)) = own.first().cloned() else { continue };

@@ -3,7 +3,7 @@
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Registries. If the file uses one, lists of servers count only for services that name [`FIXED`].
 const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
@@ -13,7 +13,7 @@ const FIXED: &str = "ConfigurationBasedServerList";
 const INSTANCES: [&str; 4] = ["discovery", "client", "simple", "instances"];
 
 /// Moves the lists of servers to `result`. Other settings of Ribbon stay.
-pub(super) fn move_servers(whole: &mut Node, result: &mut Node, places: &mut Places) {
+pub(super) fn move_servers(whole: &mut Node, result: &mut Node) {
     let has_registry = REGISTRIES.iter().any(|name| find(result, &[name]).is_some());
     let NodeKind::Map(sections) = &mut whole.kind else { return };
     for (name, section) in sections.iter_mut() {
@@ -29,12 +29,12 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node, places: &mut Pla
         let scheme = if is_secure { "https" } else { "http" };
         let instances = split_list(servers).map(str::trim).filter(|server| !server.is_empty()).map(|server| {
             let uri = if server.contains("://") { server.to_owned() } else { format!("{scheme}://{server}") };
-            let uri = Node { span: places.again(list.span), kind: NodeKind::Scalar(uri) };
-            Node { span: places.again(list.span), kind: NodeKind::Map(vec![("uri".to_owned(), uri)]) }
+            let uri = Node { span: list.span.again(), kind: NodeKind::Scalar(uri) };
+            Node { span: list.span.again(), kind: NodeKind::Map(vec![("uri".to_owned(), uri)]) }
         });
         let mut node = Node { kind: NodeKind::Seq(instances.collect()), span: list.span };
         for step in known.iter().rev() {
-            node = Node { span: places.again(list.span), kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
+            node = Node { span: list.span.again(), kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
         }
         dotted::merge(result, node);
     }

@@ -5,7 +5,7 @@ use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, is_empty, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Sections of registries under `spring.cloud`, and their parts that concern no services.
 const REGISTRIES: [(&str, &[&str]); 3] = [
@@ -121,7 +121,7 @@ const REGISTRATIONS: [Switch; 3] = [
 /// In the others, the keys of the instance have no effect and are removed. If
 /// `spring.cloud.service-registry.auto-registration.enabled` is false, registration is off everywhere. A name that is used is
 /// removed, so that it is not reported as skipped.
-pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &mut Places) {
+pub(super) fn name_registrations(whole: &mut Node, result: &mut Node) {
     let auto = ["spring", "cloud", "service-registry", "auto-registration"];
     let is_auto = find(whole, &auto).is_none_or(|node| !is_off(node));
     let name = find(whole, &["spring", "application", "name"]).map(|node| node.clone());
@@ -139,7 +139,7 @@ pub(super) fn name_registrations(whole: &mut Node, result: &mut Node, places: &m
         if let Some(name) = name.as_ref().filter(|_| find(result, &key).is_none()) {
             let mut node = name.clone();
             for step in key.iter().rev() {
-                let span = places.again(name.span);
+                let span = name.span.again();
                 node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
             }
             dotted::merge(result, node);

@@ -6,7 +6,7 @@ use crate::diagnostics::Diagnostics;
 use crate::spring::limiter_bean;
 use crate::spring::names::SKIP;
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Section of the stand-ins.
 const SECTION: &str = "filter-beans";
@@ -40,13 +40,8 @@ fn leave_out(filter: &mut Node) {
 
 /// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
 /// the gateway's own.
-pub(crate) fn apply(
-    root: &mut Node,
-    is_own: &dyn Fn(&str) -> bool,
-    places: &mut Places,
-    diagnostics: &mut Diagnostics,
-) {
-    let mut named = read(root, is_own, places, diagnostics);
+pub(crate) fn apply(root: &mut Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
+    let mut named = read(root, is_own, diagnostics);
     let mut counts: Vec<(String, Span, usize)> = Vec::new();
     lists(root, &mut |filters| {
         for filter in filters.iter_mut() {
@@ -58,7 +53,7 @@ pub(crate) fn apply(
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
-                    StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span, places)),
+                    StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span)),
                 }
             } else if let Some((_, uses, stand_in)) =
                 named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
@@ -66,7 +61,7 @@ pub(crate) fn apply(
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
-                    StandIn::Filter(other) => *filter = copy(other, filter.span, places),
+                    StandIn::Filter(other) => *filter = copy(other, filter.span),
                 }
             } else if diagnostics.is_spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
                 match counts.iter_mut().find(|(known, ..)| *known == name) {
@@ -117,12 +112,7 @@ fn lists_of(count: usize) -> &'static str {
 }
 
 /// Reads the section.
-fn read(
-    root: &Node,
-    is_own: &dyn Fn(&str) -> bool,
-    places: &mut Places,
-    diagnostics: &mut Diagnostics,
-) -> Vec<(String, usize, StandIn)> {
+fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) -> Vec<(String, usize, StandIn)> {
     let Some(Node { kind: NodeKind::Map(entries), .. }) = root.step(SECTION) else { return Vec::new() };
     let mut named = Vec::new();
     for (name, node) in entries {
@@ -135,7 +125,7 @@ fn read(
                 .help("remove it here, or remove the filter from the routes");
             continue;
         }
-        match stand_in(node, places) {
+        match stand_in(node) {
             Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
             Err(at) => {
                 diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
@@ -148,7 +138,7 @@ fn read(
 }
 
 /// Reads one stand-in. The error is its place.
-fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
+fn stand_in(node: &Node) -> Result<StandIn, Span> {
     let entries = match &node.kind {
         NodeKind::Scalar(text) if text.trim() == SKIP => return Ok(StandIn::Skip),
         NodeKind::Map(entries) => entries,
@@ -157,7 +147,7 @@ fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
     let used = entries.iter().find(|(key, _)| canonical(key) == "use").map(|(_, node)| node).ok_or(node.span)?;
     let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(used.span)?;
     if name == "jwt" {
-        return Ok(StandIn::Filter(verifier(entries, node.span, places)?));
+        return Ok(StandIn::Filter(verifier(entries, node.span)?));
     }
     if let Some((_, other)) = entries.iter().find(|(key, _)| !["use", "args"].contains(&canonical(key).as_str())) {
         return Err(other.span.key());
@@ -173,7 +163,7 @@ fn stand_in(node: &Node, places: &mut Places) -> Result<StandIn, Span> {
 }
 
 /// Returns the filter that refuses requests without a valid token.
-fn verifier(entries: &[(String, Node)], span: Span, places: &mut Places) -> Result<Node, Span> {
+fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, Span> {
     let mut args = Vec::new();
     for (key, node) in entries {
         let name = canonical(key);
@@ -181,7 +171,7 @@ fn verifier(entries: &[(String, Node)], span: Span, places: &mut Places) -> Resu
             "use" => {}
             "claim" | "status" => {
                 let text = node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span)?;
-                args.push((name, Node { span: places.again(node.span), kind: NodeKind::Scalar(text) }));
+                args.push((name, Node { span: node.span.again(), kind: NodeKind::Scalar(text) }));
             }
             _ => return Err(node.span.key()),
         }
@@ -190,8 +180,8 @@ fn verifier(entries: &[(String, Node)], span: Span, places: &mut Places) -> Resu
     if args.is_empty() {
         return Ok(Node { span, kind: filter });
     }
-    let name = ("name".to_owned(), Node { span: places.again(span), kind: filter });
-    let args = Node { span: places.again(span), kind: NodeKind::Map(args) };
+    let name = ("name".to_owned(), Node { span: span.again(), kind: filter });
+    let args = Node { span: span.again(), kind: NodeKind::Map(args) };
     Ok(Node { span, kind: NodeKind::Map(vec![name, ("args".to_owned(), args)]) })
 }
 
@@ -228,13 +218,13 @@ fn name(filter: &Node) -> Option<(String, Span)> {
 }
 
 /// Returns a copy of `node` in which each part has a place of its own, that of `at`.
-fn copy(node: &Node, at: Span, places: &mut Places) -> Node {
+fn copy(node: &Node, at: Span) -> Node {
     let kind = match &node.kind {
         NodeKind::Map(entries) => {
-            NodeKind::Map(entries.iter().map(|(key, value)| (key.clone(), copy(value, value.span, places))).collect())
+            NodeKind::Map(entries.iter().map(|(key, value)| (key.clone(), copy(value, value.span))).collect())
         }
-        NodeKind::Seq(items) => NodeKind::Seq(items.iter().map(|item| copy(item, item.span, places)).collect()),
+        NodeKind::Seq(items) => NodeKind::Seq(items.iter().map(|item| copy(item, item.span)).collect()),
         other => other.clone(),
     };
-    Node { span: places.again(at), kind }
+    Node { span: at.again(), kind }
 }

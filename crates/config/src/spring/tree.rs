@@ -1,7 +1,7 @@
 //! Moves of nodes within a tree, keys in any spelling.
 
 use crate::yaml::key::canonical;
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Returns the node at `path` below `node`, keys in any spelling.
 pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
@@ -23,11 +23,11 @@ pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
 }
 
 /// Returns the entries of a section; adds the section if it is absent.
-pub(super) fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
+pub(super) fn section<'n>(root: &'n mut Node, name: &str) -> Option<&'n mut Vec<(String, Node)>> {
     if find(root, &[name]).is_none()
         && let NodeKind::Map(entries) = &mut root.kind
     {
-        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: NodeKind::Map(Vec::new()) }));
+        entries.push((name.to_owned(), Node { span: root.span.again(), kind: NodeKind::Map(Vec::new()) }));
     }
     match &mut find(root, &[name])?.kind {
         NodeKind::Map(entries) => Some(entries),

@@ -98,7 +98,7 @@ fn each_diagnostic_names_its_file() {
     assert!(error.contains("application.yml:2:"), "{error}");
     folder.write("overlay.yaml", "upstreams: [\n");
     let error = folder.load(&["application.yml", "overlay.yaml"], None).unwrap_err();
-    assert!(error.contains("overlay.yaml:2:1: error: not valid YAML"), "{error}");
+    assert!(error.contains("overlay.yaml:1:12: error: not valid YAML"), "{error}");
     assert_eq!(
         folder.load(&["application.yml", "none.yaml"], None).unwrap_err().matches("cannot read none.yaml").count(),
         1

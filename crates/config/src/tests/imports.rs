@@ -87,7 +87,7 @@ fn missing_files_cycles_and_servers_are_reported_at_their_place() {
     assert!(notes.contains("consul kv get") && notes.contains("--config exported.yml"), "{notes}");
     folder.write("a.yml", "server: [\n");
     let error = folder.load(&["application.yml"], None).unwrap_err();
-    assert!(error.contains("a.yml:2:1: error: not valid YAML"), "{error}");
+    assert!(error.contains("a.yml:1:9: error: not valid YAML"), "{error}");
     std::fs::write(folder.path("a.yml"), b"a: \xff").unwrap();
     let error = folder.load(&["application.yml"], None).unwrap_err();
     assert!(

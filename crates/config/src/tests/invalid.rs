@@ -35,6 +35,14 @@ fn one_run_reports_every_problem_sorted_by_position() {
 }
 
 #[test]
+fn errors_at_many_empty_lists_have_their_places() {
+    let text = format!("routes:\n{}", "- []\n".repeat(130));
+    let problems = parse("test.yaml", &text, &no_env).unwrap_err();
+    assert!(problems.list().len() >= 130, "{problems}");
+    assert!(problems.list().iter().all(|problem| problem.line > 0 && problem.column == 3), "{problems}");
+}
+
+#[test]
 fn a_problem_shows_its_line_with_a_caret_below() {
     let rendered = refused("server:\n  prot: 80\n");
     assert!(

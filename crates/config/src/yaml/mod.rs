@@ -1,19 +1,25 @@
 //! YAML text to a tree of [`Node`]s with spans.
 //!
-//! [`parse()`] reads values with `serde_yaml` (YAML 1.1 scalars, anchors, merges). A [`Span`] is an index into
-//! [`Places`]: the document's number and the path of entry positions that leads to a node. [`locate`] turns spans into
-//! lines and columns when there are diagnostics to report.
+//! [`parse()`] builds the tree from the events of a parser of YAML 1.2, which knows the bytes of each. It resolves words and
+//! numbers of scalars, anchors and merges itself. A [`Span`] is the position of a node, and of its key, in bytes; lines and
+//! columns are computed when diagnostics are reported.
 
-mod advice;
+mod alias;
+mod builder;
 pub(crate) mod key;
-pub(crate) mod locate;
+mod map;
 mod maven;
 mod names;
 mod node;
 mod parse;
+mod position;
+mod scalar;
 mod span;
+mod syntax;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use names::NameIndex;
 pub(crate) use node::{Node, NodeKind};
-pub(crate) use parse::{Parsed, Problem, ProblemAt, parse, parse_json};
-pub(crate) use span::{Place, Places, Span};
+pub(crate) use parse::{Parsed, Problem, parse, parse_json};
+pub(crate) use span::{Bytes, Span};

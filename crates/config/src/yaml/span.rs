@@ -1,22 +1,73 @@
-//! Positions of nodes, independent of lines and columns.
+//! Positions of nodes in the texts that they come from.
 
-/// Position of a node: an index into [`Places`], for its value or for its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Number of the next node. A tree has far fewer nodes than there are numbers, so a number that is used again, after all
+/// of them, belongs to a tree that is gone.
+static NEXT_NODE: AtomicU32 = AtomicU32::new(1);
+
+/// Bytes of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Bytes {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// Position of a node: the file, the bytes of its value and of its key. It says, too, which node it is: nodes that come
+/// from the same bytes, such as those of a dotted key or of an alias, have different numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Span {
-    pub(crate) place: u32,
-    /// True for the key that leads to the node, false for its value.
-    pub(crate) key: bool,
+    pub(crate) node: u32,
+    file: u16,
     /// 1-based index of an argument of a shortcut (`Name=a,b`); 0 for the whole node.
     pub(crate) argument: u8,
+    /// True for the key that leads to the node, false for its value.
+    pub(crate) key: bool,
+    key_bytes: Bytes,
+    value_bytes: Bytes,
+}
+
+impl Bytes {
+    /// No bytes, at the beginning.
+    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
+
+    /// Returns `range` as bytes; ends beyond 4 GB are cut.
+    pub(crate) fn new(range: Range<usize>) -> Self {
+        let cut = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { start: cut(range.start), end: cut(range.end) }
+    }
+
+    /// Returns the bytes as indices of a text.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 impl Span {
     /// The first document.
-    pub(crate) const ROOT: Self = Self::new(0);
+    pub(crate) const ROOT: Self =
+        Self { node: 0, file: 0, argument: 0, key: false, key_bytes: Bytes::NONE, value_bytes: Bytes::NONE };
 
-    /// Returns the span of the node at `place`.
-    pub(crate) const fn new(place: u32) -> Self {
-        Self { place, key: false, argument: 0 }
+    /// Returns the span of a new node without a key.
+    pub(crate) fn new(file: usize, bytes: Bytes) -> Self {
+        let file = u16::try_from(file).unwrap_or(u16::MAX);
+        Self { file, key_bytes: bytes, value_bytes: bytes, ..Self::ROOT }.again()
+    }
+
+    /// Returns the span of a new node at the same place: a dotted key becomes several nodes.
+    pub(crate) fn again(self) -> Self {
+        Self { node: NEXT_NODE.fetch_add(1, Ordering::Relaxed), ..self }
+    }
+
+    /// Returns this span with the bytes of the key that leads to the node.
+    pub(crate) fn keyed(self, key_bytes: Bytes) -> Self {
+        Self { key_bytes, ..self }
+    }
+
+    /// Returns this span with a value that ends at `end`.
+    pub(crate) fn until(self, end: usize) -> Self {
+        Self { value_bytes: Bytes::new(self.value_bytes.range().start..end), ..self }
     }
 
     /// Returns the span of the argument at `position` (0-based) of this shortcut.
@@ -28,51 +79,62 @@ impl Span {
     pub(crate) fn key(self) -> Self {
         Self { key: true, ..self }
     }
+
+    /// Returns true for [`ROOT`](Self::ROOT).
+    pub(crate) fn is_root(self) -> bool {
+        self.node == Self::ROOT.node
+    }
+
+    /// Returns the index of the file.
+    pub(crate) fn file(self) -> usize {
+        self.file.into()
+    }
+
+    /// Returns the bytes of the key or of the value, as the span says.
+    pub(crate) fn bytes(self) -> Bytes {
+        if self.key { self.key_bytes } else { self.value_bytes }
+    }
+
+    /// Returns true if the value contains that of `inner`.
+    pub(crate) fn contains(self, inner: Self) -> bool {
+        let (outer, inner_bytes) = (self.value_bytes, inner.value_bytes);
+        self.file == inner.file && outer.start <= inner_bytes.start && inner_bytes.end <= outer.end
+    }
+
+    /// Returns the span as numbers, for the data model of serde.
+    pub(crate) fn pack(self) -> [u64; 3] {
+        let pair = |bytes: Bytes| u64::from(bytes.start) | u64::from(bytes.end) << 32;
+        let flags = u64::from(self.file) | u64::from(self.argument) << 16 | u64::from(self.key) << 24;
+        [u64::from(self.node) | flags << 32, pair(self.key_bytes), pair(self.value_bytes)]
+    }
+
+    /// Undoes [`pack`](Self::pack).
+    pub(crate) fn unpack([node, key_bytes, value_bytes]: [u64; 3]) -> Self {
+        let pair = |packed: u64| {
+            let [s0, s1, s2, s3, end @ ..] = packed.to_le_bytes();
+            Bytes { start: u32::from_le_bytes([s0, s1, s2, s3]), end: u32::from_le_bytes(end) }
+        };
+        let [n0, n1, n2, n3, f0, f1, argument, key] = node.to_le_bytes();
+        Self {
+            node: u32::from_le_bytes([n0, n1, n2, n3]),
+            file: u16::from_le_bytes([f0, f1]),
+            argument,
+            key: key != 0,
+            key_bytes: pair(key_bytes),
+            value_bytes: pair(value_bytes),
+        }
+    }
 }
 
-/// Places of all nodes of a configuration, indexed by [`Span::place`].
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    all: Vec<Place>,
-    /// File whose values the environment cannot override.
-    pub(crate) final_file: Option<usize>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Path to a node as it was written.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
-    /// Index of the file.
-    pub(crate) file: usize,
-    /// 0-based number of the document in the file.
-    pub(crate) document: usize,
-    /// Positions of the entries that lead to the node, in maps as in lists.
-    pub(crate) path: Vec<u32>,
-}
-
-impl Places {
-    pub(crate) fn get(&self, span: Span) -> Option<&Place> {
-        self.all.get(span.place as usize)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// Returns true for a value that the environment cannot override.
-    pub(crate) fn is_final(&self, span: Span) -> bool {
-        self.final_file.is_some_and(|first| self.get(span).is_some_and(|place| place.file >= first))
-    }
-
-    /// Adds a place and returns its span.
-    pub(crate) fn push(&mut self, place: Place) -> Span {
-        let index = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        self.all.push(place);
-        Span::new(index)
-    }
-
-    /// Adds a second node at the place of `span`: a dotted key becomes several nodes.
-    pub(crate) fn again(&mut self, span: Span) -> Span {
-        let place = self.get(span).cloned().unwrap_or_default();
-        Span { key: span.key, ..self.push(place) }
+    #[test]
+    fn a_span_survives_the_data_model_of_serde() {
+        let span = Span::new(65_535, Bytes::new(10..usize::MAX)).keyed(Bytes::new(8..9));
+        for span in [span, span.key(), span.argument(254), Span::ROOT] {
+            assert_eq!(Span::unpack(span.pack()), span);
+        }
     }
 }

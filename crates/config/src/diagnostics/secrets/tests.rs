@@ -3,9 +3,31 @@
 use super::*;
 use crate::diagnostics::{Diagnostic, Severity, UnknownKind, UnknownName};
 
+fn file(text: &str) -> SourceFile {
+    let name = if text.contains(".ribbon.") { "a.properties" } else { "a.yaml" };
+    SourceFile::new(name, text)
+}
+
+/// Returns `text` as excerpts show it.
+fn masked_with(text: &str, unknown: &UnknownNames) -> String {
+    let (secrets, lines) = (Secrets::of(&file(text), unknown), FileLines::of(text));
+    (0..lines.count()).map(|at| secrets.mask_line(&lines, at)).collect::<Vec<_>>().join("\n")
+}
+
+fn masked(text: &str) -> String {
+    masked_with(text, &UnknownNames::default())
+}
+
+/// Returns a message about the line at `at` of `text`.
+fn message(message: &str, text: &str, at: Option<usize>) -> String {
+    let secrets = Secrets::of(&file(text), &UnknownNames::default());
+    let elsewhere = secrets.elsewhere().map(str::to_owned).collect();
+    secrets.mask_message(message, &FileLines::of(text), at, &elsewhere)
+}
+
 #[test]
 fn secrets_are_masked_and_columns_stay() {
-    for (line, masked) in [
+    for (line, shown) in [
         ("  password: hunter2", "  password: *******"),
         ("  password: 'hun ter2' # note", "  password: '********' # note"),
         ("redis: {key-store-password: abc, url: x}", "redis: {key-store-password: ***, url: x}"),
@@ -30,8 +52,8 @@ fn secrets_are_masked_and_columns_stay() {
         ("redis: {password:abc, url: x}", "redis: {password:***, url: x}"),
         ("redis: {url: ä,api-key:äbc}", "redis: {url: ä,api-key:***}"),
     ] {
-        assert_eq!(mask_line(&FileLines::of(line), 0, &UnknownNames::default()), masked);
-        assert_eq!(line.chars().count(), masked.chars().count());
+        assert_eq!(masked(line), shown);
+        assert_eq!(line.chars().count(), shown.chars().count());
     }
 }
 
@@ -39,15 +61,15 @@ fn secrets_are_masked_and_columns_stay() {
 fn other_values_are_shown() {
     for line in [
         "  password: ${REDIS_PASSWORD}",
-        "redis: {password: ${REDIS_PASSWORD}, timeout: 1s}",
+        "redis: {password: '${REDIS_PASSWORD}', timeout: 1s}",
         "  args: {redis-rate-limiter.requestedTokens: 1, algorithm: token-bucket}",
         "  uri: http://localhost:8080/a@b",
         "- AddRequestHeader=X-Colour, red",
         "  key-resolver: header:x-api-key",
-        "  args: {key-resolvers: [ip, cookie:session], a: ${PORT:80}}",
+        "  args: {key-resolvers: [ip, cookie:session], a: '${PORT:80}'}",
         "  username: gateway",
     ] {
-        let shown = mask_line(&FileLines::of(line), 0, &UnknownNames::default());
+        let shown = masked(line);
         assert!(shown == line || line.contains("a@b"), "{shown}");
     }
 }
@@ -55,28 +77,98 @@ fn other_values_are_shown() {
 #[test]
 fn messages_do_not_repeat_a_secret() {
     let line = "- AddRequestHeader=Authorization, Bearer x, and y";
-    assert_eq!(
-        mask_message(
-            "expected text, found `hunter2`",
-            &FileLines::of("  password: hunter2"),
-            Some(0),
-            &UnknownNames::default()
-        ),
-        "expected text, found `****`"
-    );
-    assert_eq!(
-        mask_message(
-            "`and y` is one too many for `AddRequestHeader`",
-            &FileLines::of(line),
-            Some(0),
-            &UnknownNames::default()
-        ),
-        "`****` is one too many for `AddRequestHeader`"
-    );
-    assert_eq!(
-        mask_message("cannot read `redis://u:p@h:1x`", &FileLines::of(""), None, &UnknownNames::default()),
-        "cannot read `redis://u:****@h:1x`"
-    );
+    for (words, text, at, shown) in [
+        ("expected text, found `hunter2`", "  password: hunter2", Some(0), "expected text, found `****`"),
+        ("`and y` is one too many for `X`", line, Some(0), "`****` is one too many for `X`"),
+        ("cannot read `redis://u:p@h:1x`", "", None, "cannot read `redis://u:****@h:1x`"),
+        ("found `a\"b c`", "a: 1\npassword: \"a\\\"b c\"", Some(1), "found `****`"),
+        // A value of another line.
+        ("`hunter2-long` is no number", "a: 1\npassword: hunter2-long", Some(0), "`****` is no number"),
+        ("`redis` is no number", "a: 1\npassword: redis", Some(0), "`redis` is no number"),
+    ] {
+        assert_eq!(message(words, text, at), shown);
+    }
+}
+
+#[test]
+fn messages_do_not_repeat_a_key() {
+    let text = "exempt:\n  - abc\n  - 10.0.0.0/99";
+    let shown = |at| message("`abc` is no network; `10.0.0.0/99` neither", text, Some(at));
+    assert_eq!(shown(1), "`****` is no network; `10.0.0.0/99` neither");
+    assert_eq!(shown(2), "`abc` is no network; `10.0.0.0/99` neither");
+}
+
+#[test]
+fn a_line_that_cannot_be_read_shows_no_secret() {
+    for (text, shown) in [
+        ("password: \"hunter2", "password: ********"),
+        ("redis: {password: hunter2: x", "redis: {password: **********"),
+        ("a: b\npassword: [hunter2 } x", "a: b\npassword: ************"),
+        ("- AddRequestHeader=Authorization, Bearer x: y: z", "- AddRequestHeader=Authorization, **************"),
+        ("a: b: redis://u:pw@h", "a: b: redis://u:**@h"),
+        ("\tpassword: hunter2", "\tpassword: *******"),
+    ] {
+        assert_eq!(masked(text), shown);
+    }
+}
+
+#[test]
+fn a_comment_behind_a_value_shows_no_secret() {
+    for (text, shown) in [
+        ("port: x # password: hunter2", "port: x # password: *******"),
+        ("port: x # redis://u:pw@h", "port: x # redis://u:**@h"),
+        ("port: x # the token of the clients", "port: x # the token of the clients"),
+    ] {
+        assert_eq!(masked(text), shown);
+    }
+}
+
+#[test]
+fn secrets_of_properties_are_masked() {
+    let text = "a.password=hunter2\na.ribbon.listOfServers=u:pw@h:1\nf.args.name=X-Token\nf.args.value = abc\n\
+                g.args.value=def\nb.exempt[0]=key\nc.table.key=gold\nd.headers.X=abc";
+    let shown = "a.password=*******\na.ribbon.listOfServers=u:**@h:1\nf.args.name=X-Token\nf.args.value = ***\n\
+                 g.args.value=def\nb.exempt[0]=***\nc.table.***=gold\nd.headers.X=***";
+    assert_eq!(masked(text), shown);
+}
+
+#[test]
+fn keys_in_lists_are_masked() {
+    for (text, shown) in [
+        ("exempt: [abc, 'd e', 10.0.0.0/8]", "exempt: [***, '***', 10.0.0.0/8]"),
+        ("args: {exempt: [abc, d], block: [e], rate: 1}", "args: {exempt: [***, *], block: [*], rate: 1}"),
+        ("args: {block: abc, rate: 1}", "args: {block: ***, rate: 1}"),
+        ("  block: abc, def # note", "  block: ***, *** # note"),
+        ("exempt:\n  - abc # one\n  # two\n  - 'd e'\nrate: 1", "exempt:\n  - *** # one\n  # two\n  - '***'\nrate: 1"),
+        ("  exempt:\n  - abc\n  - ::1\n  rate: x", "  exempt:\n  - ***\n  - ::1\n  rate: x"),
+        ("exempt: [abc,\n  def,\n  g]\nrate: 1", "exempt: [***,\n  ***,\n  *]\nrate: 1"),
+        ("args: {exempt: [abc], block: [\n  def]}", "args: {exempt: [***], block: [\n  ***]}"),
+        ("exempt: >-\n  abc,\n  def", "exempt: >-\n  ***,\n  ***"),
+        ("filters[0].args.exempt[0]: abc", "filters[0].args.exempt[0]: ***"),
+        ("exempt: ['${KEY}', '${KEY:abc}']", "exempt: ['${KEY}', '**********']"),
+        ("table: {abc: gold, 'd e': silver}", "table: {***: gold, '***': silver}"),
+        ("table:\n  abc: gold\n  'd:e': silver\ncache: 5s", "table:\n  ***: gold\n  '***': silver\ncache: 5s"),
+        ("plan-resolver: {table: {\n  abc: gold}}", "plan-resolver: {table: {\n  ***: gold}}"),
+        ("password:\n  abc", "password:\n  ***"),
+        ("password: |\n  abc def", "password: |\n  *******"),
+        ("args:\n  name: X-Token\n  value: abc", "args:\n  name: X-Token\n  value: ***"),
+        ("- regexp: abc\n  name: X-Token", "- regexp: ***\n  name: X-Token"),
+    ] {
+        assert_eq!(masked(text), shown);
+    }
+}
+
+#[test]
+fn other_lists_are_shown() {
+    for text in [
+        "predicates:\n  - Path=/a",
+        "filters:\n  - name: RequestRateLimiter\n    args:\n      exempt: []\n      rate: 1",
+        "credentials:\n  username: gateway",
+        "args:\n  name: X-Token\n  status: 401\nother:\n  value: a",
+        "tokens: [{name: ops, role: write}]",
+    ] {
+        assert_eq!(masked(text), text);
+    }
 }
 
 #[test]
@@ -95,7 +187,7 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         names_sections: false,
     };
     let reworded = unknown(UnknownKind::Key, "other", None);
-    let names = UnknownNames::of(&[
+    let reports = [
         unknown(UnknownKind::Component, "AddRequestHeadr", Some("AddRequestHeader")),
         unknown(UnknownKind::Component, "OurHeader", None),
         unknown(UnknownKind::Key, "client-scr", Some("client-secret")),
@@ -107,7 +199,8 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
             unknown: None,
             ..reworded
         },
-    ]);
+    ];
+    let names = UnknownNames::of(reports.iter().filter_map(|report| report.unknown.as_ref()));
     for (line, masked) in [
         ("- AddRequestHeadr=X-Api-Key, abc", "- AddRequestHeadr=X-Api-Key, ***"),
         ("- 'OurHeader=X-Token, abc'", "- 'OurHeader=X-Token, ***'"),
@@ -116,7 +209,9 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         ("a: {client-scr: abc, client-nm: d}", "a: {client-scr: ***, client-nm: d}"),
         ("a: {zone: abc, x: d}", "a: {zone: abc, x: d}"),
     ] {
-        assert_eq!(mask_line(&FileLines::of(line), 0, &names), masked);
+        assert_eq!(masked_with(line, &names), masked);
     }
-    assert_eq!(mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &names), "found `****`");
+    let secrets = Secrets::of(&file("client-scr: abc"), &names);
+    let shown = secrets.mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &HashSet::new());
+    assert_eq!(shown, "found `****`");
 }

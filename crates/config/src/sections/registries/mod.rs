@@ -74,7 +74,7 @@ fn ranked<R, C>(
     registry: fn(C) -> Registry,
 ) -> Option<((i32, u32), Registry)> {
     let (order, settings) = checked?;
-    Some(((order, section.span.place), registry(settings)))
+    Some(((order, section.span.node), registry(settings)))
 }
 
 /// Checks the registrations that a file switches on. `management_port` is the port of the admin listener, if it is set.

@@ -17,7 +17,7 @@ use crate::source::documents;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
-use crate::yaml::{Node, NodeKind, Places};
+use crate::yaml::{Node, NodeKind};
 
 /// Most files of a configuration.
 const MAX_FILES: usize = 4096;
@@ -36,7 +36,6 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
     let mut reader = Reader {
         env,
         text: SourceText::default(),
-        places: Places::default(),
         seen: Vec::new(),
         root: folder_of(paths.first().map_or(Path::new(""), PathBuf::as_path)),
     };
@@ -88,7 +87,6 @@ pub(crate) fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> R
 struct Reader<'e> {
     env: &'e dyn Fn(&str) -> Option<String>,
     text: SourceText,
-    places: Places,
     /// Files that have been read.
     seen: Vec<PathBuf>,
     /// Folder of the first file.
@@ -140,8 +138,8 @@ impl Reader<'_> {
     ) -> Result<(), LoadError> {
         let mut ignored = Diagnostics::default();
         self.text.files.push(file);
-        let documents = documents::read_file(&self.text, self.text.files.len() - 1, &mut self.places, &mut ignored);
-        for document in documents::expand(documents, &mut self.places, &mut ignored) {
+        let documents = documents::read_file(&self.text, self.text.files.len() - 1, &mut ignored);
+        for document in documents::expand(documents, &mut ignored) {
             let has_condition = condition(&document.node).is_some();
             let mut branch = Branch { document, imports: None, chain: chain.to_vec() };
             if !has_condition {

@@ -1,0 +1,35 @@
+//! Copies of nodes for aliases, and the bounds of a tree.
+
+use crate::yaml::node::{Node, NodeKind};
+
+/// Nodes of a file at most: a bound for aliases that multiply each other.
+pub(super) const MAX_NODES: usize = 1_000_000;
+/// Depth of lists and maps at most.
+pub(super) const MAX_DEPTH: usize = 128;
+
+pub(super) const TOO_LARGE: &str = "too large: aliases multiply each other";
+pub(super) const TOO_DEEP: &str = "recursion limit exceeded";
+
+/// Returns a copy of `node` for an alias at `depth`, with nodes of its own, which it counts. The error says what is exceeded.
+pub(super) fn copied(node: &Node, depth: usize, nodes: &mut usize) -> Result<Node, &'static str> {
+    *nodes += 1;
+    if *nodes > MAX_NODES {
+        return Err(TOO_LARGE);
+    }
+    let kind = match &node.kind {
+        NodeKind::Seq(_) | NodeKind::Map(_) if depth >= MAX_DEPTH => return Err(TOO_DEEP),
+        NodeKind::Seq(items) => {
+            let items: Result<_, _> = items.iter().map(|item| copied(item, depth + 1, nodes)).collect();
+            NodeKind::Seq(items?)
+        }
+        NodeKind::Map(entries) => {
+            let mut copies = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                copies.push((key.clone(), copied(value, depth + 1, nodes)?));
+            }
+            NodeKind::Map(copies)
+        }
+        kind => kind.clone(),
+    };
+    Ok(Node { span: node.span.again(), kind })
+}

@@ -1,0 +1,297 @@
+//! The nodes of a text, built from the events of the parser.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag};
+
+use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied};
+use crate::yaml::map::Map;
+use crate::yaml::maven::Marked;
+use crate::yaml::node::{Node, NodeKind};
+use crate::yaml::parse::{Parsed, Problem};
+use crate::yaml::span::{Bytes, Span};
+use crate::yaml::syntax::{self, Described};
+use crate::yaml::{position, scalar};
+
+/// Builds the documents of a text.
+pub(super) struct Builder<'t> {
+    text: &'t str,
+    marked: &'t Marked<'t>,
+    file: usize,
+    parsed: Parsed,
+    /// The lists and maps that are not complete yet, innermost last.
+    open: Vec<Open>,
+    anchors: HashMap<usize, Anchored>,
+    /// Number of nodes.
+    nodes: usize,
+    /// Number of nodes that are kept for aliases.
+    kept: usize,
+    /// End of the last event.
+    end: usize,
+}
+
+/// A list or map that is not complete yet.
+struct Open {
+    span: Span,
+    anchor: usize,
+    is_flow: bool,
+    /// Number of nodes before it.
+    nodes_before: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map(Map),
+}
+
+/// Node that an alias may repeat.
+struct Anchored {
+    node: Node,
+    /// Text of a scalar as it is written, for an alias as a key.
+    key: Option<String>,
+}
+
+// === impl Builder ===
+
+impl<'t> Builder<'t> {
+    pub(super) fn new(text: &'t str, marked: &'t Marked<'t>, file: usize) -> Self {
+        let (parsed, open, anchors) = (Parsed::default(), Vec::new(), HashMap::new());
+        Self { text, marked, file, parsed, open, anchors, nodes: 0, kept: 0, end: 0 }
+    }
+
+    /// Reads all documents.
+    pub(super) fn read(mut self, events: Parser<'t, StrInput<'t>>) -> Parsed {
+        if let Err(problem) = self.documents(events) {
+            self.stop(&problem);
+            self.parsed.problems.push(problem);
+        }
+        self.parsed
+    }
+
+    fn documents(&mut self, events: Parser<'t, StrInput<'t>>) -> Result<(), Problem> {
+        for event in events {
+            let (event, span) = event.map_err(|error| self.syntax_error(&error))?;
+            let at = span.byte_range().unwrap_or_default();
+            let at = self.marked.original(at.start)..self.marked.original(at.end);
+            let tag_start = span.tag_start().and_then(|tag| tag.byte_offset());
+            let tag_start = tag_start.map_or(at.start, |start| self.marked.original(start));
+            let end = at.end;
+            match event {
+                Event::Scalar(text, style, anchor, tag) => {
+                    let tag = self.tag(tag.as_deref(), tag_start)?;
+                    self.scalar(text, style, anchor, tag.as_deref(), at)?;
+                }
+                Event::SequenceStart(style, anchor, tag) => {
+                    self.tag(tag.as_deref(), tag_start)?;
+                    self.begin(Content::List(Vec::new()), style, anchor, at)?;
+                }
+                Event::MappingStart(style, anchor, tag) => {
+                    self.tag(tag.as_deref(), tag_start)?;
+                    self.begin(Content::Map(Map::new()), style, anchor, at)?;
+                }
+                Event::SequenceEnd | Event::MappingEnd => self.close(at.end)?,
+                Event::Alias(anchor) => self.alias(anchor, &at)?,
+                Event::StreamEnd if self.parsed.documents.is_empty() => {
+                    let span = self.span(at);
+                    self.put(Node { span, kind: NodeKind::Null });
+                }
+                _ => {}
+            }
+            self.end = end;
+        }
+        Ok(())
+    }
+
+    /// Returns the full name of the tag of a value. A tag of the author's is an error.
+    fn tag(&mut self, tag: Option<&Tag>, at: usize) -> Result<Option<String>, Problem> {
+        if tag.is_none() || self.map_without_key().is_some() {
+            return Ok(None);
+        }
+        let name = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));
+        match name.as_deref().and_then(|name| name.strip_prefix('!')) {
+            Some(name) => Err(self.error(at..at, &format!("tag `!{name}` has no meaning here"))),
+            None => Ok(name),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'t, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&str>,
+        at: Range<usize>,
+    ) -> Result<(), Problem> {
+        let is_plain = style == ScalarStyle::Plain;
+        // The parser returns `~` where nothing is.
+        let text = if is_plain && at.is_empty() { Cow::Borrowed("") } else { self.marked.unmarked(text) };
+        let is_key = match self.map_without_key() {
+            Some(map) => {
+                map.key = Some((text.clone().into_owned(), Bytes::new(at.clone())));
+                true
+            }
+            None => false,
+        };
+        if is_key && anchor == 0 {
+            return Ok(());
+        }
+        let at = match style {
+            ScalarStyle::Literal | ScalarStyle::Folded => position::block_scalar(self.text, self.end, at),
+            _ if at.is_empty() => {
+                let is_flow = self.open.last().is_some_and(|open| open.is_flow);
+                position::nothing(self.text, at.start, self.key_bytes().is_some(), is_flow)
+            }
+            _ => at,
+        };
+        self.count(&at)?;
+        let span = self.span(at.clone());
+        let key = (anchor > 0).then(|| text.clone().into_owned());
+        let text = scalar::resolve(text, tag, is_plain).map_err(|message| self.error(at, &message))?;
+        let node = Node { span, kind: text.map_or(NodeKind::Null, |text| NodeKind::Scalar(text.into_owned())) };
+        if anchor > 0 {
+            self.anchors.insert(anchor, Anchored { node: node.clone(), key });
+        }
+        if !is_key {
+            self.put(node);
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        content: Content,
+        style: StructureStyle,
+        anchor: usize,
+        at: Range<usize>,
+    ) -> Result<(), Problem> {
+        if self.map_without_key().is_some() {
+            return Err(self.no_plain_key(matches!(content, Content::List(_)), at));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(self.error(at, TOO_DEEP));
+        }
+        let nodes_before = self.nodes;
+        self.count(&at)?;
+        let is_flow = style == StructureStyle::Flow;
+        let is_below_key = matches!(content, Content::List(_)) && !is_flow && self.key_bytes().is_some();
+        let start = if is_below_key { position::list_below_key(self.text, self.end, at.start) } else { at.start };
+        let span = self.span(start..at.end);
+        self.open.push(Open { span, anchor, is_flow, nodes_before, content });
+        Ok(())
+    }
+
+    /// Completes the innermost list or map.
+    fn close(&mut self, end: usize) -> Result<(), Problem> {
+        let Some(Open { span, anchor, nodes_before, content, .. }) = self.open.pop() else { return Ok(()) };
+        let kind = match content {
+            Content::List(items) => NodeKind::Seq(items),
+            Content::Map(map) => map.complete(&mut self.parsed),
+        };
+        let node = Node { span: span.until(end), kind };
+        if anchor > 0 {
+            self.kept += self.nodes - nodes_before;
+            if self.kept > MAX_NODES {
+                return Err(self.error(end..end, TOO_LARGE));
+            }
+            self.anchors.insert(anchor, Anchored { node: node.clone(), key: None });
+        }
+        self.put(node);
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, at: &Range<usize>) -> Result<(), Problem> {
+        let Some(Anchored { node, key }) = self.anchors.get(&anchor) else {
+            return Err(self.error(at.clone(), "an alias cannot stand within the node that it repeats"));
+        };
+        let key = key.clone();
+        let mut copy =
+            copied(node, self.open.len(), &mut self.nodes).map_err(|message| self.error(at.clone(), message))?;
+        if let Some(key_bytes) = self.key_bytes() {
+            copy.span = copy.span.keyed(key_bytes);
+        }
+        match (self.map_without_key(), key) {
+            (None, _) => self.put(copy),
+            (Some(map), Some(key)) => map.key = Some((key, Bytes::new(at.clone()))),
+            (Some(_), None) => return Err(self.no_plain_key(matches!(copy.kind, NodeKind::Seq(_)), at.clone())),
+        }
+        Ok(())
+    }
+
+    /// Adds a complete node to the list or map around it.
+    fn put(&mut self, node: Node) {
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.parsed.documents.push(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map(map)) => map.put(node, &mut self.parsed),
+        }
+    }
+
+    /// Completes the nodes before a syntax error.
+    fn stop(&mut self, error: &Problem) {
+        let (documents, problems) = (self.parsed.documents.len(), self.parsed.problems.len());
+        let from = self.end.max(error.at.bytes().range().start);
+        let end = from + self.text.get(from..).map_or(0, |rest| rest.find('\n').unwrap_or(rest.len()));
+        let rest = self.text.get(self.end..end).unwrap_or_default().trim_start_matches([':', ' ']);
+        let span = self.span(end - rest.len()..end);
+        self.put(Node { span, kind: NodeKind::Scalar(rest.to_owned()) });
+        while !self.open.is_empty() && self.close(end).is_ok() {}
+        self.parsed.broken = self.parsed.documents.drain(documents..).next();
+        self.parsed.problems.truncate(problems);
+    }
+
+    /// Returns the innermost map, if its next node is a key.
+    fn map_without_key(&mut self) -> Option<&mut Map> {
+        match self.open.last_mut().map(|open| &mut open.content) {
+            Some(Content::Map(map)) if map.key.is_none() => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Returns the span of the next value.
+    fn span(&self, at: Range<usize>) -> Span {
+        let span = Span::new(self.file, Bytes::new(at));
+        self.key_bytes().map_or(span, |key_bytes| span.keyed(key_bytes))
+    }
+
+    /// Returns the bytes of the key that leads to the next value.
+    fn key_bytes(&self) -> Option<Bytes> {
+        match &self.open.last()?.content {
+            Content::Map(map) => map.key.as_ref().map(|(_, bytes)| *bytes),
+            Content::List(_) => None,
+        }
+    }
+
+    /// Counts a node.
+    fn count(&mut self, at: &Range<usize>) -> Result<(), Problem> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES { Err(self.error(at.clone(), TOO_LARGE)) } else { Ok(()) }
+    }
+
+    fn no_plain_key(&self, is_list: bool, at: Range<usize>) -> Problem {
+        let found = if is_list { "sequence" } else { "map" };
+        self.error(at, &format!("invalid type: {found}, expected a plain key"))
+    }
+
+    fn error(&self, at: Range<usize>, message: &str) -> Problem {
+        let at = Span::new(self.file, Bytes::new(at));
+        Problem { at, message: format!("not valid YAML: {message}"), help: None }
+    }
+
+    fn syntax_error(&self, error: &ScanError) -> Problem {
+        let mut at = self.marked.original(error.marker().byte_offset().unwrap_or_default());
+        if *error.kind() == ErrorKind::TabInBlockIndentation {
+            // The parser is behind the tab.
+            at = self.text.get(..at).map_or(at, |before| before.trim_end_matches('\t').len());
+        }
+        let Described { message, help, is_about_collection } = syntax::describe(error.kind());
+        let begin = self.open.last().filter(|_| is_about_collection).map_or(0, |open| open.span.bytes().range().start);
+        let help = help.map(|help| match position::line_column(self.text, begin) {
+            _ if begin == 0 => help.to_owned(),
+            (line, column) => format!("{help}; the list, map or text in question begins at {line}:{column}"),
+        });
+        Problem { help, ..self.error(at..at, &message) }
+    }
+}

@@ -1,0 +1,63 @@
+//! A map while it is read.
+
+use crate::yaml::names::NameIndex;
+use crate::yaml::node::{Node, NodeKind};
+use crate::yaml::parse::{Parsed, Problem};
+use crate::yaml::span::Bytes;
+
+/// A map that is not complete yet.
+pub(super) struct Map {
+    entries: Vec<(String, Node)>,
+    names: NameIndex,
+    /// Values of merge keys.
+    merged: Vec<Node>,
+    /// The key whose value follows.
+    pub(super) key: Option<(String, Bytes)>,
+}
+
+// === impl Map ===
+
+impl Map {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::new(), names: NameIndex::exact(), merged: Vec::new(), key: None }
+    }
+
+    /// Adds the value of the key.
+    pub(super) fn put(&mut self, value: Node, parsed: &mut Parsed) {
+        let key = self.key.take().map(|(key, _)| key).unwrap_or_default();
+        if key == "<<" {
+            self.merged.push(value);
+        } else if self.names.find(&self.entries, &key).is_some() {
+            let message = format!("duplicate key `{key}`");
+            parsed.problems.push(Problem { at: value.span.key(), message, help: None });
+            parsed.unused.push((key, value));
+        } else {
+            self.entries.push((key, value));
+        }
+    }
+
+    /// Returns the whole map, with the entries of merge keys.
+    pub(super) fn complete(mut self, parsed: &mut Parsed) -> NodeKind {
+        std::mem::take(&mut self.merged).into_iter().for_each(|value| self.merge(value, parsed));
+        NodeKind::Map(self.entries)
+    }
+
+    /// Applies YAML's merge key `<<`: adds the entries of a map, or of each map of a list, that are not present yet.
+    fn merge(&mut self, value: Node, parsed: &mut Parsed) {
+        match value.kind {
+            NodeKind::Map(more) => {
+                for (key, value) in more {
+                    let is_taken = self.names.find(&self.entries, &key).is_some();
+                    let list = if is_taken { &mut parsed.unused } else { &mut self.entries };
+                    list.push((key, value));
+                }
+            }
+            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(item, parsed)),
+            NodeKind::Null | NodeKind::Scalar(_) => {
+                let message = "`<<` merges a map or a list of maps, not a plain value".to_owned();
+                parsed.problems.push(Problem { at: value.span, message, help: None });
+                parsed.unused.push((String::new(), value));
+            }
+        }
+    }
+}

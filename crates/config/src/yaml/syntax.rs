@@ -1,0 +1,75 @@
+//! Syntax errors: messages and usual causes.
+
+use std::borrow::Cow;
+
+use granit_parser::ErrorKind;
+
+/// Description of a syntax error: the message, and the usual cause.
+pub(super) struct Described {
+    pub(super) message: Cow<'static, str>,
+    pub(super) help: Option<&'static str>,
+    /// True if the list or map around the error is of interest.
+    pub(super) is_about_collection: bool,
+}
+
+impl Described {
+    fn message(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: message.into(), help: None, is_about_collection: false }
+    }
+}
+
+/// Returns the description of an error.
+pub(super) fn describe(kind: &ErrorKind) -> Described {
+    use ErrorKind as Kind;
+    let in_brackets = "within `[…]` quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`";
+    let in_braces = "within `{…}` quote what holds `{`, `[` or `,`";
+    let unclosed = "a `[` or `{` is never closed, or a value is missing";
+    let (message, help, is_about_collection) = match kind {
+        Kind::ExpectedFlowSequenceSeparator | Kind::InvalidColonPlacement => {
+            ("did not find expected ',' or ']'", in_brackets, true)
+        }
+        Kind::ExpectedFlowMappingSeparator => ("did not find expected ',' or '}'", in_braces, true),
+        Kind::UnclosedFlowCollection { open: '[' } => ("did not find expected ',' or ']'", unclosed, false),
+        Kind::UnclosedFlowCollection { .. } => ("did not find expected ',' or '}'", unclosed, false),
+        Kind::ExpectedNodeContent | Kind::UnexpectedEofBlockMapping => {
+            ("did not find expected node content", unclosed, false)
+        }
+        Kind::MappingValueNotAllowed => (
+            "mapping values are not allowed in this context",
+            "quote a value that holds `: ` or ends with `:`, mend the indentation, or give the line above a space behind its \
+             colon: `name: value`",
+            false,
+        ),
+        Kind::SimpleKeyExpected | Kind::InvalidSimpleKey => (
+            "could not find expected ':'",
+            "a key is `name: value`, with a space after the colon; a text of several lines is quoted",
+            false,
+        ),
+        Kind::UnexpectedCharacter { character } if character.is_control() => {
+            return Described::message("control characters are not allowed");
+        }
+        Kind::UnexpectedCharacter { .. }
+        | Kind::TabNotAllowed
+        | Kind::TabInBlockIndentation
+        | Kind::TabInIndentation => (
+            "found character that cannot start any token",
+            "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``",
+            false,
+        ),
+        Kind::ExpectedBlockSequenceEntry => (
+            "did not find expected '-' indicator",
+            "what belongs to a list item is indented further than its `-`",
+            true,
+        ),
+        Kind::ExpectedBlockMappingKey
+        | Kind::MisplacedFlowCollectionEnd
+        | Kind::InvalidTrailingSingleQuotedScalar
+        | Kind::InvalidTrailingDoubleQuotedScalar => {
+            ("did not find expected key", "keys of one map stand below each other, in the same column", true)
+        }
+        Kind::UnclosedQuotedScalar => ("found unexpected end of stream", "a quote, `[` or `{` is never closed", false),
+        Kind::UnknownAnchor => return Described::message("unknown anchor"),
+        other => return Described::message(other.to_string()),
+    };
+    Described { message: message.into(), help: Some(help), is_about_collection }
+}
