@@ -24,12 +24,11 @@
 //! ```
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use tower::{Layer, Service};
 
 use crate::fault::FallbackCause;
+use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer};
 
 /// The names of the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,17 +44,10 @@ pub struct HeaderNames {
 }
 
 /// Wraps services in [`FallbackHeaders`].
-#[derive(Clone, Debug)]
-pub struct FallbackHeadersLayer {
-    names: Arc<HeaderNames>,
-}
+pub type FallbackHeadersLayer = RequestFilterLayer<Arc<HeaderNames>>;
 
 /// Adds the cause of a fallback to request headers. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct FallbackHeaders<S> {
-    names: Arc<HeaderNames>,
-    inner: S,
-}
+pub type FallbackHeaders<S> = FilteredRequests<Arc<HeaderNames>, S>;
 
 // === impl HeaderNames ===
 
@@ -86,42 +78,21 @@ impl HeaderNames {
     }
 }
 
+impl<P> RequestFilter<P> for Arc<HeaderNames> {
+    fn filter<B>(&self, request: &mut Request<B>) -> Option<P> {
+        if let Some(cause) = request.extensions().get::<FallbackCause>().cloned() {
+            self.write(&cause, request.headers_mut());
+        }
+        None
+    }
+}
+
 // === impl FallbackHeadersLayer ===
 
 impl FallbackHeadersLayer {
     /// Creates a layer that adds headers with these names.
     #[must_use]
     pub fn new(names: HeaderNames) -> Self {
-        Self { names: Arc::new(names) }
-    }
-}
-
-impl<S> Layer<S> for FallbackHeadersLayer {
-    type Service = FallbackHeaders<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        FallbackHeaders { names: Arc::clone(&self.names), inner }
-    }
-}
-
-// === impl FallbackHeaders ===
-
-impl<S, B> Service<Request<B>> for FallbackHeaders<S>
-where
-    S: Service<Request<B>>,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        if let Some(cause) = request.extensions().get::<FallbackCause>().cloned() {
-            self.names.write(&cause, request.headers_mut());
-        }
-        self.inner.call(request)
+        Self(Arc::new(names))
     }
 }

@@ -25,6 +25,8 @@
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
 //!
+//! [`request_filter`] and [`response_filter`] have the layers of simple filters, for filters of your own.
+//!
 //! [`context::RequestContext`] carries facts about a request that are not in the HTTP message, such as the client's
 //! address. Responses that a filter makes itself carry [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
 //!
@@ -68,15 +70,6 @@ pub mod jwt;
 pub mod key_resolver;
 #[cfg(feature = "local-response-cache")]
 pub mod local_response_cache;
-#[cfg(any(
-    feature = "circuit-breaker",
-    feature = "cors",
-    feature = "edit",
-    feature = "retry",
-    feature = "secure-headers",
-    feature = "set-status"
-))]
-mod map_response;
 mod percent;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
@@ -88,6 +81,7 @@ pub mod replay;
 pub mod reply;
 #[cfg(feature = "request-counter")]
 pub mod request_counter;
+pub mod request_filter;
 #[cfg(feature = "request-header-size")]
 pub mod request_header_size;
 #[cfg(feature = "request-rate-limiter")]
@@ -96,14 +90,7 @@ pub mod request_rate_limiter;
 pub mod request_size;
 #[cfg(feature = "require-key")]
 pub mod require_key;
-#[cfg(any(
-    feature = "cors",
-    feature = "edit",
-    feature = "request-header-size",
-    feature = "request-size",
-    feature = "require-key"
-))]
-mod respond_or;
+pub mod response_filter;
 #[cfg(feature = "retry")]
 pub mod retry;
 #[cfg(feature = "secure-headers")]

@@ -26,17 +26,15 @@
 //! # }
 //! ```
 
-use std::future::{Ready, ready};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode};
 use thiserror::Error;
-use tower::{Layer, Service};
 
 use crate::context::LocalReply;
+use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer};
 
 /// The status and the target of a redirect.
 #[derive(Clone, Debug)]
@@ -60,19 +58,11 @@ pub enum RedirectToError {
     Url(String),
 }
 
-/// Replaces a service by [`RedirectTo`].
-#[derive(Clone, Debug)]
-pub struct RedirectToLayer {
-    settings: Arc<Settings>,
-}
+/// Puts [`RedirectTo`] in front of services, which are never called.
+pub type RedirectToLayer = RequestFilterLayer<Arc<Settings>>;
 
 /// Responds to every request with a redirect. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct RedirectTo<S> {
-    settings: Arc<Settings>,
-    /// Never called; it determines the types of response and error.
-    inner: S,
-}
+pub type RedirectTo<S> = FilteredRequests<Arc<Settings>, S>;
 
 // === impl Settings ===
 
@@ -115,45 +105,23 @@ impl Settings {
     }
 }
 
+impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
+    fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
+        let mut response = Response::new(R::from(Bytes::new()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(LOCATION, self.location(request.uri().query()));
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        response.extensions_mut().insert(LocalReply { reason: "redirect" });
+        Some(response)
+    }
+}
+
 // === impl RedirectToLayer ===
 
 impl RedirectToLayer {
     /// Creates a layer that redirects as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings) }
-    }
-}
-
-impl<S> Layer<S> for RedirectToLayer {
-    type Service = RedirectTo<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RedirectTo { settings: Arc::clone(&self.settings), inner }
-    }
-}
-
-// === impl RedirectTo ===
-
-impl<S, B, R> Service<Request<B>> for RedirectTo<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = Ready<Result<Response<R>, S::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut response = Response::new(R::from(Bytes::new()));
-        *response.status_mut() = self.settings.status;
-        response.headers_mut().insert(LOCATION, self.settings.location(request.uri().query()));
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        response.extensions_mut().insert(LocalReply { reason: "redirect" });
-        ready(Ok(response))
+        Self(Arc::new(settings))
     }
 }

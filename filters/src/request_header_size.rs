@@ -25,15 +25,13 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use tower::{Layer, Service};
 
 use crate::context::LocalReply;
-use crate::respond_or::RespondOr;
+use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer, RespondOr};
 
 /// The limit, and the response header for the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,20 +41,13 @@ pub struct Settings {
 }
 
 /// Wraps services in [`RequestHeaderSize`].
-#[derive(Clone, Debug)]
-pub struct RequestHeaderSizeLayer {
-    settings: Arc<Settings>,
-}
+pub type RequestHeaderSizeLayer = RequestFilterLayer<Arc<Settings>>;
 
 /// Limits the size of each request header. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct RequestHeaderSize<S> {
-    settings: Arc<Settings>,
-    inner: S,
-}
+pub type RequestHeaderSize<S> = FilteredRequests<Arc<Settings>, S>;
 
 /// Resolves to the inner service's response or to a 431.
-pub type ResponseFuture<F, R> = RespondOr<F, R>;
+pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
 
 // === impl Settings ===
 
@@ -105,44 +96,19 @@ impl Settings {
     }
 }
 
+impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
+    fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
+        self.verify(request.headers()).err().map(|message| self.too_large(message))
+    }
+}
+
 // === impl RequestHeaderSizeLayer ===
 
 impl RequestHeaderSizeLayer {
     /// Creates a layer that rejects requests as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings) }
-    }
-}
-
-impl<S> Layer<S> for RequestHeaderSizeLayer {
-    type Service = RequestHeaderSize<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RequestHeaderSize { settings: Arc::clone(&self.settings), inner }
-    }
-}
-
-// === impl RequestHeaderSize ===
-
-impl<S, B, R> Service<Request<B>> for RequestHeaderSize<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        match self.settings.verify(request.headers()) {
-            Err(message) => RespondOr::respond(self.settings.too_large(message)),
-            Ok(()) => RespondOr::forward(self.inner.call(request)),
-        }
+        Self(Arc::new(settings))
     }
 }
 

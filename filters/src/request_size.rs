@@ -38,7 +38,7 @@ use thiserror::Error;
 use tower::{BoxError, Layer, Service};
 
 use crate::context::LocalReply;
-use crate::respond_or::RespondOr;
+use crate::request_filter::RespondOr;
 
 /// Wraps services in [`RequestSize`].
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub struct RequestSize<S> {
 }
 
 /// Resolves to the inner service's response or to a 413.
-pub type ResponseFuture<F, R> = RespondOr<F, R>;
+pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
 
 pin_project! {
     /// A body that fails with [`BodyTooLarge`] after more bytes than allowed.

@@ -28,16 +28,14 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderValue, Request, Response, StatusCode};
-use tower::{Layer, Service};
 
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
-use crate::respond_or::RespondOr;
+use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer, RespondOr};
 
 /// The key that a request must have, and the status without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,28 +47,21 @@ pub struct Settings {
 }
 
 /// Wraps services in [`RequireKey`].
-#[derive(Clone, Debug)]
-pub struct RequireKeyLayer {
-    guard: Arc<Guard>,
-}
+pub type RequireKeyLayer = RequestFilterLayer<Arc<Guard>>;
 
 /// Refuses requests without a key. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct RequireKey<S> {
-    guard: Arc<Guard>,
-    inner: S,
-}
+pub type RequireKey<S> = FilteredRequests<Arc<Guard>, S>;
 
 /// Resolver and prepared refusal.
 #[derive(Debug)]
-struct Guard {
+pub struct Guard {
     key_resolver: KeyResolver,
     refusal: Reply,
     asks_for_token: bool,
 }
 
 /// Resolves to the inner service's response or to a refusal.
-pub type ResponseFuture<F, R> = RespondOr<F, R>;
+pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
 
 // === impl Settings ===
 
@@ -94,41 +85,21 @@ impl RequireKeyLayer {
             asks_for_token: settings.status == StatusCode::UNAUTHORIZED,
             key_resolver: settings.key_resolver,
         };
-        Self { guard: Arc::new(guard) }
+        Self(Arc::new(guard))
     }
 }
 
-impl<S> Layer<S> for RequireKeyLayer {
-    type Service = RequireKey<S>;
+// === impl Guard ===
 
-    fn layer(&self, inner: S) -> Self::Service {
-        RequireKey { guard: Arc::clone(&self.guard), inner }
-    }
-}
-
-// === impl RequireKey ===
-
-impl<S, B, R> Service<Request<B>> for RequireKey<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        if self.guard.key_resolver.resolve(&request, &mut KeyBuf::new()).is_some() {
-            return RespondOr::forward(self.inner.call(request));
+impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Guard> {
+    fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
+        if self.key_resolver.resolve(request, &mut KeyBuf::new()).is_some() {
+            return None;
         }
-        let mut response = self.guard.refusal.to_response(&request);
-        if self.guard.asks_for_token {
+        let mut response = self.refusal.to_response(request);
+        if self.asks_for_token {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        RespondOr::respond(response)
+        Some(response)
     }
 }

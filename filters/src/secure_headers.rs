@@ -20,14 +20,12 @@
 //! ```
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use thiserror::Error;
-use tower::{Layer, Service};
 
 use crate::context::LocalReply;
-use crate::map_response::{MapResponse, ResponseMapper};
+use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilterLayer, ResponseMapper};
 
 /// A header that this filter can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +64,10 @@ pub struct SettingsError {
 }
 
 /// Wraps services in [`SecureHeaders`].
-#[derive(Clone, Debug)]
-pub struct SecureHeadersLayer {
-    settings: Arc<Settings>,
-}
+pub type SecureHeadersLayer = ResponseFilterLayer<Arc<Settings>>;
 
 /// Adds headers to upstream responses. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct SecureHeaders<S> {
-    settings: Arc<Settings>,
-    inner: S,
-}
+pub type SecureHeaders<S> = FilteredResponses<Arc<Settings>, S>;
 
 /// Resolves to the inner service's response with the headers that it lacked.
 pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
@@ -183,34 +174,7 @@ impl SecureHeadersLayer {
     /// Creates a layer that adds headers as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings) }
-    }
-}
-
-impl<S> Layer<S> for SecureHeadersLayer {
-    type Service = SecureHeaders<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        SecureHeaders { settings: Arc::clone(&self.settings), inner }
-    }
-}
-
-// === impl SecureHeaders ===
-
-impl<S, B, R> Service<Request<B>> for SecureHeaders<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        MapResponse::new(self.inner.call(request), Arc::clone(&self.settings))
+        Self(Arc::new(settings))
     }
 }
 

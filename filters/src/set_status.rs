@@ -21,13 +21,11 @@
 //! ```
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use tower::{Layer, Service};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::context::LocalReply;
-use crate::map_response::{MapResponse, ResponseMapper};
+use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilterLayer, ResponseMapper};
 
 /// The new status, and the header for the original one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,17 +35,10 @@ pub struct Settings {
 }
 
 /// Wraps services in [`SetStatus`].
-#[derive(Clone, Debug)]
-pub struct SetStatusLayer {
-    settings: Arc<Settings>,
-}
+pub type SetStatusLayer = ResponseFilterLayer<Arc<Settings>>;
 
 /// Replaces the status of upstream responses. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct SetStatus<S> {
-    settings: Arc<Settings>,
-    inner: S,
-}
+pub type SetStatus<S> = FilteredResponses<Arc<Settings>, S>;
 
 /// Resolves to the inner service's response with the new status.
 pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
@@ -84,33 +75,6 @@ impl SetStatusLayer {
     /// Creates a layer that replaces statuses as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings) }
-    }
-}
-
-impl<S> Layer<S> for SetStatusLayer {
-    type Service = SetStatus<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        SetStatus { settings: Arc::clone(&self.settings), inner }
-    }
-}
-
-// === impl SetStatus ===
-
-impl<S, B, R> Service<Request<B>> for SetStatus<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        MapResponse::new(self.inner.call(request), Arc::clone(&self.settings))
+        Self(Arc::new(settings))
     }
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Layers that belong to another layer and have no row of their own.
-const HELPER_LAYERS: [&str; 2] = ["PolicyHeadersLayer", "ReceivedHeadersLayer"];
+/// Layers that belong to another layer, or that filters consist of, and have no row of their own.
+const HELPER_LAYERS: [&str; 4] =
+    ["PolicyHeadersLayer", "ReceivedHeadersLayer", "RequestFilterLayer", "ResponseFilterLayer"];
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -51,16 +52,17 @@ fn source_files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the types of `src` that implement `tower::Layer`.
+/// Returns the types of `src` that implement `tower::Layer`, by every name.
 fn layers_in_source() -> BTreeSet<String> {
     let mut files = Vec::new();
     source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let mut layers = BTreeSet::new();
     for file in files {
-        for line in fs::read_to_string(file).unwrap().lines().filter(|line| line.starts_with("impl")) {
-            if let Some((_, name)) = line.split_once("Layer<S> for ") {
-                layers.insert(name.split(['<', ' ', '{']).next().unwrap_or_default().to_owned());
-            }
+        for line in fs::read_to_string(file).unwrap().lines() {
+            let implemented = line.strip_prefix("impl").and_then(|rest| rest.split_once("Layer<S> for "));
+            let name = implemented.map(|(_, name)| name).or(line.strip_prefix("pub type "));
+            let name = name.and_then(|name| name.split(['<', ' ', '{']).next()).filter(|name| name.ends_with("Layer"));
+            layers.extend(name.map(str::to_owned));
         }
     }
     layers

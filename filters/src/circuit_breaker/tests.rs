@@ -56,11 +56,13 @@ fn upstream(script: &'static [Step], calls: &Arc<AtomicUsize>) -> Inner {
             Ok::<_, Infallible>(response)
         }
     });
-    let owned =
-        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), |mut response: Response<Full<Bytes>>| {
+    let owned = tower::util::MapResponse::new(
+        ReceivedHeadersLayer::default().layer(upstream),
+        |mut response: Response<Full<Bytes>>| {
             response.headers_mut().append("x-own", HeaderValue::from_static("1"));
             response
-        });
+        },
+    );
     BoxCloneService::new(owned)
 }
 

@@ -1,17 +1,15 @@
 //! Adding a policy's headers to upstream responses.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderName,
 };
 use http::{Request, Response};
-use tower::{Layer, Service};
 
 use super::policy::ALLOW_PRIVATE_NETWORK;
-use crate::map_response::{MapResponse, ResponseMapper};
+use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilter, ResponseFilterLayer, ResponseMapper};
 
 /// Response headers of a CORS policy.
 static POLICY_HEADERS: [HeaderName; 7] = [
@@ -42,15 +40,10 @@ pub enum UpstreamHeaders {
 }
 
 /// Wraps services in [`PolicyHeaders`].
-#[derive(Clone, Copy, Debug)]
-pub struct PolicyHeadersLayer(pub UpstreamHeaders);
+pub type PolicyHeadersLayer = ResponseFilterLayer<UpstreamHeaders>;
 
 /// Adds the headers of the policy that allowed a request to the upstream's response.
-#[derive(Clone, Debug)]
-pub struct PolicyHeaders<S> {
-    upstream_headers: UpstreamHeaders,
-    inner: S,
-}
+pub type PolicyHeaders<S> = FilteredResponses<UpstreamHeaders, S>;
 
 /// Resolves to the inner service's response with the policy's headers.
 pub type PolicyHeadersFuture<F> = MapResponse<F, AddPolicyHeaders>;
@@ -59,30 +52,19 @@ pub type PolicyHeadersFuture<F> = MapResponse<F, AddPolicyHeaders>;
 #[derive(Debug)]
 pub struct AddPolicyHeaders(AllowedHeaders, UpstreamHeaders);
 
-impl<S> Layer<S> for PolicyHeadersLayer {
-    type Service = PolicyHeaders<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        PolicyHeaders { upstream_headers: self.0, inner }
+impl PolicyHeadersLayer {
+    /// Creates a layer that treats the upstream's own headers as `upstream_headers` says.
+    #[must_use]
+    pub fn new(upstream_headers: UpstreamHeaders) -> Self {
+        Self(upstream_headers)
     }
 }
 
-impl<S, B, R> Service<Request<B>> for PolicyHeaders<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = PolicyHeadersFuture<S::Future>;
+impl ResponseFilter for UpstreamHeaders {
+    type Mapper = AddPolicyHeaders;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let headers = request.extensions().get::<AllowedHeaders>().cloned();
-        let mapper = headers.map(|headers| AddPolicyHeaders(headers, self.upstream_headers));
-        MapResponse::new(self.inner.call(request), mapper)
+    fn mapper<B>(&self, request: &mut Request<B>) -> Option<AddPolicyHeaders> {
+        request.extensions().get::<AllowedHeaders>().map(|headers| AddPolicyHeaders(headers.clone(), *self))
     }
 }
 

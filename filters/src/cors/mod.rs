@@ -56,8 +56,8 @@ pub use self::policy::{Policy, PolicyError, Refusal, Settings, Verdict};
 
 use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;
-use crate::map_response::{MapResponse, ResponseMapper};
-use crate::respond_or::RespondOr;
+use crate::request_filter::RespondOr;
+use crate::response_filter::{MapResponse, ResponseMapper};
 
 /// Selects the policy of a request.
 pub trait PolicySource {
@@ -88,7 +88,7 @@ pub struct Cors<P, S> {
 }
 
 /// Resolves to the inner service's response with the policy's headers, or to a response of the policy itself.
-pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, AddUnlessPresent>, R>;
+pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, AddUnlessPresent>, Response<R>>;
 
 /// Adds the policy's headers, unless [`PolicyHeaders`] has added them.
 #[derive(Debug)]

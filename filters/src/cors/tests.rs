@@ -184,7 +184,7 @@ async fn policy_headers_precede_the_upstreams_and_are_added_to_local_responses()
         (UpstreamHeaders::Keep, &["https://shop.example", "*"][..]),
         (UpstreamHeaders::Replace, &["https://shop.example"]),
     ] {
-        let service = cors.layer(PolicyHeadersLayer(upstream_headers).layer(upstream(false)));
+        let service = cors.layer(PolicyHeadersLayer::new(upstream_headers).layer(upstream(false)));
         let through = service.oneshot(request("GET", &[SHOP])).await.unwrap();
         assert_eq!(values(through.headers(), "access-control-allow-origin"), origins);
         assert_eq!(values(through.headers(), "vary"), [VARIES.as_slice(), &["Accept"]].concat());

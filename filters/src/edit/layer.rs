@@ -11,9 +11,9 @@ use super::error::ApplyError;
 use super::response::{Captured, ResponseEdit};
 use super::{Edit, Kind};
 use crate::context::{LocalReply, RefusalDetail, RequestContext};
-use crate::map_response::{MapResponse, ResponseMapper};
 use crate::reply::Reply;
-use crate::respond_or::RespondOr;
+use crate::request_filter::RespondOr;
+use crate::response_filter::{MapResponse, ResponseMapper};
 
 /// Wraps services in [`Edited`].
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Edited<S> {
 }
 
 /// Resolves to the inner service's response, edited, or to an error response.
-pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, ResponseEdits>, R>;
+pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, ResponseEdits>, Response<R>>;
 
 #[derive(Debug)]
 struct Edits {

@@ -1,15 +1,13 @@
 //! The headers of a discarded response: those to drop, and those to keep.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::{HeaderMap, HeaderName, Request, Response};
 use parking_lot::Mutex;
-use tower::{Layer, Service};
 
 use crate::context::LocalReply;
 use crate::fault::Fault;
-use crate::map_response::{MapResponse, ResponseMapper};
+use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilter, ResponseFilterLayer, ResponseMapper};
 
 /// Headers that filters added to discarded responses: an extension of the next attempt's request. The first layer that
 /// takes them adds them to the response.
@@ -21,13 +19,15 @@ pub(crate) struct CarriedHeaders(Arc<Mutex<HeaderMap>>);
 struct ReceivedNames(Arc<[HeaderName]>);
 
 /// Wraps services in [`ReceivedHeaders`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReceivedHeadersLayer;
+pub type ReceivedHeadersLayer = ResponseFilterLayer<ReceivedMark>;
 
 /// Marks the headers that the inner service sent, and adds those kept from the responses to earlier attempts. This layer belongs innermost
 /// in a stack with `Retry` or `CircuitBreaker`: without it, all headers of a discarded response are discarded.
-#[derive(Clone, Debug)]
-pub struct ReceivedHeaders<S>(S);
+pub type ReceivedHeaders<S> = FilteredResponses<ReceivedMark, S>;
+
+/// Filter that marks the headers of responses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceivedMark;
 
 /// Resolves to the inner service's response, marked.
 pub type ResponseFuture<F> = MapResponse<F, MarkReceived>;
@@ -89,33 +89,13 @@ impl CarriedHeaders {
     }
 }
 
-// === impl ReceivedHeadersLayer ===
+// === impl ReceivedMark ===
 
-impl<S> Layer<S> for ReceivedHeadersLayer {
-    type Service = ReceivedHeaders<S>;
+impl ResponseFilter for ReceivedMark {
+    type Mapper = MarkReceived;
 
-    fn layer(&self, inner: S) -> Self::Service {
-        ReceivedHeaders(inner)
-    }
-}
-
-// === impl ReceivedHeaders ===
-
-impl<S, B, R> Service<Request<B>> for ReceivedHeaders<S>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let carried = request.extensions_mut().remove::<CarriedHeaders>();
-        MapResponse::new(self.0.call(request), MarkReceived { carried })
+    fn mapper<B>(&self, request: &mut Request<B>) -> Option<MarkReceived> {
+        Some(MarkReceived { carried: request.extensions_mut().remove::<CarriedHeaders>() })
     }
 }
 

@@ -59,11 +59,13 @@ async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static
     });
     let tokens = Arc::new(AtomicUsize::new(9));
     // Like a limiter, adds the remaining tokens to each response.
-    let limited =
-        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), move |mut response: Response<()>| {
+    let limited = tower::util::MapResponse::new(
+        ReceivedHeadersLayer::default().layer(upstream),
+        move |mut response: Response<()>| {
             response.headers_mut().append("x-left", HeaderValue::from(tokens.fetch_sub(1, Relaxed)));
             response
-        });
+        },
+    );
     let noted = Arc::clone(&events);
     let layer = RetryLayer::new(settings).on_event(Arc::new(move |event| noted.lock().unwrap().push(event)));
     let response = layer.layer(limited).oneshot(request).await.unwrap();

@@ -68,7 +68,7 @@ pub(super) fn with_cors(policies: PolicyTable, service: SharedService) -> Shared
 /// own follow, as in Spring.
 pub(super) fn with_cors_headers(is_spring: bool, innermost: SharedService) -> SharedService {
     let upstream_headers = if is_spring { UpstreamHeaders::Keep } else { UpstreamHeaders::Replace };
-    SharedService::new(PolicyHeadersLayer(upstream_headers).layer(innermost))
+    SharedService::new(PolicyHeadersLayer::new(upstream_headers).layer(innermost))
 }
 
 /// Returns the service for requests without a route.

@@ -103,7 +103,7 @@ pub fn stack(
 ) -> SharedService {
     let drops_responses = filters.iter().any(|filter| filter.properties().drops_responses);
     let mut service =
-        if drops_responses { SharedService::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
+        if drops_responses { SharedService::new(ReceivedHeadersLayer::default().layer(innermost)) } else { innermost };
     let mut outer = filters;
     while let Some((filter, before)) = outer.split_last() {
         outer = before;

@@ -1,0 +1,134 @@
+//! Layers that edit requests, or respond to them in place of the inner service.
+//!
+//! ```
+//! use http::{Method, Request, Response, StatusCode};
+//! use tollgate_filters::request_filter::{RequestFilter, RequestFilterLayer};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! #[derive(Clone)]
+//! struct RefuseTrace;
+//!
+//! impl<R: Default> RequestFilter<Response<R>> for RefuseTrace {
+//!     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
+//!         let mut refusal = Response::new(R::default());
+//!         *refusal.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+//!         (request.method() == Method::TRACE).then_some(refusal)
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let upstream = service_fn(|_: Request<()>| async { Ok::<_, std::convert::Infallible>(Response::new(())) });
+//! let request = Request::builder().method(Method::TRACE).body(())?;
+//! let response = RequestFilterLayer(RefuseTrace).layer(upstream).oneshot(request).await?;
+//! assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::Request;
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+
+/// Filter of requests, for services with responses of type `P`.
+pub trait RequestFilter<P> {
+    /// Edits `request`. Returns the response if the request is not forwarded.
+    fn filter<B>(&self, request: &mut Request<B>) -> Option<P>;
+}
+
+/// Wraps services in [`FilteredRequests`]. Each service has a clone of the filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestFilterLayer<F>(pub F);
+
+/// Forwards the requests that a filter lets through.
+#[derive(Clone, Copy, Debug)]
+pub struct FilteredRequests<F, S> {
+    filter: F,
+    inner: S,
+}
+
+pin_project! {
+    /// Resolves to a response of the layer itself, or to that of the inner service.
+    #[derive(Debug)]
+    pub struct RespondOr<F, P> {
+        #[pin]
+        state: State<F, P>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[derive(Debug)]
+    enum State<F, P> {
+        Respond { response: Option<P> },
+        Forward { #[pin] inner: F },
+    }
+}
+
+// === impl RequestFilterLayer ===
+
+impl<F: Clone, S> Layer<S> for RequestFilterLayer<F> {
+    type Service = FilteredRequests<F, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        FilteredRequests { filter: self.0.clone(), inner }
+    }
+}
+
+// === impl FilteredRequests ===
+
+impl<F, S, B> Service<Request<B>> for FilteredRequests<F, S>
+where
+    S: Service<Request<B>>,
+    F: RequestFilter<S::Response>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = RespondOr<S::Future, S::Response>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match self.filter.filter(&mut request) {
+            Some(response) => RespondOr::respond(response),
+            None => RespondOr::forward(self.inner.call(request)),
+        }
+    }
+}
+
+// === impl RespondOr ===
+
+impl<F, P> RespondOr<F, P> {
+    /// Resolves to `response`.
+    pub(crate) fn respond(response: P) -> Self {
+        Self { state: State::Respond { response: Some(response) } }
+    }
+
+    /// Resolves to the response of `inner`.
+    pub(crate) fn forward(inner: F) -> Self {
+        Self { state: State::Forward { inner } }
+    }
+}
+
+impl<F, P, E> Future for RespondOr<F, P>
+where
+    F: Future<Output = Result<P, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProj::Forward { inner } => inner.poll(cx),
+            StateProj::Respond { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response)),
+                None => Poll::Pending, // polled after completion
+            },
+        }
+    }
+}
