@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
-use super::error::ReplayError;
-use super::reader::{Reader, SharedBody};
+use super::reader::{Reader, ReplayError, SharedBody};
 use super::wait::{BodyWait, MeasuredWait};
 
 /// The body of one attempt.

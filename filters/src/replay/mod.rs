@@ -9,7 +9,6 @@
 //! dropped, and those that filters added are kept, as in Spring Cloud Gateway.
 
 mod body;
-mod error;
 mod headers;
 mod reader;
 #[cfg(test)]
@@ -17,9 +16,9 @@ mod tests;
 mod wait;
 
 pub use self::body::{Recording, ReplayBody, record};
-pub use self::error::ReplayError;
 #[cfg(feature = "circuit-breaker")]
 pub(crate) use self::headers::mark_received;
 pub(crate) use self::headers::{CarriedHeaders, take_added_headers};
 pub use self::headers::{ReceivedHeaders, ReceivedHeadersLayer, ResponseFuture};
+pub use self::reader::ReplayError;
 pub use self::wait::BodyWait;

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
-
-use super::error::ReplayError;
+use thiserror::Error;
 
 /// A recorded body, shared by the readers of all attempts.
 #[derive(Debug)]
@@ -38,6 +37,17 @@ pub(super) struct Reader<B> {
 
 /// The next frame of a body.
 type PollFrame<E> = Poll<Option<Result<Frame<Bytes>, ReplayError<E>>>>;
+
+/// An error of a [`ReplayBody`](super::ReplayBody).
+#[derive(Debug, Error)]
+pub enum ReplayError<E> {
+    /// An error of the body itself.
+    #[error(transparent)]
+    Inner(E),
+    /// Another attempt reads the body now.
+    #[error("the request is being sent again")]
+    Superseded,
+}
 
 // === impl SharedBody ===
 

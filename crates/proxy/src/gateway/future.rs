@@ -1,5 +1,6 @@
 //! Future of the response to one request.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -9,7 +10,6 @@ use std::task::{Context, Poll, ready};
 use http::{Response, StatusCode};
 use tollgate_filters::context::{Degraded, LocalReply, RefusalDetail, Tunnel};
 
-use crate::gateway::panics::panic_failure;
 use crate::gateway::respond::render;
 use crate::http::body::Body;
 use crate::http::facts;
@@ -132,4 +132,15 @@ impl std::fmt::Debug for Progress {
             Self::Refused(_) => "Refused",
         })
     }
+}
+
+/// Logs a panic, and returns the failure to respond with.
+pub(super) fn panic_failure(panic: &(dyn Any + Send)) -> Failure {
+    tracing::error!(panic = panic_text(panic), "request failed: panic in the gateway");
+    Failure::Internal
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }

@@ -11,7 +11,6 @@ mod generation;
 pub mod layer_context;
 pub mod limiter;
 mod log_line;
-mod panics;
 mod recorded_store;
 mod reroute;
 mod resilience;
@@ -38,9 +37,8 @@ use tollgate_filters::context::{HasBody, RequestContext, UpgradeRequested};
 
 use cors::{ClientTls, client_used_tls};
 pub use future::GatewayFuture;
-use future::Progress;
+use future::{Progress, panic_failure};
 pub use generation::{Generation, SharedGeneration};
-use panics::panic_failure;
 use reroute::ReceivedFrom;
 pub use route::{Route, RouteStack};
 use sanitize::{HeaderSummary, sanitize};

@@ -21,6 +21,5 @@ pub mod read_ahead;
 pub mod read_gate;
 pub mod request_id;
 pub mod service;
-pub mod time_histogram;
 pub mod trailers;
 pub mod upgrade;

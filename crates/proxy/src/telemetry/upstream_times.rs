@@ -8,9 +8,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
-use crate::http::time_histogram::TimeHistogram;
 use crate::telemetry::metrics::Metrics;
-use crate::upstream::times::UpstreamTimes;
+use crate::upstream::times::{TimeHistogram, UpstreamTimes};
 
 /// Collector of connect and response times.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Connect and response times of upstreams.
 
 use std::sync::Arc;
-
-use crate::http::time_histogram::TimeHistogram;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Name of the targets that filters set, of which clients may choose any number.
 pub const DYNAMIC: &str = "dynamic";
@@ -18,10 +19,47 @@ pub struct UpstreamTimes {
     pub response: TimeHistogram,
 }
 
+/// Histogram of durations. One worker writes it.
+#[derive(Debug, Default)]
+pub struct TimeHistogram {
+    buckets: [AtomicU64; Self::BOUNDS_US.len() + 1],
+    sum_us: AtomicU64,
+}
+
 impl UpstreamTimes {
     /// Creates the empty times of the upstream `name`.
     #[must_use]
     pub fn new(name: Arc<str>) -> Self {
         Self { name, connect: TimeHistogram::default(), response: TimeHistogram::default() }
+    }
+}
+
+impl TimeHistogram {
+    /// Upper bounds of the buckets, in microseconds. A last bucket has no bound.
+    pub const BOUNDS_US: [u64; 15] = [
+        250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+        5_000_000, 10_000_000,
+    ];
+
+    /// Counts a duration.
+    pub fn observe(&self, duration: Duration) {
+        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = Self::BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(Self::BOUNDS_US.len());
+        // One worker writes: a load and a store suffice, without an atomic add.
+        let add = |counter: &AtomicU64, value| counter.store(counter.load(Relaxed).saturating_add(value), Relaxed);
+        add(&self.buckets[bucket], 1);
+        add(&self.sum_us, us);
+    }
+
+    /// Returns the counts of the buckets.
+    #[must_use]
+    pub fn buckets(&self) -> [u64; Self::BOUNDS_US.len() + 1] {
+        self.buckets.each_ref().map(|count| count.load(Relaxed))
+    }
+
+    /// Returns the sum of all durations, in microseconds.
+    #[must_use]
+    pub fn sum_us(&self) -> u64 {
+        self.sum_us.load(Relaxed)
     }
 }

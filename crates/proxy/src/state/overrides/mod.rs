@@ -5,7 +5,6 @@
 
 mod change;
 mod entry;
-mod log;
 mod store;
 mod table;
 
@@ -149,7 +148,7 @@ impl Overrides {
                 return Err(OverrideError::TooMany);
             }
             overrides.retain(|it| it.target != new.target);
-            log::start(&new);
+            log_start(&new);
             overrides.push(new);
             Ok(())
         })
@@ -160,7 +159,7 @@ impl Overrides {
         let now = Instant::now();
         self.change(|overrides| {
             let found = overrides.iter().find(|it| it.target == *target && it.until > now);
-            found.into_iter().for_each(log::end);
+            found.into_iter().for_each(log_end);
             let found = found.is_some();
             overrides.retain(|it| it.target != *target);
             found
@@ -176,12 +175,12 @@ impl Overrides {
         }
         self.change(|overrides| {
             for it in overrides.iter().filter(|it| new.iter().all(|other| other.target != it.target)) {
-                log::end(it);
+                log_end(it);
             }
             for it in &new {
                 match overrides.iter().find(|other| other.target == it.target) {
                     Some(before) if !before.differs(it) => {}
-                    _ => log::start(it),
+                    _ => log_start(it),
                 }
             }
             *overrides = new;
@@ -195,7 +194,7 @@ impl Overrides {
             return;
         }
         self.change(|overrides| {
-            overrides.iter().filter(|it| it.until <= now).for_each(log::end);
+            overrides.iter().filter(|it| it.until <= now).for_each(log_end);
             overrides.retain(|it| it.until > now);
         });
     }
@@ -213,6 +212,24 @@ impl Overrides {
         self.table.store(Arc::new(table));
         self.has_any.store(has_any, Release);
     }
+}
+
+/// Logs an override that begins. The key is not shown: it may be personal data.
+fn log_start(it: &Override) {
+    let left = it.until.saturating_duration_since(Instant::now());
+    let expires_in = Duration::from_secs_f64(left.as_secs_f64().ceil());
+    let (names, effect) = (&it.names, &it.effect);
+    let scope = if it.target.key.is_some() { "key" } else { "rule" };
+    let (route, rule, caller) = (&*names.route, &*names.rule, &*names.by);
+    tracing::info!(route, rule, scope, %effect, caller, ?expires_in, "override in effect");
+}
+
+/// Logs an override that has ended or was removed.
+fn log_end(it: &Override) {
+    let (names, effect) = (&it.names, &it.effect);
+    let scope = if it.target.key.is_some() { "key" } else { "rule" };
+    let (route, rule, caller) = (&*names.route, &*names.rule, &*names.by);
+    tracing::info!(route, rule, scope, %effect, caller, "override ended");
 }
 
 #[cfg(test)]

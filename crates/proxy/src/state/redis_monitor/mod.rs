@@ -4,7 +4,6 @@
 //! They use a worker's connections within the deadline of a decision. They are not counted as decisions.
 
 mod gateway_count;
-mod overrides;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::state::stores::SharedStores;
-use tollgate_config::Config;
+use tollgate_config::{Config, Route};
+use tollgate_limiter::store::redis::StoreError;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Interval between two `INFO` calls of a server: frequent enough for a chart, at 10 KB a reply.
@@ -22,6 +22,9 @@ const INFO_EVERY: Duration = Duration::from_secs(10);
 
 /// Pause before the next attempt while no server replies.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// Pause between two polls. With it, a change takes effect on every gateway within a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Handle of the monitor tasks.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl RedisMonitor {
     /// Starts the tasks for the Redis of `stores`. Must be called within the process's `LocalSet`.
     pub fn start(stores: &Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) -> Self {
         spawn_boxed(poll_servers(Arc::clone(stores)));
-        spawn_boxed(overrides::follow(Arc::clone(stores), config.clone()));
+        spawn_boxed(follow_overrides(Arc::clone(stores), config.clone()));
         let (stop, stopped) = oneshot::channel();
         Self { stop, heartbeat: tokio::task::spawn_local(gateway_count::beat(Arc::clone(stores), config, stopped)) }
     }
@@ -60,4 +63,40 @@ async fn poll_servers(stores: Arc<SharedStores>) {
         stores.redis_servers().update(replies);
         sleep(pause).await;
     }
+}
+
+/// Applies changed overrides from Redis and drops expired ones, until the process ends.
+async fn follow_overrides(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) {
+    let mut logged = None;
+    loop {
+        stores.overrides().expire();
+        let is_shared = uses_redis(&config.borrow());
+        if let Some(client) = stores.redis_client().filter(|_| is_shared) {
+            client.wait_attempted(POLL_INTERVAL).await;
+            log_once(stores.follow_overrides(&client).await.err(), &mut logged);
+        }
+        sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Returns true if limiters can have overrides in Redis.
+fn uses_redis(config: &Config) -> bool {
+    config.redis.is_some() && config.routes.iter().flat_map(Route::rate_limiters).next().is_some()
+}
+
+/// Logs `error` if it differs from the previous one, `logged`. Skips connection errors, which the client logs.
+fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
+    use StoreError::{BreakerOpen, Disconnected, Loading, NoScripts, Timeout};
+
+    let error = error.filter(|kind| !matches!(kind, Timeout | Disconnected | BreakerOpen | Loading | NoScripts));
+    if error != *logged
+        && let Some(kind) = error
+    {
+        tracing::warn!(
+            reason = kind.as_str(),
+            error = %kind,
+            "cannot read overrides from redis, known overrides stay in effect until they end"
+        );
+    }
+    *logged = error;
 }

@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
-use crate::upstream::balance::follower::UpstreamFollower;
 use crate::upstream::balance::health::{self, ProbeConnections};
 use crate::upstream::balance::task::AbortOnDrop;
-use crate::upstream::balance::upstream::{Upstream, Upstreams};
+use crate::upstream::balance::upstream::{Source, Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
-use tollgate_config::{Config, Dns, EndpointSource, Locator, Route, Services, Target};
-use tollgate_discovery::{NamesSubscription, Registries, Subscriptions};
+use tollgate_config::{Config, Dns, EndpointSource, ListedEndpoint, Locator, Route, ServiceQuery, Services, Target};
+use tollgate_discovery::{Follower, Instance, NamesSubscription, Registries, RegistryStatus, Subscriptions};
 use tollgate_transport::executor::spawn_boxed;
 
 /// Upstreams that are applied at once, so that other tasks of the thread do not wait.
@@ -227,5 +226,45 @@ async fn end_expired(upstream: Arc<Upstream>) {
             () = expired => {}
             () = upstream.expiring.notified() => {}
         }
+    }
+}
+
+/// Upstream whose endpoints are the instances of a service.
+#[derive(Debug)]
+struct UpstreamFollower {
+    upstream: Arc<Upstream>,
+    weighted: bool,
+    zone: Option<String>,
+}
+
+impl UpstreamFollower {
+    /// Creates a follower that applies the weights and the zone of `query`.
+    fn new(upstream: Arc<Upstream>, query: &ServiceQuery) -> Self {
+        Self { upstream, weighted: query.weighted, zone: query.zone.clone() }
+    }
+
+    fn endpoint(&self, instance: &Instance) -> ListedEndpoint {
+        let is_elsewhere = self.zone.as_ref().is_some_and(|zone| instance.zone.as_ref() != Some(zone));
+        ListedEndpoint {
+            address: instance.address.clone(),
+            weight: if self.weighted { instance.metadata_weight() } else { instance.weight },
+            priority: u16::from(is_elsewhere),
+        }
+    }
+}
+
+impl Follower for UpstreamFollower {
+    fn list(&self, registry: &Arc<RegistryStatus>, instances: &[Instance]) {
+        let listed: Vec<_> = instances.iter().map(|instance| self.endpoint(instance)).collect();
+        self.upstream.set_source(Some(Source {
+            registry: Arc::clone(registry),
+            confirmed: Instant::now(),
+            instances: instances.into(),
+        }));
+        self.upstream.list(&listed);
+    }
+
+    fn confirm(&self) {
+        self.upstream.confirm_source();
     }
 }

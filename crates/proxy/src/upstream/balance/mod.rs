@@ -19,7 +19,6 @@ mod endpoint;
 mod endpoint_change;
 mod endpoint_set;
 mod endpoint_status;
-mod follower;
 mod health;
 mod manager;
 pub mod policy;
