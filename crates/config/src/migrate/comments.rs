@@ -10,8 +10,9 @@ use crate::diagnostics::{A_SECRET, Format, PROPOSAL, SourceText, is_proposal};
 use crate::yaml::Span;
 
 /// Comments by the line of the node below them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Comments {
+    root: Span,
     /// Positions of the lines of each file.
     lines: Vec<Vec<usize>>,
     /// By file and line. Each is taken once: several nodes may begin on one line.
@@ -19,8 +20,8 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// Collects the comments of the YAML files of `text`.
-    pub(super) fn of(text: &SourceText) -> Self {
+    /// Collects the comments of the YAML files of `text`, whose first document is at `root`.
+    pub(super) fn of(text: &SourceText, root: Span) -> Self {
         let (mut lines, mut above) = (Vec::new(), HashMap::new());
         for (file, source) in text.files.iter().enumerate() {
             lines.push(std::iter::once(0).chain(source.text.match_indices('\n').map(|(end, _)| end + 1)).collect());
@@ -29,11 +30,15 @@ impl Comments {
                 collect(&source.text, file, &keeps, &mut above);
             }
         }
-        Self { lines, above: RefCell::new(above) }
+        Self { root, lines, above: RefCell::new(above) }
     }
 
-    /// Removes and returns the comments above the node at `span`.
+    /// Removes and returns the comments above the node at `span`. A section that was made has the place of the document, and
+    /// no comments.
     pub(super) fn take(&self, span: Span) -> Vec<String> {
+        if span.contains(self.root) {
+            return Vec::new();
+        }
         let (file, start) = (span.file(), span.key().bytes().range().start);
         let line = self.lines.get(file).map_or(0, |lines| lines.partition_point(|line| *line <= start));
         self.above.borrow_mut().remove(&(file, line)).unwrap_or_default()
@@ -76,5 +81,25 @@ fn collect(
             }
             block = content.trim_end().ends_with(['|', '>']).then_some(indent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::diagnostics::SourceFile;
+    use crate::yaml::parse;
+
+    #[test]
+    fn comments_belong_to_the_first_node_of_the_next_line() {
+        let text =
+            "# one\na: {b: 1, # two\n  # three\n  c: 2}\n\n# lost\n\n# four\n- x: |\n  # text\n".replace("- x", "d");
+        let root = parse(&text, 0).documents.remove(0);
+        let comments = Comments::of(&SourceText::from(SourceFile::new("a.yaml", &text)), root.span);
+        assert!(comments.take(root.span.again()).is_empty(), "a made section");
+        let (a, d) = (root.get("a").unwrap(), root.get("d").unwrap());
+        let taken = [a, a.get("b").unwrap(), a.get("c").unwrap(), d].map(|node| comments.take(node.span).join(", "));
+        assert_eq!(taken, ["one, two", "", "three", "four"]);
     }
 }

@@ -69,7 +69,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
-    let comments = Comments::of(&text);
+    let comments = Comments::of(&text, root.span);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
