@@ -121,7 +121,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns the list `routes` of the file, which is added if it is missing.
-fn section_list<'n>(root: &'n mut Node) -> Option<&'n mut Vec<Node>> {
+fn section_list(root: &mut Node) -> Option<&mut Vec<Node>> {
     let span = root.span.again();
     let NodeKind::Map(entries) = &mut root.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == "routes").unwrap_or_else(|| {
