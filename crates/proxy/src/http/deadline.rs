@@ -141,7 +141,7 @@ mod tests {
         })
         .await;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        poll_fn(|cx| Poll::Ready(assert!(!deadline.is_armed(cx)))).await;
+        assert!(!poll_fn(|cx| Poll::Ready(deadline.is_armed(cx))).await);
     }
 
     #[tokio::test(start_paused = true)]
