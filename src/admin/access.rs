@@ -3,14 +3,30 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
 use thiserror::Error;
 
-use crate::admin::api::Access;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::peer::Peer;
+use crate::admin::reply::problem;
 use tollgate_config::{AdminRole, Management};
+
+/// Permission that a request needs. Requests over a Unix socket have all of them, and so have requests to a loopback
+/// address, unless TLS there asks for client certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// None.
+    Open,
+    /// None with `management.metrics.open`, otherwise [`Self::Read`].
+    Metrics,
+    /// A token, or a client certificate.
+    Read,
+    /// A token with the role `write`, or a client certificate of `management.server.certificate-writers`.
+    Write,
+}
 
 /// Sender of a permitted request, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +105,16 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], AccessError> {
 }
 
 impl AccessError {
-    /// Returns the status of the refusal.
-    pub(super) fn status(&self) -> StatusCode {
+    /// Returns the problem.
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        let mut response = problem(self.status(), &self.to_string());
+        if let Some(challenge) = self.challenge() {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+
+    fn status(&self) -> StatusCode {
         match self {
             Self::MissingToken | Self::MissingIdentity | Self::UnknownToken => StatusCode::UNAUTHORIZED,
             Self::Guard(_) | Self::ReadOnly(_) | Self::ReadOnlyCertificate(_) => StatusCode::FORBIDDEN,
@@ -98,7 +122,7 @@ impl AccessError {
     }
 
     /// Returns the challenge of the refusal (RFC 6750).
-    pub(super) fn challenge(&self) -> Option<&'static str> {
+    fn challenge(&self) -> Option<&'static str> {
         match self {
             Self::MissingToken | Self::MissingIdentity => Some(r#"Bearer realm="tollgate""#),
             Self::UnknownToken => Some(r#"Bearer realm="tollgate", error="invalid_token""#),

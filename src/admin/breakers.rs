@@ -43,7 +43,7 @@ enum Forced {
 }
 
 /// Forces the state of the breaker `name` for a while.
-pub(super) async fn force(body: Incoming, name: &str, state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> Response<Full<Bytes>> {
     let expected = "{\"state\": \"open\" or \"closed\", \"expires-in\": \"15m\"}";
     let Force { state: forced, expires_in: ExpiresIn(time) } = match body::read(body, expected).await {
         Ok(force) => force,
@@ -53,7 +53,7 @@ pub(super) async fn force(body: Incoming, name: &str, state: &AdminState) -> Res
         Forced::Open => ForcedState::Open,
         Forced::Closed => ForcedState::Closed,
     };
-    change(name, state, |breaker| {
+    change(&name, state, |breaker| {
         breaker.force(forced, time);
         format!("circuit breaker {name} forced {} for {}", breaker.state().as_str(), format_duration(time))
     })

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::admin::connection_slots::ConnectionSlot;
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::peer::Peer;
-use crate::admin::respond;
+use crate::admin::respond::respond;
 use crate::admin::state::AdminState;
 
 /// Timeout for a TLS handshake, for a request head, and for an idle connection.

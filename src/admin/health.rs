@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::admin::reply::json;
 use crate::admin::schema::{count, meaning, object, one_of, or_null, text};
 use crate::admin::state::AdminState;
+use tollgate_config::Actuator;
 
 /// Statuses of the readiness.
 const STATUSES: [&str; 3] = ["UP", "DOWN", "OUT_OF_SERVICE"];
@@ -30,8 +31,9 @@ pub(super) fn ready(state: &AdminState) -> Response<Full<Bytes>> {
     }
 }
 
-/// Returns the readiness, with the state of memory and Redis if `with_components` is set.
-pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Full<Bytes>> {
+/// Returns the readiness. The status is for everyone; the state of memory and Redis is for those who may read, or open.
+pub(super) fn summary(state: &AdminState, actuator: &Actuator, may_read: bool) -> Response<Full<Bytes>> {
+    let with_components = actuator.shows_components && (actuator.components_are_open || may_read);
     let (status, reason) = readiness(state);
     let code = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     if !with_components {

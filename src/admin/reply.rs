@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
-
-use crate::admin::access::AccessError;
 
 /// Media type of problem details (RFC 9457).
 pub(super) const PROBLEM: &str = "application/problem+json";
@@ -74,15 +72,6 @@ pub(super) fn problem_over(status: StatusCode, detail: &str, mut body: Value) ->
     body["status"] = json!(status.as_u16());
     body["detail"] = json!(detail);
     reply(status, PROBLEM, format!("{body:#}\n").into())
-}
-
-/// Returns the problem of a request without permission.
-pub(super) fn refusal(error: &AccessError) -> Response<Full<Bytes>> {
-    let mut response = problem(error.status(), &error.to_string());
-    if let Some(challenge) = error.challenge() {
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    }
-    response
 }
 
 /// Returns 405 with the `allowed` methods.

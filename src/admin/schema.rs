@@ -28,6 +28,13 @@ impl ObjectSchema {
         Self { properties: self.properties.into_iter().chain(other.properties).collect(), required: other.required }
     }
 
+    /// Returns the schema of a body, which has no other member.
+    pub(super) fn closed(self) -> Value {
+        let mut schema = self.build();
+        schema["additionalProperties"] = json!(false);
+        schema
+    }
+
     /// Returns the schema.
     pub(super) fn build(self) -> Value {
         json!({"type": "object", "required": self.required, "properties": self.properties})

@@ -69,9 +69,9 @@ struct Drain {
 }
 
 /// Drains an endpoint for a while: `names` are the upstream and the endpoint.
-pub(super) async fn drain(body: Incoming, names: &[String], state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn drain(body: Incoming, names: [String; 2], state: &AdminState) -> Response<Full<Bytes>> {
     match body::read(body, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
-        Ok(Drain { expires_in: ExpiresIn(time), allow_last }) => change(names, state, |upstream, endpoint| {
+        Ok(Drain { expires_in: ExpiresIn(time), allow_last }) => change(&names, state, |upstream, endpoint| {
             upstream.drain(endpoint, time, allow_last)?;
             Ok(format!("endpoint {endpoint} of {} drained for {}", upstream.name(), format_duration(time)))
         }),
@@ -80,7 +80,7 @@ pub(super) async fn drain(body: Incoming, names: &[String], state: &AdminState) 
 }
 
 /// Ends the draining of an endpoint.
-pub(super) fn end_drain(names: &[String], state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn end_drain(names: &[String; 2], state: &AdminState) -> Response<Full<Bytes>> {
     change(names, state, |upstream, endpoint| {
         upstream.end_drain(endpoint)?;
         Ok(format!("draining of endpoint {endpoint} of {} ended", upstream.name()))
@@ -89,11 +89,10 @@ pub(super) fn end_drain(names: &[String], state: &AdminState) -> Response<Full<B
 
 /// Applies `change` to the upstream and the endpoint of `names`.
 fn change(
-    names: &[String],
+    [name, endpoint]: &[String; 2],
     state: &AdminState,
     change: impl FnOnce(&Arc<Upstream>, &str) -> Result<String, DrainError>,
 ) -> Response<Full<Bytes>> {
-    let [name, endpoint] = names else { return problem(StatusCode::NOT_FOUND, "unknown endpoint") };
     let Some(upstream) = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == **name) else {
         let known = state.upstreams.all();
         let known = known_names("upstreams", known.iter().map(|upstream| upstream.name().to_string()));

@@ -2,24 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
-use crate::admin::api::description::UNKNOWN_PARAMETER;
-use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Operation, Verb, router};
-use crate::admin::config_state::diagnostics_schema;
-use crate::admin::limits::schema::batch;
-use crate::admin::reply::PROBLEM;
-use crate::admin::schema::{ObjectSchema, integer, map_of, meaning, object, text};
+use crate::admin::access::Access;
+use crate::admin::api::description::{UNKNOWN_PARAMETER, problem_schema};
+use crate::admin::api::endpoint::{Base, Call, Endpoint, EndpointPath, template};
+use crate::admin::reply::{self, PROBLEM};
+use crate::admin::schema::{map_of, meaning, object, text};
 use tollgate_config::Management;
 
-/// Returns the document of the endpoints that `management` enables. `needs_token` is false for a
+/// Returns the document of `endpoints` for the sender of a request.
+pub(super) fn respond(endpoints: &[Endpoint], call: &Call<'_>) -> Response<Full<Bytes>> {
+    let config = call.state.config.load();
+    reply::json(StatusCode::OK, &document(endpoints, &config.management, call.needs_identity))
+}
+
+/// Returns the document of those of `endpoints` that `management` enables. `needs_token` is false for a
 /// client that needs neither a token nor a certificate.
-pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> Value {
+fn document(endpoints: &[Endpoint], management: &Management, needs_token: bool) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for endpoint in ENDPOINTS {
-        if let Some(path) = router::path(endpoint, &management.actuator) {
-            let methods = paths.entry(template(&path)).or_default();
-            methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, management, needs_token));
+    for (endpoint, path) in
+        endpoints.iter().flat_map(|endpoint| endpoint.paths.iter().map(move |path| (endpoint, *path)))
+    {
+        let base = path.base(&management.actuator).filter(|_| endpoint.is_enabled(path, &management.actuator));
+        if let Some(base) = base {
+            let methods = paths.entry(template(&format!("{base}{}", path.1))).or_default();
+            methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, path, management, needs_token));
         }
     }
     json!({
@@ -40,11 +51,6 @@ pub(in crate::admin) fn document(management: &Management, needs_token: bool) -> 
     })
 }
 
-/// Returns a path in OpenAPI's form: `{name...}` becomes `{name}`.
-pub(super) fn template(path: &str) -> String {
-    path.replace("...}", "}")
-}
-
 /// Returns the JSON Schema of the document itself.
 pub(super) fn schema() -> Value {
     let info = object().with("title", text()).with("version", text()).with("description", text()).build();
@@ -53,53 +59,40 @@ pub(super) fn schema() -> Value {
     object().with("openapi", text()).with("info", info).with("paths", paths).with("components", components).build()
 }
 
-fn problem_schema() -> ObjectSchema {
-    object().with("type", text()).with("title", text()).with("status", integer()).with("detail", text())
-}
-
-/// Returns the schema of a problem. Some have more members than RFC 9457 names.
-fn problem(operation: Operation, status: u16) -> Value {
-    match (operation, status) {
-        (Operation::Reload, 422) => problem_schema().maybe("diagnostics", diagnostics_schema()).build(),
-        (Operation::ManyLimits, 503) => batch().partly(problem_schema()).build(),
-        _ => json!({"$ref": "#/components/schemas/Problem"}),
-    }
-}
-
-fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) -> Value {
-    let description = endpoint.operation.describe();
+fn operation(endpoint: &Endpoint, path: EndpointPath, management: &Management, needs_token: bool) -> Value {
+    let description = &endpoint.description;
     let has_certificates = management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
     let is_open = match endpoint.access {
         Access::Open => true,
         Access::Metrics => management.metrics_are_open,
         Access::Read | Access::Write => false,
     };
-    let mut parameters: Vec<Value> = variables(endpoint.path)
+    let mut parameters: Vec<Value> = variables(path.1)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
         .collect();
     parameters.extend(
-        description.query.into_iter().map(
+        description.query.iter().map(
             |(name, meaning, schema)| json!({"name": name, "in": "query", "description": meaning, "schema": schema}),
         ),
     );
     let mut responses = Map::new();
-    let (media_type, schema) = description.success;
-    let success = json!({media_type: {"schema": schema}});
+    let (media_type, schema) = &description.success;
+    let success = json!({*media_type: {"schema": schema}});
     responses.insert("200".to_owned(), json!({"description": "Success", "content": success}));
     let access =
         [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
     let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
-    let refused = endpoint.refuses_parameters() && !description.further.iter().any(|(status, _)| *status == 400);
+    let refused = endpoint.refuses_parameters(path) && !description.further.iter().any(|(status, _)| *status == 400);
     let query = refused.then_some((400, UNKNOWN_PARAMETER));
-    for (status, meaning) in description.further.into_iter().chain(query).chain(access) {
+    for (status, meaning) in description.further.iter().copied().chain(query).chain(access) {
         let is_health = status == 503 && endpoint.access == Access::Open;
         let content = match is_health {
             true => success.clone(),
-            false => json!({PROBLEM: {"schema": problem(endpoint.operation, status)}}),
+            false => json!({PROBLEM: {"schema": description.problem(status)}}),
         };
         responses.insert(status.to_string(), json!({"description": meaning, "content": content}));
     }
-    let id = match endpoint.base {
+    let id = match path.0 {
         Base::Root => description.id.to_owned(),
         _ => format!("actuator.{}", description.id),
     };
@@ -120,7 +113,7 @@ fn operation(endpoint: &Endpoint, management: &Management, needs_token: bool) ->
             Access::Open | Access::Metrics | Access::Read => "read",
         },
     });
-    if let Some(schema) = description.body.filter(|_| endpoint.method != Verb::Get) {
+    if let Some(schema) = description.body.as_ref().filter(|_| endpoint.method != Method::GET) {
         operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
     operation

@@ -3,14 +3,14 @@
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use crate::admin::api::{Base, ENDPOINTS, Endpoint, Operation, Verb};
+use crate::admin::api::endpoint::{Base, Endpoint, EndpointPath};
+use crate::admin::api::rows::ENDPOINTS;
 use tollgate_config::Actuator;
 
 /// Result of a search.
-#[derive(Debug)]
 pub(in crate::admin) enum Found {
-    /// The endpoint, and the values of its path's variables, percent-decoded.
-    Endpoint(&'static Endpoint, Vec<String>),
+    /// The endpoint, its path, and the values of the path's variables, percent-decoded.
+    Endpoint(&'static Endpoint, EndpointPath, Vec<Vec<u8>>),
     /// The path has endpoints, but none for this method: the methods that it has.
     OtherMethods(String),
     /// The path has no endpoint.
@@ -19,75 +19,59 @@ pub(in crate::admin) enum Found {
 
 /// Finds the endpoint of `method path` among those that `actuator` enables.
 pub(in crate::admin) fn find(method: &Method, path: &str, actuator: &Actuator) -> Found {
-    find_among(ENDPOINTS.iter(), method, path, actuator)
+    find_among(|_, _| true, method, path, actuator)
 }
 
 /// Finds the endpoint of `method path` among those of Spring Boot that only read.
 pub(in crate::admin) fn find_exposed(method: &Method, path: &str, actuator: &Actuator) -> Found {
-    let is_exposed = |endpoint: &&Endpoint| endpoint.base != Base::Root && endpoint.method == Verb::Get;
-    find_among(ENDPOINTS.iter().filter(is_exposed), method, path, actuator)
+    let is_exposed = |endpoint: &Endpoint, path: EndpointPath| path.0 != Base::Root && endpoint.method == Method::GET;
+    find_among(is_exposed, method, path, actuator)
+}
+
+/// Returns the methods and paths of all endpoints, those of Spring Boot last.
+pub(in crate::admin) fn all_names() -> Vec<String> {
+    let mut paths: Vec<_> = paths().collect();
+    paths.sort_by_key(|(_, path)| path.0);
+    let shown = paths.into_iter().map(|(endpoint, path)| endpoint.names(path));
+    shown.map(|(method, path)| format!("{method} {path}")).collect()
+}
+
+fn paths() -> impl Iterator<Item = (&'static Endpoint, EndpointPath)> {
+    ENDPOINTS.iter().flat_map(|endpoint| endpoint.paths.iter().map(move |path| (endpoint, *path)))
 }
 
 fn find_among(
-    endpoints: impl Iterator<Item = &'static Endpoint>,
+    is_served: impl Fn(&Endpoint, EndpointPath) -> bool,
     method: &Method,
     path: &str,
     actuator: &Actuator,
 ) -> Found {
     let mut allowed: Vec<&'static str> = Vec::new();
     let mut is_known = false;
-    for endpoint in endpoints {
+    for (endpoint, known) in paths().filter(|(endpoint, path)| is_served(endpoint, *path)) {
         let mut values = Vec::new();
-        let rest = base(endpoint.base, actuator).and_then(|base| path.strip_prefix(base));
-        if !rest.is_some_and(|rest| matches(endpoint.path, rest, &mut values)) || is_hidden(endpoint, actuator) {
+        let rest = known.base(actuator).and_then(|base| path.strip_prefix(base));
+        if !rest.is_some_and(|rest| matches(known.1, rest, &mut values)) {
             continue;
         }
         is_known = true;
-        if !is_enabled(endpoint, actuator) {
+        if !endpoint.is_enabled(known, actuator) {
             continue;
         }
-        if endpoint.method.names().contains(&method.as_str()) {
-            return Found::Endpoint(endpoint, values);
+        let is_get = endpoint.method == Method::GET;
+        if endpoint.method == *method || is_get && *method == Method::HEAD {
+            return Found::Endpoint(endpoint, known, values);
         }
-        for name in endpoint.method.names() {
-            if !allowed.contains(name) {
-                allowed.push(name);
-            }
+        let names = if is_get { "GET, HEAD" } else { endpoint.method.as_str() };
+        if !allowed.contains(&names) {
+            allowed.push(names);
         }
     }
     if is_known { Found::OtherMethods(allowed.join(", ")) } else { Found::Nothing }
 }
 
-/// Returns the path of an endpoint, with its variables; `None` if `actuator` disables it.
-pub(super) fn path(endpoint: &Endpoint, actuator: &Actuator) -> Option<String> {
-    let base = base(endpoint.base, actuator)?;
-    let is_served = !is_hidden(endpoint, actuator) && is_enabled(endpoint, actuator);
-    is_served.then(|| format!("{base}{}", endpoint.path))
-}
-
-/// Returns the start of the paths of `base`; `None` if the configuration disables them.
-fn base(base: Base, actuator: &Actuator) -> Option<&str> {
-    match base {
-        Base::Root => Some(""),
-        Base::Actuator => Some(&*actuator.base).filter(|base| !base.is_empty()),
-        Base::Health => actuator.health.as_deref(),
-        Base::Prometheus => actuator.prometheus.as_deref(),
-        Base::Gateway => actuator.gateway.as_deref(),
-    }
-}
-
-/// Returns true for an endpoint that the configuration hides.
-fn is_hidden(endpoint: &Endpoint, actuator: &Actuator) -> bool {
-    endpoint.base == Base::Health && !endpoint.path.is_empty() && !actuator.has_probes
-}
-
-/// Returns false for a change that the configuration forbids.
-fn is_enabled(endpoint: &Endpoint, actuator: &Actuator) -> bool {
-    endpoint.operation != Operation::Refresh || actuator.may_refresh
-}
-
 /// Matches `path` with `template`, and adds the values of its variables. A final slash is ignored.
-fn matches(template: &str, path: &str, values: &mut Vec<String>) -> bool {
+fn matches(template: &str, path: &str, values: &mut Vec<Vec<u8>>) -> bool {
     let Some((before, rest)) = template.split_once('{') else {
         return path == template || path.strip_suffix('/') == Some(template);
     };
@@ -103,20 +87,8 @@ fn matches(template: &str, path: &str, values: &mut Vec<String>) -> bool {
     if value.is_empty() {
         return false;
     }
-    values.push(percent_decode_str(value).decode_utf8_lossy().into_owned());
+    values.push(percent_decode_str(value).collect());
     matches(after, path, values)
-}
-
-impl Verb {
-    /// Returns the methods that the endpoint serves.
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Get => &["GET", "HEAD"],
-            Self::Put => &["PUT"],
-            Self::Post => &["POST"],
-            Self::Delete => &["DELETE"],
-        }
-    }
 }
 
 #[cfg(test)]
@@ -138,10 +110,13 @@ mod tests {
         }
     }
 
-    fn found(method: &str, path: &str) -> (Option<Operation>, Vec<String>) {
+    fn found(method: &str, path: &str) -> (Option<&'static str>, Vec<String>) {
         let method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
         match find(&method, path, &actuator()) {
-            Found::Endpoint(endpoint, values) => (Some(endpoint.operation), values),
+            Found::Endpoint(endpoint, _, values) => {
+                let values = values.into_iter().map(|value| String::from_utf8_lossy(&value).into_owned());
+                (Some(endpoint.description.id), values.collect())
+            }
             Found::OtherMethods(allowed) => (None, vec![allowed]),
             Found::Nothing => (None, Vec::new()),
         }
@@ -151,22 +126,22 @@ mod tests {
     fn variables_take_one_segment_or_the_rest() {
         let some = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
         for (method, path, operation, values) in [
-            ("GET", "/health/live", Some(Operation::Live), &[][..]),
-            ("HEAD", "/health/live/", Some(Operation::Live), &[]),
-            ("GET", "/api/limits", Some(Operation::Rules), &[]),
-            ("PUT", "/api/limits/a%2Fb/c/d%20e", Some(Operation::SetLimit), &["a/b", "c/d e"]),
+            ("GET", "/health/live", Some("live"), &[][..]),
+            ("HEAD", "/health/live/", Some("live"), &[]),
+            ("GET", "/api/limits", Some("listRules"), &[]),
+            ("PUT", "/api/limits/a%2Fb/c/d%20e", Some("setLimit"), &["a/b", "c/d e"]),
             ("GET", "/api/limits/a/", None, &["POST"]),
             ("POST", "/api/limits/a/b", None, &["GET, HEAD, PUT, DELETE"]),
-            ("GET", "/manage", Some(Operation::Index), &[]),
-            ("GET", "/manage/gateway/routes/a/b", Some(Operation::Route), &["a/b"]),
-            ("GET", "/manage/gateway/routes/a/b/combinedfilters", Some(Operation::CombinedFilters), &["a/b"]),
+            ("GET", "/manage", Some("actuator"), &[]),
+            ("GET", "/manage/gateway/routes/a/b", Some("readRoute"), &["a/b"]),
+            ("GET", "/manage/gateway/routes/a/b/combinedfilters", Some("combinedFilters"), &["a/b"]),
             ("POST", "/manage/gateway/refresh", None, &[""]),
-            ("GET", "/manage/health", Some(Operation::Health), &[]),
+            ("GET", "/manage/health", Some("health"), &[]),
             ("GET", "/manage/health/liveness", None, &[]),
             ("GET", "/manage/prometheus", None, &[]),
             ("GET", "/metricsx", None, &[]),
-            ("GET", "/", Some(Operation::Dashboard), &[]),
-            ("GET", "/dashboard/app.js", Some(Operation::DashboardFile), &["app.js"]),
+            ("GET", "/", Some("dashboard"), &[]),
+            ("GET", "/dashboard/app.js", Some("dashboardFile"), &["app.js"]),
             ("GET", "/dashboard/a/b", None, &[]),
         ] {
             assert_eq!(found(method, path), (operation, some(values)), "{method} {path}");

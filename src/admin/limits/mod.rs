@@ -9,10 +9,13 @@ mod plan;
 pub(super) mod schema;
 mod selection;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::redis::RedisStore;
@@ -24,7 +27,7 @@ use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::query::parameters;
-use crate::admin::reply::{audited_each, json, whole_millis};
+use crate::admin::reply::{audited, audited_each, json, whole_millis};
 use crate::admin::state::AdminState;
 use crate::explain::describe as in_words;
 use tollgate_config::{Config, Route};
@@ -35,91 +38,126 @@ use tollgate_telemetry::key_display;
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;
 
-/// Path prefix of the API.
-pub(super) const ROOT: &str = "/api/limits";
-
-/// Action on the buckets of a key.
-enum Action {
-    Read,
-    Change(Change),
+/// Names of a call: route, key and query.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'c> {
+    pub(super) route: &'c [u8],
+    /// Key; `None` if the path names every key.
+    pub(super) key: Option<&'c [u8]>,
+    pub(super) query: &'c str,
 }
 
-/// Returns the response to a request below [`ROOT`].
-pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
-    let mut changes = Vec::new();
-    let response = match dispatch(request, state, &mut changes).await {
-        Ok(response) => response,
+impl<'c> Place<'c> {
+    fn id(&self) -> Result<&'c str, LimitsError> {
+        std::str::from_utf8(self.route).map_err(|_| LimitsError::BadPath)
+    }
+
+    /// Returns the route, and the names of the query.
+    fn route<'r>(&self, config: &'r Config) -> Result<(&'r Route, Selector), LimitsError> {
+        let id = self.id()?;
+        let selector = selector(self.query)?;
+        let route = config.routes.iter().find(|route| *route.id == *id);
+        Ok((route.ok_or_else(|| LimitsError::no_route(id, config))?, selector))
+    }
+}
+
+type Reply = Response<Full<Bytes>>;
+
+/// Lists every rule of every route, or of the one that `route=ID` names.
+pub(super) fn list(query: &str, state: &AdminState) -> Reply {
+    match all_rules(&state.config.load(), query) {
+        Ok(rules) => json(StatusCode::OK, &rules),
         Err(error) => error.response(state),
+    }
+}
+
+/// Returns the budget of a key under each rule.
+pub(super) async fn read(place: Place<'_>, state: &AdminState) -> Reply {
+    let config = state.config.load_full();
+    let read = async {
+        let (route, selector) = place.route(&config)?;
+        let rules = select(route, &selector, false)?;
+        let key = key_id(&place, &rules);
+        let state = read_rules(route, &rules, &key, &config, state).await?;
+        Ok(described_key(route, &key, state))
     };
+    read.await.unwrap_or_else(|error: LimitsError| error.response(state))
+}
+
+/// Sets the budget of a key, or adds to it.
+pub(super) async fn set(place: Place<'_>, body: Incoming, state: &AdminState) -> Reply {
+    let config = state.config.load_full();
+    let set = async {
+        let (route, selector) = place.route(&config)?;
+        let body = read_body(body, MAX_BODY_BYTES).await?;
+        let body: ChangeBody =
+            serde_json::from_slice(&body).map_err(|error| LimitsError::BadBody(error.to_string()))?;
+        let change = body.change()?;
+        let rules = select(route, &selector.or(body.rule, body.plan), true)?;
+        Ok(apply(change, route, &rules, &place, &config, state).await)
+    };
+    set.await.unwrap_or_else(|error: LimitsError| error.response(state))
+}
+
+/// Makes the buckets of a key full.
+pub(super) async fn reset(place: Place<'_>, state: &AdminState) -> Reply {
+    let config = state.config.load_full();
+    let reset = async {
+        let (route, selector) = place.route(&config)?;
+        let rules = select(route, &selector, false)?;
+        Ok(apply(Change::Reset, route, &rules, &place, &config, state).await)
+    };
+    reset.await.unwrap_or_else(|error: LimitsError| error.response(state))
+}
+
+/// Reads many keys of one rule, and grants tokens to them.
+pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminState) -> Reply {
+    let config = state.config.load_full();
+    let mut changes = Vec::new();
+    let read = async {
+        place.id()?;
+        let selector = selector(place.query)?;
+        if place.key.is_some() {
+            return Err(LimitsError::Method);
+        }
+        let mut batch = Batch::parse(&read_body(body, batch::MAX_BODY_BYTES).await?)?;
+        let selector = selector.or(batch.rule.take(), batch.plan.take());
+        let (route, _) = place.route(&config)?;
+        batch::apply(batch, route, &selector, &config, state, &mut changes).await
+    };
+    let response = read.await.unwrap_or_else(|error| error.response(state));
     audited_each(response, changes)
 }
 
-/// Does the work of a request. Adds each change to `changes`, made or not, for the log.
-async fn dispatch(
-    request: Request<Incoming>,
+/// Applies `change` to a key, and returns its state. The log gets the change, made or not.
+async fn apply(
+    change: Change,
+    route: &Route,
+    rules: &[RouteRule<'_>],
+    place: &Place<'_>,
+    config: &Config,
     state: &AdminState,
-    changes: &mut Vec<String>,
-) -> Result<Response<Full<Bytes>>, LimitsError> {
-    let config = state.config.load_full();
-    let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().to_owned();
-    if path.trim_matches('/').is_empty() {
-        let is_read = request.method() == Method::GET;
-        if !is_read {
-            return Err(LimitsError::Method);
-        }
-        return all_rules(&config, request.uri().query().unwrap_or_default()).map(|rules| json(StatusCode::OK, &rules));
+) -> Reply {
+    let key = key_id(place, rules);
+    let applied = change.audit(&route.id, rules, &key_display::shown(&key));
+    match change_and_read(change, route, rules, &key, config, state).await {
+        Ok(key_state) => audited(described_key(route, &key, key_state), applied),
+        Err(error) => audited(error.response(state), format!("{applied} failed: {error}")),
     }
-    let path = path.trim_start_matches('/');
-    let (route, key) = path.split_once('/').map_or((path, None), |(route, key)| (route, Some(key)));
-    let route = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
-    let find =
-        || config.routes.iter().find(|known| *known.id == *route).ok_or_else(|| LimitsError::no_route(&route, &config));
-    let selector = selector(request.uri().query().unwrap_or_default())?;
-    let Some(key) = key.map(decode) else {
-        if request.method() != Method::POST {
-            return Err(LimitsError::BadPath);
-        }
-        let mut batch = Batch::parse(&body(request, batch::MAX_BODY_BYTES).await?)?;
-        let selector = selector.or(batch.rule.take(), batch.plan.take());
-        return batch::apply(batch, find()?, &selector, &config, state, changes).await;
-    };
-    let route = find()?;
-    let (action, selector) = action(request, selector).await?;
-    let rules = select(route, &selector, matches!(action, Action::Change(Change::Grant(_) | Change::Set(_))))?;
-    let key = rules.first().map_or_else(|| (&*key).into(), |rule| rule.key_id(&key));
-    let shown = key_display::shown(&key).to_string();
-    let result = match action {
-        Action::Read => read(route, &rules, &key, &config, state).await,
-        Action::Change(change) => {
-            let result = change_and_read(change, route, &rules, &key, &config, state).await;
-            let change = change.audit(&route.id, &rules, &shown);
-            changes.push(result.as_ref().map_or_else(|error| format!("{change} failed: {error}"), |_| change.clone()));
-            result
-        }
-    };
-    let (plan, limits) = result?;
-    let mut answer = json!({"route": &*route.id, "key": shown, "limits": limits});
+}
+
+/// Returns the id under which `rules` count the key.
+fn key_id<'c>(place: &Place<'c>, rules: &[RouteRule<'_>]) -> Cow<'c, [u8]> {
+    let key = place.key.unwrap_or_default();
+    rules.first().map_or(Cow::Borrowed(key), |rule| rule.key_id(key))
+}
+
+fn described_key(route: &Route, key: &[u8], (plan, limits): KeyState) -> Reply {
+    let mut answer = json!({"route": &*route.id, "key": key_display::shown(key), "limits": limits});
     if let Some(plan) = plan {
         answer["plan"] = json!(plan);
     }
-    Ok(json(StatusCode::OK, &answer))
-}
-
-/// Reads the action of a request.
-async fn action(request: Request<Incoming>, selector: Selector) -> Result<(Action, Selector), LimitsError> {
-    let action = match *request.method() {
-        Method::GET => Action::Read,
-        Method::DELETE => Action::Change(Change::Reset),
-        Method::PUT => {
-            let body = body(request, MAX_BODY_BYTES).await?;
-            let mut body: ChangeBody =
-                serde_json::from_slice(&body).map_err(|error| LimitsError::BadBody(error.to_string()))?;
-            let change = body.change()?;
-            return Ok((Action::Change(change), selector.or(body.rule.take(), body.plan.take())));
-        }
-        _ => return Err(LimitsError::Method),
-    };
-    Ok((action, selector))
+    json(StatusCode::OK, &answer)
 }
 
 /// Reads the names of a query: `rule=NAME&plan=NAME`.
@@ -127,7 +165,7 @@ fn selector(query: &str) -> Result<Selector, LimitsError> {
     let mut selector = Selector::default();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        let value = String::from_utf8_lossy(&decode(value)).into_owned();
+        let value = percent_decode_str(value).decode_utf8_lossy().into_owned();
         match name {
             "rule" => selector.rule = Some(value),
             "plan" => selector.plan = Some(value),
@@ -168,7 +206,7 @@ async fn change_and_read(
         changed.map_err(|lost| lost.during(change, rules, position))?;
         ended.push(ends_leases);
     }
-    let read = read(route, rules, key, config, state).await;
+    let read = read_rules(route, rules, key, config, state).await;
     let (plan, mut limits) = read.map_err(|error| match error {
         LimitsError::Unreachable => Lost::unsent().during(change, rules, rules.len()).into(),
         error => error,
@@ -180,7 +218,7 @@ async fn change_and_read(
 }
 
 /// Returns the state of a key under each of `rules`.
-async fn read(
+async fn read_rules(
     route: &Route,
     rules: &[RouteRule<'_>],
     key: &[u8],
@@ -212,7 +250,7 @@ async fn read(
     Ok((plan, limits))
 }
 
-/// Lists every rule of every route, or of the one that `route=ID` names.
+/// Describes the rules that `query` selects.
 fn all_rules(config: &Config, query: &str) -> Result<Value, LimitsError> {
     let mut id = None;
     for (name, value) in parameters(query) {
@@ -252,28 +290,8 @@ fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
     described
 }
 
-async fn body(request: Request<Incoming>, max_bytes: usize) -> Result<Bytes, LimitsError> {
-    let body = Limited::new(request.into_body(), max_bytes).collect();
-    let body = tokio::time::timeout(BODY_TIMEOUT, body).await.map_err(|_| LimitsError::SlowBody)?;
+async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, LimitsError> {
+    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max_bytes).collect()).await;
+    let body = body.map_err(|_| LimitsError::SlowBody)?;
     Ok(body.map_err(|error| LimitsError::BadBody(error.to_string()))?.to_bytes())
-}
-
-/// Decodes the percent-escapes of a path segment. Invalid escapes stay as they are.
-fn decode(text: &str) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    loop {
-        rest = match rest {
-            [b'%', high, low, after @ ..] if digit(high).is_some() && digit(low).is_some() => {
-                let byte = digit(high).zip(digit(low)).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-                out.extend(byte);
-                after
-            }
-            [byte, after @ ..] => {
-                out.push(*byte);
-                after
-            }
-            [] => return out,
-        };
-    }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::Full;
 use humantime::format_duration;
 use hyper::body::Incoming;
@@ -11,18 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::admin::access::Caller;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::selection::{RouteRule, Selector, select};
-use crate::admin::limits::{MAX_BODY_BYTES, body, decode, describe, selector};
+use crate::admin::limits::{MAX_BODY_BYTES, Place, describe, read_body, selector};
 use crate::admin::reply::{audited, json, whole_millis};
 use crate::admin::state::AdminState;
-use tollgate_config::{Config, Route};
+use tollgate_config::Route;
 use tollgate_proxy::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
 use tollgate_telemetry::key_display;
-
-/// Path prefix of the API.
-const ROOT: &str = "/api/overrides";
 
 /// Longest key. Redis returns all overrides in one reply.
 const MAX_KEY_BYTES: usize = 1024;
@@ -39,76 +37,82 @@ pub(in crate::admin) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &state.stores.overrides().all().iter().map(shown).collect())
 }
 
-/// Sets or removes an override. `caller` is the name of the sender.
-pub(in crate::admin) async fn respond(
-    request: Request<Incoming>,
-    caller: &str,
+/// Sets an override by `caller`.
+pub(in crate::admin) async fn set(
+    place: Place<'_>,
+    body: Incoming,
+    caller: &Caller,
     state: &AdminState,
 ) -> Response<Full<Bytes>> {
-    match dispatch(request, caller, state).await {
+    respond(new(&place, body, caller, state).await, state)
+}
+
+/// Ends an override.
+pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Response<Full<Bytes>> {
+    respond(remove(&place, state).await, state)
+}
+
+fn respond(changed: Result<(Value, String), LimitsError>, state: &AdminState) -> Response<Full<Bytes>> {
+    match changed {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
         Err(error) => error.response(state),
     }
 }
 
-async fn dispatch(
-    request: Request<Incoming>,
-    caller: &str,
-    state: &AdminState,
-) -> Result<(Value, String), LimitsError> {
-    let config = state.config.load_full();
-    let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().trim_start_matches('/').to_owned();
-    let (route, key) = path.split_once('/').map_or((&*path, None), |(route, key)| (route, Some(key)));
-    if key == Some("") {
+/// Checks the path and the query. Returns the id of the route, and the names of the query.
+fn checked<'c>(place: &Place<'c>) -> Result<(&'c str, Selector), LimitsError> {
+    if place.key.is_some_and(<[u8]>::is_empty) {
         return Err(LimitsError::BadOverride(
             "the key is empty; to override every key, use `/api/overrides/ROUTE`".into(),
         ));
     }
-    let key = key.map(decode);
-    let id = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
-    if key.as_ref().is_some_and(|key| key.len() > MAX_KEY_BYTES) {
+    let id = place.id()?;
+    if place.key.is_some_and(|key| key.len() > MAX_KEY_BYTES) {
         return Err(LimitsError::BadOverride(format!("a key of at most {MAX_KEY_BYTES} bytes can be overridden")));
     }
-    let named = selector(request.uri().query().unwrap_or_default())?;
-    let find =
-        || config.routes.iter().find(|route| *route.id == *id).ok_or_else(|| LimitsError::no_route(&id, &config));
-    if request.method() == Method::DELETE {
-        return end(&id, key.as_deref(), &named, &config, state).await;
-    }
+    Ok((id, selector(place.query)?))
+}
+
+async fn new(
+    place: &Place<'_>,
+    body: Incoming,
+    caller: &Caller,
+    state: &AdminState,
+) -> Result<(Value, String), LimitsError> {
+    let config = state.config.load_full();
+    let (id, named) = checked(place)?;
+    let key = place.key;
     let Change { selector, effect, expires_in: ExpiresIn(time) } =
-        Change::parse(&body(request, MAX_BODY_BYTES).await.map_err(of_override)?, named)?;
-    let route = find()?;
+        Change::parse(&read_body(body, MAX_BODY_BYTES).await.map_err(of_override)?, named)?;
+    let (route, _) = place.route(&config)?;
     let selected = one(route, &selector)?;
     if let Effect::Rule(change) = &effect {
         change.apply(&selected.named.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
     }
-    let target = target(&selected, key.as_deref(), state);
+    let target = target(&selected, key, state);
     if state.stores.overrides().is_ambiguous(&target, &selected.named.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
     }
     let applied = format!(
         "{}: {effect} for {}, until {}",
-        named_override(&id, selected.name(), key.as_deref()),
+        named_override(id, selected.name(), key),
         format_duration(time),
         end_after(time).unwrap_or_default()
     );
-    let mut answer = described(route, &selected, key.as_deref());
+    let mut answer = described(route, &selected, key);
     answer["override"] = numbers(&effect);
     answer["expires-in-ms"] = json!(whole_millis(time));
-    let names = Names { route: id, rule: selected.name().to_owned(), by: caller.to_owned() };
+    let names = Names { route: id.to_owned(), rule: selected.name().to_owned(), by: caller.to_string() };
     let new = Override { target, effect, names, until: Instant::now() + time };
     state.stores.set_override(new, &config).await?;
     Ok((answer, applied))
 }
 
 /// Ends an override. One whose rule is no longer configured is found by its names.
-async fn end(
-    id: &str,
-    key: Option<&[u8]>,
-    named: &Selector,
-    config: &Config,
-    state: &AdminState,
-) -> Result<(Value, String), LimitsError> {
+async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(Value, String), LimitsError> {
+    let config = &state.config.load_full();
+    let (id, named) = &checked(place)?;
+    let (id, key) = (*id, place.key);
     let route = config.routes.iter().find(|route| *route.id == *id);
     let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| one(route, named));
     let (target, mut described, rule) = match (selected, route) {

@@ -77,12 +77,28 @@ impl<'ast> Visit<'ast> for References {
         }
     }
 
+    /// A visibility such as `pub(in crate::admin)` imports nothing.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast Path) {
-        let first = path.segments.first().map(|segment| segment.ident.to_string()).unwrap_or_default();
-        if path.segments.len() > 1 && ["crate", "self", "super"].contains(&first.as_str()) {
+        if path.segments.len() > 1 {
             let segments = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             self.add(segments, false, path.span().start().line);
         }
         visit::visit_path(self, path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_code_are_references_and_visibilities_are_not() {
+        let text = "use self::a::B; pub(in crate::c) fn f() { d::e(); crate::g::h() } #[cfg(test)] mod tests { use crate::i; }";
+        let mut references = References::default();
+        references.visit_file(&syn::parse_file(text).unwrap_or_else(|error| panic!("{error}")));
+        let found: Vec<String> = references.found.iter().map(|reference| reference.path.join("::")).collect();
+        assert_eq!(found, ["self::a::B", "d::e", "crate::g::h"]);
     }
 }

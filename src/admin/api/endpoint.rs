@@ -1,0 +1,147 @@
+//! Endpoint of the admin port: paths, permission, handler and description.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use crate::admin::access::{Access, Caller};
+use crate::admin::api::description::Description;
+use crate::admin::deadline::Deadline;
+use crate::admin::events::AdminBody;
+use crate::admin::limits::Place;
+use crate::admin::state::AdminState;
+use tollgate_config::Actuator;
+
+/// Endpoint: a method on one or more paths.
+pub(in crate::admin) struct Endpoint {
+    /// `GET` serves `HEAD`, too.
+    pub(super) method: Method,
+    pub(super) paths: Vec<EndpointPath>,
+    pub(in crate::admin) access: Access,
+    pub(in crate::admin) run: Run,
+    pub(super) description: Description,
+}
+
+/// Path of an endpoint. `{name}` stands for one segment, `{name...}` for one or more.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::admin) struct EndpointPath(pub(super) Base, pub(super) &'static str);
+
+/// Work of an endpoint.
+pub(in crate::admin) enum Run {
+    /// Work without waiting.
+    Now(fn(&Call<'_>) -> Response<Full<Bytes>>),
+    /// Anything that waits.
+    Wait(for<'c> fn(&'c Call<'c>, Incoming) -> Pending<'c>),
+    /// A response without end.
+    Stream(fn(&Call<'_>, Deadline) -> Response<AdminBody>),
+}
+
+pub(in crate::admin) type Pending<'c> = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + 'c>>;
+
+/// Request for an endpoint.
+pub(in crate::admin) struct Call<'c> {
+    pub(in crate::admin) state: &'c Arc<AdminState>,
+    /// Endpoints of Spring Boot that the port has.
+    pub(in crate::admin) actuator: &'c Actuator,
+    /// Values of the variables of the path, percent-decoded.
+    pub(in crate::admin) values: Vec<Vec<u8>>,
+    pub(in crate::admin) path: &'c str,
+    pub(in crate::admin) query: &'c str,
+    pub(in crate::admin) headers: &'c HeaderMap,
+    pub(in crate::admin) caller: &'c Caller,
+    /// True if the client must show a token or a certificate.
+    pub(in crate::admin) needs_identity: bool,
+    /// True if the client may read everything.
+    pub(in crate::admin) may_read: bool,
+}
+
+/// Base path of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Base {
+    /// The root.
+    Root,
+    /// Base path of Spring Boot's endpoints, by default `/actuator`.
+    Actuator,
+    /// Path of Spring Boot's endpoint `health`.
+    Health,
+    /// Path of Spring Boot's endpoint `prometheus`.
+    Prometheus,
+    /// Path of Spring Boot's endpoint `gateway`.
+    Gateway,
+}
+
+impl Call<'_> {
+    /// Returns the value of the variable at `index`.
+    pub(super) fn value(&self, index: usize) -> String {
+        String::from_utf8_lossy(self.values.get(index).map_or(&[][..], Vec::as_slice)).into_owned()
+    }
+
+    /// Returns the names of a call for limits. The key after a final slash is empty.
+    pub(super) fn place(&self) -> Place<'_> {
+        let empty = || self.path.ends_with('/').then_some(&[][..]);
+        let [route, key] = [0, 1].map(|index| self.values.get(index).map(Vec::as_slice));
+        Place { route: route.unwrap_or_default(), key: key.or_else(empty), query: self.query }
+    }
+}
+
+/// Writes endpoints as `METHOD [BASE "PATH", …] ACCESS WORK => DESCRIPTION;`.
+macro_rules! endpoints {
+    ($($method:ident [$($base:ident $path:literal),+] $access:ident $run:ident($($work:tt)*) => $description:expr;)*) => {
+        vec![$($crate::admin::api::endpoint::Endpoint {
+            method: http::Method::$method,
+            paths: vec![$($crate::admin::api::endpoint::EndpointPath($crate::admin::api::endpoint::Base::$base, $path)),+],
+            access: $crate::admin::access::Access::$access,
+            run: $crate::admin::api::endpoint::Run::$run($($work)*),
+            description: $description,
+        }),*]
+    };
+}
+pub(super) use endpoints;
+
+impl Endpoint {
+    /// Returns true if the endpoint refuses every query parameter at `path`. Other endpoints either read parameters and check
+    /// them themselves, or serve probes, scrapes and Spring's clients, which may send any.
+    pub(in crate::admin) fn refuses_parameters(&self, path: EndpointPath) -> bool {
+        path.0 == Base::Root && path.1.starts_with("/api/") && self.description.query.is_empty()
+    }
+
+    /// Returns false for a change of Spring's that the configuration forbids.
+    pub(super) fn is_enabled(&self, path: EndpointPath, actuator: &Actuator) -> bool {
+        path.0 == Base::Root || self.access != Access::Write || actuator.may_refresh
+    }
+
+    /// Returns the method and the path in OpenAPI's form, below the root or below `/actuator`.
+    pub(in crate::admin) fn names(&self, path: EndpointPath) -> (&str, String) {
+        let base = match path.0 {
+            Base::Root => "",
+            Base::Actuator => "/actuator",
+            Base::Health => "/actuator/health",
+            Base::Prometheus => "/actuator/prometheus",
+            Base::Gateway => "/actuator/gateway",
+        };
+        (self.method.as_str(), template(&format!("{base}{}", path.1)))
+    }
+}
+
+impl EndpointPath {
+    /// Returns the start of the path; `None` if the configuration disables it.
+    pub(super) fn base(self, actuator: &Actuator) -> Option<&str> {
+        match self.0 {
+            Base::Root => Some(""),
+            Base::Actuator => Some(&*actuator.base).filter(|base| !base.is_empty()),
+            Base::Health if !self.1.is_empty() && !actuator.has_probes => None,
+            Base::Health => actuator.health.as_deref(),
+            Base::Prometheus => actuator.prometheus.as_deref(),
+            Base::Gateway => actuator.gateway.as_deref(),
+        }
+    }
+}
+
+/// Returns a path in OpenAPI's form: `{name...}` becomes `{name}`.
+pub(super) fn template(path: &str) -> String {
+    path.replace("...}", "}")
+}
