@@ -80,15 +80,9 @@ if stored then
       owed, anchor = capacity, true
     end
   else
-    local _, _, full_at, terms, rem0 = find(stored, '^(%d+) ([%d ]*%d) ?%+?(%d*)$')
-    local rate0, bound0, units0, tick0
-    if full_at then
-      local numbers = {}
-      for number in string.gmatch(terms, '%d+') do numbers[#numbers + 1] = tonumber(number) end
-      -- An odd number of them: written without the bound by an earlier version.
-      if #numbers % 2 == 1 then table.insert(numbers, 2, burst) end
-      rate0, bound0, units0, tick0 = numbers[1], numbers[2], numbers[3] or MILLION, numbers[4] or 1
-    end
+    local form = '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$'
+    local _, _, full_at, rate0, bound0, units0, tick0, rem0 = find(stored, form)
+    rate0, bound0, units0, tick0 = tonumber(rate0), tonumber(bound0), tonumber(units0) or MILLION, tonumber(tick0) or 1
     if rate0 and rate0 > 0 and units0 > 0 and tick0 > 0 then
       owed = (full_at - (now - now % tick0) / tick0) * rate0 - (tonumber(rem0) or 0)
       local most = rate0 == 1 and 4503599627370496 or MOST

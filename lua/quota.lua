@@ -9,11 +9,8 @@ While rules with other periods use the key, up to 4 calendars have counts of the
 whose period has not ended. The first period of a new calendar begins with the tokens of the open period that has most. A
 grant applies to the period of its rule.
 
-KEYS[1]  "<tokens consumed minus granted> <end of the period> <first use in the period>", unix times in us; 0 as the end
-         = no period; missing = a new quota. Periods end at full seconds; the us of the end identify the calendar. With
-         several calendars, the period that has most comes first, and each other one adds 49 digits: 1 for a negative
-         number, tokens, end, first use. Earlier versions take those for a late first use. They stored no calendar, at
-         first no first use, and no end without a period
+KEYS[1]  "<tokens consumed minus granted> <end of the period> <first use in the period> <calendar>", unix times in us; 0 as
+         the end = no period; missing = a new quota. The periods of several calendars are joined by `;`
 ARGV[1]  allowance: tokens of a new quota, integer
 ARGV[2]  action: `take`; `grant` = add ARGV[4] tokens without a bound, never denied; `set` = leave ARGV[4] tokens
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -21,7 +18,7 @@ ARGV[4]  cost: tokens of the request, integer; 0 only reads. For `take`, a signe
          +n consumes up to n more tokens, -n returns n. For `grant`, -n removes n tokens
 ARGV[5]-[8]  starts of four consecutive periods, unix time in us; the second is the current one by the caller's clock.
          All empty = no period
-ARGV[9]  calendar of the periods, integer up to 999999: equal for equal periods. Empty = that of earlier versions
+ARGV[9]  calendar of the periods, integer from 2 to 999999: equal for equal periods. Empty = no period
 ARGV[10] for -n: time of the request, unix time in us; tokens from before the first use in a period are not returned
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
@@ -34,7 +31,7 @@ Errors   an invalid argument fails before anything is read; so does a time befor
 redis-cli --eval lua/quota.lua 'quota.{demo.me}' , 20 take '' 1 '' '' '' ''
 --]]
 
-local byte, format, find, sub, call = string.byte, string.format, string.find, string.sub, redis.call
+local byte, format, find, call = string.byte, string.format, string.find, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
 local allowance, cost = tonumber(ARGV[1]), tonumber(ARGV[4])
 
@@ -54,13 +51,11 @@ if ARGV[5] ~= '' or ARGV[6] ~= '' or ARGV[7] ~= '' or ARGV[8] ~= '' then
     local start = tonumber(ARGV[at])
     if not start or start > MOST or find(ARGV[at], '%D') or at > 5 and start <= tonumber(ARGV[at - 1]) then
       return redis.error_reply('ERR periods must be four unix times in us, one behind the other, or empty')
-    elseif start % MILLION ~= 0 then
-      return redis.error_reply('ERR periods must begin at full seconds')
     end
   end
-end
-if ARGV[9] and (#ARGV[9] > 6 or find(ARGV[9], '%D')) then
-  return redis.error_reply('ERR calendar must be a whole number up to 999999, or empty')
+  if not find(ARGV[9] or '', '^[1-9]%d*$') or tonumber(ARGV[9]) < 2 or #ARGV[9] > 6 then
+    return redis.error_reply('ERR calendar must be a whole number from 2 to 999999')
+  end
 end
 
 -- [time]
@@ -78,7 +73,7 @@ else
 end
 -- [/time]
 
-local used, began, ends, latest, length, anchor, huge = 0, now, math.huge, math.huge, math.huge, false, math.huge
+local used, began, ends, latest, anchor, huge = 0, now, math.huge, math.huge, false, math.huge
 -- 1 is the calendar without periods.
 local calendar = 1
 if ARGV[5] ~= '' then
@@ -87,46 +82,27 @@ if ARGV[5] ~= '' then
     return redis.error_reply('ERR the clocks of this server and of the gateway differ by more than a window')
   end
   if now < second then
-    ends, latest, length = second, third, second - first
+    ends, latest = second, third
   elseif now < third then
-    ends, latest, length = third, last, third - second
+    ends, latest = third, last
   else
-    ends, latest, length = last, last + last - third, last - third
+    ends, latest = last, last + last - third
   end
-  calendar = tonumber(ARGV[9]) or 0
+  calendar = tonumber(ARGV[9])
 end
 
 local correction, at = ARGV[2] == 'take' and byte(ARGV[4]) < 48, tonumber(ARGV[10]) or now
 -- The period of the rule's calendar as it was found, the open period with most tokens, and those of other calendars:
 -- tokens, end, first use, calendar.
 local found, most, others = false, false, {}
-local stored = call('GET', KEYS[1])
-if stored then
-  local _, _, taken, over, start = find(stored, '^(-?%d+) ?(%d*) ?(%d*)$')
-  local rest = ''
-  if taken and math.max(math.abs(taken), tonumber(over) or 0) > MOST then taken = false end
-  if taken then start, rest = sub(start, 1, 16), sub(start, 17) end
-  while taken do
-    local id, until_us = 1, tonumber(over) or 0
-    if until_us == 0 then
-      until_us = huge
-    else
-      id = until_us % MILLION
-      until_us = until_us - id
-    end
-    local since = tonumber(start) or until_us == ends and length < huge and ends - length or 0
-    -- A period without a calendar is that of this rule if it ends with it, or if the clock was set back.
-    if id == 0 and (until_us == ends or since > now) then id = calendar end
-    if since > now then since = now end
-    local period = {tonumber(taken), until_us, since, id}
+for part in string.gmatch(call('GET', KEYS[1]) or '', '[^;]+') do
+  local _, _, taken, over, since, id = find(part, '^(-?%d+) (%d+) (%d+) (%d+)$')
+  taken, over, since, id = tonumber(taken), tonumber(over), tonumber(since), tonumber(id)
+  if taken and math.max(math.abs(taken), over, since, id) <= MOST then
+    local period = {taken, over == 0 and huge or over, math.min(since, now), id}
     if id == calendar and not found then found = period else others[#others + 1] = period end
-    if until_us > now and (not most or period[1] > most[1] or period[1] == most[1] and since < most[3]) then
+    if period[2] > now and (not most or taken > most[1] or taken == most[1] and period[3] < most[3]) then
       most = period
-    end
-    taken = false
-    if #rest >= 49 then
-      taken = (byte(rest) == 49 and '-' or '') .. sub(rest, 2, 17)
-      over, start, rest = sub(rest, 18, 33), sub(rest, 34, 49), sub(rest, 50)
     end
   end
 end
@@ -185,19 +161,11 @@ if anchor or allowed == 1 and takes ~= 0 then
   local all = {}
   if not (correction and new) then all[1] = {used, ends, began, calendar} end
   for n = 1, math.min(#others, 4 - #all) do all[#all + 1] = others[n] end
-  local first, last = 1, 0
+  local text, last = '', 0
   for n, period in ipairs(all) do
-    if period[2] > now and (all[first][2] <= now or period[1] > all[first][1]) then first = n end
-    if period[2] > last then last = period[2] end
-    period[2] = period[2] < huge and period[2] + period[4] or 0
-  end
-  local text = format('%d %d %d', all[first][1], all[first][2], all[first][3])
-  if #all > 1 then text = format('%d %d %016d', all[first][1], all[first][2], all[first][3]) end
-  for n, period in ipairs(all) do
-    if n ~= first then
-      local sign = period[1] < 0 and 1 or 0
-      text = text .. format('%d%016d%016d%016d', sign, math.abs(period[1]), period[2], period[3])
-    end
+    last = math.max(last, period[2])
+    if period[2] == huge then period[2] = 0 end
+    text = format('%s%s%d %d %d %d', text, n > 1 and ';' or '', unpack(period))
   end
   if last < huge then
     call('SET', KEYS[1], text, 'PX', format('%d', (last - now) / 1000 + 61000))

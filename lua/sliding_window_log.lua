@@ -13,8 +13,8 @@ the newest 1000 are merged by the grains of the larger limits.
 
 KEYS[1]  sorted set with one member per request. The score is the time of consumption, unix time in us. The member is
          `BEFORE:COUNT`: tokens consumed before the entry (modulo 2^52), and the tokens of the entry. The first members are
-         the windows in use: the score is the length in us (below 2^48), COUNT the ms of the last use, rounded up, times
-         1024, plus the largest limit, 1001 for all above 1000. Former versions take them for old entries
+         the windows in use, `LENGTH:USED:LIMIT` with the score 0: the length in us, the ms of the last use, rounded up,
+         and the largest limit, 1001 for all above 1000
 ARGV[1]  limit: tokens within any window length, integer, at most 1000000000000
 ARGV[2]  window: length in us, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -61,38 +61,39 @@ else
 end
 -- [/time]
 
-local key, over, WRAP = KEYS[1], 0, 4503599627370496
+local key, over, WRAP, FOREIGN = KEYS[1], 0, 4503599627370496, 'the log has a member of another program'
 local grain = limit > 1000 and (window + -window % 1000) / 1000 or 1
--- Windows: all, those in use, and that of the rule; the longest in use; the first members; the index of the first entry.
+-- Windows: their number, those in use, and that of the rule; the longest in use; the first members; the index of the first
+-- entry.
 local log = {stored = 0, live = {}, mine = nil, longest = 0, head = call('ZRANGE', key, 0, 4, 'WITHSCORES'), front = 1}
 
 -- Returns the entry at an index of a reply, nil without one. Fails on a member of another program, since it may hide any
 -- number of tokens.
 local function entry(found, at)
-  if not found[at] then return nil end
+  if not found[at] or tonumber(found[at + 1]) <= 0 then return nil end
   local before, count = string.match(found[at], '^(%d+):(%d+)$')
-  if not before then error('the log has a member of another program') end
+  if not before then error(FOREIGN) end
   return {member = found[at], at = tonumber(found[at + 1]), before = tonumber(before), count = tonumber(count)}
 end
 
-while log.head[log.front] and tonumber(log.head[log.front + 1]) < 281474976710656 do
-  local note = entry(log.head, log.front) or {at = 0, count = 0}
-  local used = (note.count - note.count % 1024) / 1024
-  note = {length = note.at, used = used, limit = note.count % 1024, age = math.max(0, now - used * 1000)}
+while log.head[log.front] and tonumber(log.head[log.front + 1]) <= 0 do
+  local length, used, known = string.match(log.head[log.front], '^(%d+):(%d+):(%d+)$')
+  if not length then error(FOREIGN) end
+  local note = {length = tonumber(length), used = tonumber(used), limit = tonumber(known)}
+  note.age = math.max(0, now - note.used * 1000)
   log.stored, log.front = log.stored + 1, log.front + 2
   if note.age < 3 * note.length then
     log.live[#log.live + 1], log.longest = note, math.max(log.longest, note.length)
-    if note.length == math.min(window, 281474976710655) then log.mine = note end
+    if note.length == window then log.mine = note end
   end
 end
 
 local first, newest = nil, #log.head == 10 and call('ZREVRANGE', key, 0, 0, 'WITHSCORES') or log.head
 newest = entry(newest, #newest - 1)
-if newest and newest.at < 281474976710656 then newest = nil end
-log.over = log.stored > 0 and not (newest and newest.at + log.longest > now)
-if newest and not log.over then
-  log.span = log.stored > 0 and not log.mine and math.min(window, log.longest) or window
-  over = format('%d', math.max(now - log.span, 281474976710655))
+log.over = not (newest and newest.at + log.longest > now)
+if not log.over then
+  log.span = log.mine and window or math.min(window, log.longest)
+  over = format('%d', math.max(now - log.span, 0))
   first = entry(log.head, log.front)
   if not first or first.at <= tonumber(over) then
     first = entry(call('ZRANGEBYSCORE', key, '(' .. over, '+inf', 'WITHSCORES', 'LIMIT', 0, 1), 1)
@@ -159,7 +160,7 @@ if given and takes < 0 then
   -- Either the tokens before all later entries become fewer, or those before it and all earlier ones become more.
   local from, last = call('ZRANK', key, given.member), call('ZCARD', key) - 1
   local earlier = from - log.stored < last - from
-  if earlier then from, last = 0, from end
+  if earlier then from, last = log.stored, from end
   local entries, members = call('ZRANGE', key, from, last, 'WITHSCORES'), {}
   -- All entries are read before the first is removed: a script that fails takes back no write.
   for n = 1, #entries, 2 do entry(entries, n) end
@@ -178,8 +179,6 @@ if given and takes < 0 then
       members = {}
     end
   end
-  -- Without any member for a moment, the key has lost its expiry.
-  call('PEXPIRE', key, format('%d', math.max(log.longest, window) / 1000 + 1000))
 elseif anchor or due or allowed == 1 and takes > 0 then
   local sum, gone = newest and newest.before + newest.count or 0, log.stored
   local live, mine, stamp = log.live, log.mine, (now + -now % 1000) / 1000
@@ -187,8 +186,8 @@ elseif anchor or due or allowed == 1 and takes > 0 then
 
   -- A window that is new to the log does not count what the others do not need: all of it is dropped.
   local counted = log.over and 0 or log.longest
-  if log.stored > 0 and not mine and counted < window then
-    local from = format('%d', math.max(now - window, 281474976710655))
+  if newest and not mine and counted < window then
+    local from = format('%d', math.max(now - window, 0))
     local dead = entry(call('ZRANGEBYSCORE', key, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1), 1)
     if dead and dead.at <= now - counted then
       gone = call('ZCOUNT', key, '-inf', format('%d', now - counted))
@@ -202,7 +201,7 @@ elseif anchor or due or allowed == 1 and takes > 0 then
     if note.used > stamp then note.used, changed = stamp, true end
   end
   if not mine then
-    mine = {length = math.min(window, 281474976710655), used = stamp, limit = known, age = 0}
+    mine = {length = window, used = stamp, limit = known, age = 0}
     live[#live + 1], changed = mine, true
   elseif mine.age * 4 >= window or known > mine.limit then
     mine.used, mine.limit, changed = stamp, math.max(known, mine.limit), true
@@ -276,7 +275,6 @@ elseif anchor or due or allowed == 1 and takes > 0 then
   if anchor and rest then
     local ahead = call('ZCOUNT', key, '(' .. score, '+inf')
     last = entry(call('ZREVRANGE', key, ahead, ahead, 'WITHSCORES'), 1)
-    if last and last.at < 281474976710656 then last = nil end
     count = count + (sum - (last and last.before + last.count or rest.before)) % WRAP
     call('ZREMRANGEBYRANK', key, -ahead, -1)
   end
@@ -288,13 +286,9 @@ elseif anchor or due or allowed == 1 and takes > 0 then
     added = {score, format('%d:%d', (total - count) % WRAP, count)}
   end
   if changed then
-    table.sort(live, function(a, b) return a.length > b.length end)
-    local before = rest and rest.before or sum
     for _, note in ipairs(live) do
-      local use = note.used * 1024 + note.limit
-      before = (before - use) % WRAP
-      added[#added + 1] = format('%d', note.length)
-      added[#added + 1] = format('%d:%d', before, use)
+      added[#added + 1] = '0'
+      added[#added + 1] = format('%d:%d:%d', note.length, note.used, note.limit)
     end
   end
   if added[1] then call('ZADD', key, unpack(added)) end

@@ -134,7 +134,7 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
   end
   owed = burst0 * units0 - level
   if was == '' and owed > capacity then
-    -- Written by Spring, or by a version without the rule: a negative balance is debt as well.
+    -- Written by Spring: a negative balance is debt as well.
     bound0 = math.ceil(owed / units0)
   end
   if since and since > -9007199254 and since < 9007199254 then

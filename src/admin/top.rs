@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: usize = 10;
 /// Largest `limit`.
 const MAX_LIMIT: usize = 100;
 
-/// Values of `verdict`. `asked` is the former name of `all`.
+/// Values of `verdict`. `asked` is another name of `all`.
 pub(super) const VERDICTS: [&str; 5] = ["denied", "observed", "allowed", "all", "asked"];
 
 /// Error of a query.

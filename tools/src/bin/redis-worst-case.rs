@@ -31,8 +31,9 @@ const START: u64 = 1_763_700_000;
 /// Largest integer that Lua scripts count exactly: 2^53 - 1.
 const MAX_SAFE_INTEGER: &str = "9007199254740991";
 
-/// Entries of a log with the largest limit that keeps every microsecond.
+/// Entries of a log with the largest limit that keeps every microsecond, and its window in us.
 const ENTRIES: u64 = 1_000;
+const HOUR: u64 = 3_600_000_000;
 
 struct Server(Child, Connection, u16);
 
@@ -74,26 +75,28 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn case(name: &'static str, script: &'static str, args: &str) -> Case {
-    let two = script.contains("expected 2 keys");
-    let keys = if two { words("{k}a {k}b") } else { words("{k}a") };
+    let keys = words(if script.contains("expected 2 keys") { "{k}a {k}b" } else { "{k}a" });
     Case { name, script, keys, args: words(args), state: Vec::new() }
 }
 
 const LOG: &str = include_str!("../../../lua/sliding_window_log.lua");
 
-/// Returns a log of `ENTRIES` entries of one token, a millisecond apart.
+/// Returns a log under `windows`, each with its limit, and `count` entries of one token, `step` us apart.
+fn members(windows: &[(u64, u64)], count: u64, step: u64) -> Vec<(String, u64)> {
+    let note = |(length, limit): &(u64, u64)| (format!("{length}:{}:{limit}", (START + 60) * 1_000), 0);
+    let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * step);
+    windows.iter().map(note).chain((0..count).map(entry)).collect()
+}
+
+/// Returns a log of an hour with `ENTRIES` entries, a millisecond apart.
 fn log(name: &'static str, args: &str) -> Case {
-    let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 1_000);
-    Case { state: (0..ENTRIES).map(entry).collect(), ..case(name, LOG, args) }
+    Case { state: members(&[(HOUR, ENTRIES)], ENTRIES, 1_000), ..case(name, LOG, args) }
 }
 
 /// Returns a log of several windows, with four times as many entries: the window of the request is new, and old entries are merged.
 fn case_of_windows(name: &'static str, args: &str) -> Case {
-    let note = |length: u64, limit: u64| (format!("0:{}", (START + 60) * 1_000 * 1_024 + limit), length);
-    let windows = [note(1_000_000, 10), note(2_000_000, 1_001), note(3_600_000_000, 1_001)];
-    let entry = |n: u64| (format!("{n}:1"), START * 1_000_000 + n * 10);
-    let state = windows.into_iter().chain((0..4 * ENTRIES).map(entry)).collect();
-    Case { state, ..case(name, LOG, args) }
+    let windows = [(1_000_000, 10), (2_000_000, 1_001), (HOUR, 1_001)];
+    Case { state: members(&windows, 4 * ENTRIES, 10), ..case(name, LOG, args) }
 }
 
 fn cases() -> Vec<Case> {
@@ -107,8 +110,7 @@ fn cases() -> Vec<Case> {
     let usage = include_str!("../../../lua/request_counter.lua");
     let gateways = include_str!("../../../lua/gateways.lua");
     let owners = |count: u64, at: u64| (0..count).map(move |n| (format!("owner-{n}"), at)).collect();
-    let fields = (0..180).map(|n| format!("{n}.requests")).collect::<Vec<_>>();
-    let increments: Vec<String> = fields.iter().map(|field| format!("{field} 999999999999999999")).collect();
+    let increments: Vec<String> = (0..180).map(|n| format!("{n}.requests 999999999999999999")).collect();
     vec![
         case("token-bucket", bucket, &format!("4294967295 9007199254 {START} 9007199254")),
         case("gcra", gcra, &format!("4294967295 4294967295 {START} 4294967295")),
@@ -129,7 +131,7 @@ fn cases() -> Vec<Case> {
             LOG,
             &format!("1000000000000 3600000000 {START} 1000000000"),
         ),
-        log("sliding-window-log, admitted after all entries expired", &format!("1000 1000 {} 1", START + 60)),
+        log("sliding-window-log, admitted after all entries expired", &format!("1000 1000 {} 1", START + 20_000)),
         log("sliding-window-log, denied with a search", &format!("1000 3600000000 {} 800", START + 60)),
         case_of_windows("sliding-window-log, beside three windows", &format!("1000 60000000 {} 1", START + 60)),
         case_of_windows(
@@ -256,9 +258,9 @@ async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousReques
             for name in ids.iter().flat_map(|id| KeyNames::default().of(&requests.checks(&scopes, id))) {
                 let mut add = redis::cmd("ZADD");
                 add.arg(name);
-                (0..ENTRIES).for_each(|n| {
-                    add.arg(START * 1_000_000 + n * 1_000).arg(format!("{n}:1"));
-                });
+                for (member, score) in members(&[(HOUR, ENTRIES)], ENTRIES, 1_000) {
+                    add.arg(score).arg(member);
+                }
                 add.exec(&mut server.1).unwrap();
             }
         }

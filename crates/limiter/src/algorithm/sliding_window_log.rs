@@ -167,37 +167,34 @@ impl Runs {
     /// Returns the time for which entries count under a rule: its window, unless it is new to the log. Then entries that
     /// no window in use needs may have been dropped, and count no longer.
     fn span_us(&self, now_us: u64, window_us: u64) -> u64 {
-        match self.windows.longest_us(now_us) {
-            None => window_us,
-            Some(longest_us) if self.newest_us().saturating_add(longest_us) <= now_us => 0,
-            Some(_) if self.windows.is_live(window_us, now_us) => window_us,
-            Some(longest_us) => longest_us.min(window_us),
-        }
+        let longest_us = self.windows.longest_us(now_us);
+        let is_over = self.newest_us().saturating_add(longest_us) <= now_us;
+        let span_us = if self.windows.is_live(window_us, now_us) { window_us } else { longest_us.min(window_us) };
+        if is_over { 0 } else { span_us }
     }
 
     /// Returns the time for which some rule needs an entry.
     fn kept_us(&self, now_us: u64, window_us: u64) -> u64 {
-        self.windows.longest_us(now_us).unwrap_or(0).max(window_us)
+        self.windows.longest_us(now_us).max(window_us)
     }
 
     /// Notes the use of a window. If it is new to the log, all entries that it does not count are dropped.
     fn note(&mut self, change: &Entry) {
         let (now_us, window_us) = (change.now_us, change.window_us);
-        if let Some(longest_us) = self.windows.longest_us(now_us) {
-            let is_over = self.newest_us().saturating_add(longest_us) <= now_us;
-            let counted_us = if is_over { 0 } else { longest_us };
-            if counted_us < window_us && !self.windows.is_live(window_us, now_us) {
-                let over = |run: &Run, span_us: u64| run.at_us.saturating_add(span_us) <= now_us;
-                let first = self.list.partition_point(|run| over(run, window_us));
-                if self.list.get(first).is_some_and(|run| over(run, counted_us)) {
-                    while let Some(run) = self.list.pop_front_if(|run| over(run, counted_us)) {
-                        self.dropped = run.sum;
-                    }
+        let longest_us = self.windows.longest_us(now_us);
+        let is_over = self.newest_us().saturating_add(longest_us) <= now_us;
+        let counted_us = if is_over { 0 } else { longest_us };
+        if counted_us < window_us && !self.windows.is_live(window_us, now_us) {
+            let over = |run: &Run, span_us: u64| run.at_us.saturating_add(span_us) <= now_us;
+            let first = self.list.partition_point(|run| over(run, window_us));
+            if self.list.get(first).is_some_and(|run| over(run, counted_us)) {
+                while let Some(run) = self.list.pop_front_if(|run| over(run, counted_us)) {
+                    self.dropped = run.sum;
                 }
             }
-            if is_over {
-                self.windows = UsedWindows::default();
-            }
+        }
+        if is_over {
+            self.windows = UsedWindows::default();
         }
         self.windows = self.windows.noted(change.limit, window_us, now_us);
     }

@@ -105,7 +105,7 @@ fn a_quota_without_a_period_never_expires_and_can_be_granted_and_set() {
         assert!(pttl < 0, "{pttl}");
         (reply.0, reply.1, stored.unwrap_or_default())
     };
-    let used = |used: i64| format!("{used} 0 {START_US}");
+    let used = |used: i64| format!("{used} 0 {START_US} 1");
     assert_eq!(left("set", "10"), (1, 10, String::new()), "a new quota");
     assert_eq!(left("take", "4"), (1, 6, used(4)));
     assert_eq!(left("take", "7"), (0, 6, used(4)));
@@ -120,27 +120,19 @@ fn a_quota_without_a_period_never_expires_and_can_be_granted_and_set() {
 }
 
 #[test]
-fn states_of_earlier_versions_are_read() {
+fn the_periods_of_several_calendars_share_a_string() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
-    let hourly = quota(10, Some(CalendarUnit::Hour));
-    let hour_ends_us = hourly.periods_around(START_US).unwrap()[2];
-    let mut settled = |rule: &Quota, stored: &str, counted_at_us: u64| {
-        redis::cmd("SET").arg("k").arg(stored).exec(redis).unwrap();
-        let args = rule.args(START_US, "-2", Some(counted_at_us));
-        let reply: Reply = redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args).query(redis).unwrap();
-        (reply.1, redis::cmd("GET").arg("k").query::<String>(redis).unwrap())
+    let mut stored = |rule: &Quota, cost: &str| {
+        let args = rule.args(START_US, cost, None);
+        redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args).exec(redis).unwrap();
+        redis::cmd("GET").arg("k").query::<String>(redis).unwrap()
     };
-    let forever = quota(10, None);
-    assert_eq!(settled(&forever, "7", START_US - 9), (5, "5 0 0".to_owned()));
-    assert_eq!(settled(&forever, &format!("7 {hour_ends_us}"), START_US - 9), (5, format!("5 {hour_ends_us} 0")));
-    let hour_began_us = hour_ends_us - DAY / 24;
-    let kept = format!("7 {hour_ends_us}");
-    let marked_us = hour_ends_us + u64::from(hourly.calendar_id().get());
-    assert_eq!(settled(&hourly, &kept, hour_began_us), (5, format!("5 {marked_us} {hour_began_us}")));
-    assert_eq!(settled(&hourly, &kept, hour_began_us - 1), (3, kept), "of the period before");
-    assert_eq!(settled(&hourly, "7 1", START_US), (10, "7 1".to_owned()), "of a period that has ended");
-    assert_eq!(settled(&hourly, "7 seven", START_US), (10, "7 seven".to_owned()), "unreadable");
+    let (forever, hourly) = (quota(10, None), quota(10, Some(CalendarUnit::Hour)));
+    let hour = format!("{} {START_US} {}", hourly.periods_around(START_US).unwrap()[2], hourly.calendar_id());
+    assert_eq!(stored(&hourly, "4"), format!("4 {hour}"));
+    assert_eq!(stored(&forever, "2"), format!("6 0 {START_US} 1;6 {hour}"), "begins with the tokens of the hour");
+    assert_eq!(stored(&hourly, "3"), format!("9 {hour};9 0 {START_US} 1"));
 }
 
 #[test]
@@ -155,7 +147,9 @@ fn invalid_arguments_fail_without_a_write() {
         "1 take 0 1.5 _",
         "1 set 0 -1 _",
         "1 take 0 1 1 2 3",
-        "1 take 0 1 1 2 2 3",
+        "1 take 0 1 1 2 2 3 7",
+        "1 take 0 1 1 2 3 4",
+        "1 take 0 1 1 2 3 4 1",
         "1 take 0",
     ] {
         let args: Vec<&str> = args.split(' ').map(|arg| if arg == "_" { "" } else { arg }).collect();

@@ -1,7 +1,4 @@
-//! Entries of a log as its script stores them: a time, the tokens consumed before the entry, and the tokens of the entry.
-//!
-//! The windows in use stand before the entries in the form of entries, so that former versions take them for old ones:
-//! the length is the time, and the use is the number of tokens.
+//! A log as its script stores it: the windows in use as texts, and the entries.
 
 use super::windows::{UsedWindow, UsedWindows};
 use super::{Log, Run, Runs};
@@ -21,11 +18,11 @@ pub(crate) struct StoredEntry {
 }
 
 impl Log {
-    /// Creates a log from entries in the order of their times; `None` if they do not follow each other.
-    pub(crate) fn from_stored(entries: &[StoredEntry]) -> Option<Self> {
-        let (windows, entries) = entries.split_at(Self::windows_of(entries));
-        let window = |entry: &StoredEntry| UsedWindow { length_us: entry.at_us, use_and_limit: entry.count };
-        let windows = UsedWindows::from_stored(&windows.iter().map(window).collect::<Vec<_>>())?;
+    /// Creates a log from its windows, and from entries in the order of their times; `None` if a window has another format
+    /// or the entries do not follow each other.
+    pub(crate) fn from_stored<'t>(windows: impl IntoIterator<Item = &'t str>, entries: &[StoredEntry]) -> Option<Self> {
+        let windows = windows.into_iter().map(UsedWindow::from_stored).collect::<Option<Vec<_>>>()?;
+        let windows = UsedWindows::from_stored(windows)?;
         let mut runs = Runs { dropped: entries.first()?.before, windows, ..Runs::default() };
         for entry in entries {
             let is_next = runs.sum() % WRAP == entry.before && runs.newest_us() < entry.at_us && entry.count > 0;
@@ -36,29 +33,15 @@ impl Log {
         Some(Self { expires_at_us: u64::MAX, runs: Some(Box::new(runs)) })
     }
 
-    /// Returns the entries to store.
-    pub(crate) fn to_stored(&self) -> Vec<StoredEntry> {
-        let Some(runs) = self.runs.as_deref() else { return Vec::new() };
+    /// Returns the windows and the entries to store.
+    pub(crate) fn to_stored(&self) -> (Vec<String>, Vec<StoredEntry>) {
+        let Some(runs) = self.runs.as_deref() else { return Default::default() };
         let entry = |(index, run): (usize, &Run)| {
             let before = runs.sum_before(index);
             StoredEntry { at_us: run.at_us, before: before % WRAP, count: run.sum - before }
         };
-        let entries: Vec<_> = runs.list.iter().enumerate().map(entry).collect();
-        let mut first = entries.first().map_or(0, |entry| entry.before);
-        let window = |window: UsedWindow| {
-            let count = window.use_and_limit;
-            first = first.wrapping_sub(count) % WRAP;
-            StoredEntry { at_us: window.length_us, before: first, count }
-        };
-        let mut stored: Vec<_> = runs.windows.iter().rev().map(window).collect();
-        stored.reverse();
-        stored.extend(entries);
-        stored
-    }
-
-    /// Returns the number of windows at the beginning of stored entries.
-    pub(crate) fn windows_of(entries: &[StoredEntry]) -> usize {
-        entries.partition_point(|entry| entry.at_us <= UsedWindow::MAX_LENGTH_US)
+        let windows = runs.windows.iter().map(UsedWindow::to_stored).collect();
+        (windows, runs.list.iter().enumerate().map(entry).collect())
     }
 
     /// Returns the time for which a rule in use needs an entry of `now_us`.
@@ -71,7 +54,6 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// A time later than every length of a window.
     const T: u64 = 1 << 50;
 
     #[test]
@@ -81,21 +63,22 @@ mod tests {
             before,
             count,
         });
-        let log = Log::from_stored(&entries);
-        assert_eq!(log.as_ref().map(Log::to_stored), Some(entries.to_vec()));
+        let log = Log::from_stored([], &entries);
+        assert_eq!(log.as_ref().map(Log::to_stored), Some((vec![], entries.to_vec())));
         assert_eq!(log.and_then(|log| log.runs).map(|runs| runs.used(T + 11, 5)), Some(5));
     }
 
     #[test]
-    fn windows_are_stored_as_a_chain_before_the_entries() {
+    fn windows_are_stored_beside_the_entries() {
         let windows = UsedWindows::default().noted(10, 1_000_000, T).noted(5_000, 3_600_000_000, T);
         let list = [Run { at_us: T, sum: 7 }, Run { at_us: T + 1, sum: 9 }].into();
         let log = Log { expires_at_us: u64::MAX, runs: Some(Box::new(Runs { dropped: 4, list, windows })) };
-        let stored = log.to_stored();
-        assert_eq!(stored.iter().map(|entry| entry.at_us).collect::<Vec<_>>(), [1_000_000, 3_600_000_000, T, T + 1]);
-        let follows = |pair: &[StoredEntry]| (pair[0].before + pair[0].count) % WRAP == pair[1].before;
-        assert!(stored.windows(2).all(follows), "{stored:?}");
-        assert_eq!(Log::from_stored(&stored), Some(log));
+        let (windows, entries) = log.to_stored();
+        assert_eq!(windows, ["1000000:1125899906843:10", "3600000000:1125899906843:1001"]);
+        assert_eq!(Log::from_stored(windows.iter().rev().map(String::as_str), &entries), Some(log));
+        for wrong in ["1000000:7", "1000000:7:10:1", "1000000:7:1024", "9007199254740992:7:10", "0:7:10", "a:7:10"] {
+            assert_eq!(Log::from_stored([wrong], &entries), None, "{wrong}");
+        }
     }
 
     #[test]
@@ -104,7 +87,7 @@ mod tests {
         for entries in
             [[entry(5, 0, 2), entry(6, 3, 1)], [entry(5, 0, 2), entry(5, 2, 1)], [entry(5, 0, 2), entry(6, 2, 0)]]
         {
-            assert_eq!(Log::from_stored(&entries), None, "{entries:?}");
+            assert_eq!(Log::from_stored([], &entries), None, "{entries:?}");
         }
     }
 }

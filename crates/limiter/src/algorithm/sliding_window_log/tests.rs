@@ -262,8 +262,8 @@ fn a_raised_limit_of_a_longer_window_counts_what_the_former_one_and_the_shorter_
 #[test]
 fn tokens_are_returned_if_at_most_a_thousand_entries_change() {
     let list: VecDeque<Run> = (0..3_000).map(|n| Run { at_us: 100 * SECOND + n, sum: n + 1 }).collect();
-    let runs = Runs { list, ..Runs::default() };
-    let state = Log { expires_at_us: u64::MAX, runs: Some(Box::new(runs)) };
+    let windows = UsedWindows::default().noted(1_000, 60 * SECOND, 100 * SECOND);
+    let state = Log { expires_at_us: u64::MAX, runs: Some(Box::new(Runs { dropped: 0, list, windows })) };
     let rule = rule(1_000, 60);
     for at in 0..3_000 {
         let change = rule.settle(Some(&state), Moment::at(101 * SECOND), -1, 100 * SECOND + at);

@@ -1,12 +1,16 @@
 //! Windows of the rules that use one log, so that a short window leaves what a longer one still counts.
 
+#[cfg(feature = "redis")]
+use crate::rule::MAX_SAFE_INTEGER;
+use crate::rule::SlidingWindowLog;
+
 /// Most windows that are known at a time. A further one replaces the one that was used longest ago.
 pub(super) const MAX_WINDOWS: usize = 4;
 
 /// Largest limit that is known as it is.
-const MAX_KNOWN_LIMIT: u64 = crate::rule::SlidingWindowLog::EXACT_LIMIT;
+const MAX_KNOWN_LIMIT: u64 = SlidingWindowLog::EXACT_LIMIT;
 
-/// Factor of the time within the number that a window is stored as; the rest is the limit.
+/// Factor of the time within the number that has both; the rest is the limit.
 const LIMITS: u64 = 1 << 10;
 
 /// Window of a rule, and its last use.
@@ -15,7 +19,7 @@ pub(super) struct UsedWindow {
     /// Length in microseconds; 0: none.
     pub(super) length_us: u64,
     /// Millisecond of the last use, rounded up, times 1024, plus the largest limit; 1001 stands for all larger limits.
-    pub(super) use_and_limit: u64,
+    use_and_limit: u64,
 }
 
 /// Windows in use, shortest first.
@@ -23,14 +27,26 @@ pub(super) struct UsedWindow {
 pub(super) struct UsedWindows([UsedWindow; MAX_WINDOWS]);
 
 impl UsedWindow {
-    /// Longest window that is known as it is, almost nine years. Redis stores it as a time before all entries.
-    pub(super) const MAX_LENGTH_US: u64 = (1 << 48) - 1;
+    fn new(limit: u64, length_us: u64, used_at_ms: u64) -> Self {
+        Self { length_us, use_and_limit: used_at_ms * LIMITS + limit.min(MAX_KNOWN_LIMIT + 1) }
+    }
 
-    fn new(limit: u64, window_us: u64, used_at_ms: u64) -> Self {
-        Self {
-            length_us: window_us.min(Self::MAX_LENGTH_US),
-            use_and_limit: used_at_ms * LIMITS + limit.min(MAX_KNOWN_LIMIT + 1),
-        }
+    /// Decodes the result of [`to_stored`](Self::to_stored); `None` if it has another format.
+    #[cfg(feature = "redis")]
+    pub(super) fn from_stored(text: &str) -> Option<Self> {
+        let mut numbers = text.split(':').map(|number| number.parse::<u64>().ok());
+        let (length_us, used_at_ms, limit) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let is_valid = (1..=MAX_SAFE_INTEGER).contains(&length_us)
+            && used_at_ms <= MAX_SAFE_INTEGER / 1_000
+            && limit <= MAX_KNOWN_LIMIT + 1
+            && numbers.next().is_none();
+        is_valid.then(|| Self::new(limit, length_us, used_at_ms))
+    }
+
+    /// Returns `LENGTH:USED:LIMIT`, as the script stores it.
+    #[cfg(feature = "redis")]
+    pub(super) fn to_stored(self) -> String {
+        format!("{}:{}:{}", self.length_us, self.used_at_ms(), self.limit())
     }
 
     fn used_at_ms(self) -> u64 {
@@ -66,26 +82,27 @@ impl UsedWindow {
 }
 
 impl UsedWindows {
-    /// Creates the list from windows in order of their lengths.
+    /// Creates the list from windows in any order; `None` if there are too many.
     #[cfg(feature = "redis")]
-    pub(super) fn from_stored(windows: &[UsedWindow]) -> Option<Self> {
+    pub(super) fn from_stored(mut windows: Vec<UsedWindow>) -> Option<Self> {
+        windows.sort_unstable_by_key(|window| window.length_us);
         let mut all = Self::default();
-        all.0.get_mut(..windows.len())?.copy_from_slice(windows);
+        all.0.get_mut(..windows.len())?.copy_from_slice(&windows);
         Some(all)
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = UsedWindow> {
+    #[cfg(feature = "redis")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = UsedWindow> {
         self.0.into_iter().filter(|window| window.length_us > 0)
     }
 
-    pub(super) fn live(&self, now_us: u64) -> impl DoubleEndedIterator<Item = UsedWindow> {
-        self.iter().filter(move |window| window.is_live(now_us))
+    pub(super) fn live(&self, now_us: u64) -> impl Iterator<Item = UsedWindow> {
+        self.0.into_iter().filter(move |window| window.is_live(now_us))
     }
 
-    /// Returns the length of the longest live window, 0 without one; `None` if no window was ever noted.
-    pub(super) fn longest_us(&self, now_us: u64) -> Option<u64> {
-        self.iter().next()?;
-        Some(self.live(now_us).map(|window| window.length_us).max().unwrap_or(0))
+    /// Returns the length of the longest live window, 0 without one.
+    pub(super) fn longest_us(&self, now_us: u64) -> u64 {
+        self.live(now_us).map(|window| window.length_us).max().unwrap_or(0)
     }
 
     /// Returns true if the window of this length is live.
@@ -94,7 +111,7 @@ impl UsedWindows {
     }
 
     fn own(&self, window_us: u64, now_us: u64) -> Option<UsedWindow> {
-        self.live(now_us).find(|window| window.length_us == window_us.min(UsedWindow::MAX_LENGTH_US))
+        self.live(now_us).find(|window| window.length_us == window_us)
     }
 
     /// Returns true if a denial must note the window, so that it stays live.
@@ -130,7 +147,6 @@ impl UsedWindows {
     /// Returns true if no live window needs an entry of that time which `newer` later tokens follow. A limit of as many
     /// tokens is used up without it. An entry within the window `own_us` of the present rule is kept in any case.
     pub(super) fn may_drop(&self, at_us: u64, newer: u64, own_us: u64, now_us: u64) -> bool {
-        let own_us = own_us.min(UsedWindow::MAX_LENGTH_US);
         self.live(now_us).all(|window| {
             let is_full = !window.is_coarse() && window.length_us != own_us && newer >= window.limit();
             is_full || !window.covers(at_us, now_us)

@@ -1,4 +1,4 @@
-//! Permissions that are missing, or that earlier versions asked for.
+//! Permissions that are missing, or that stand for others.
 
 use tollgate_limiter::metering::Counts;
 use tollgate_limiter::store::OnStoreFailure;
@@ -8,7 +8,6 @@ use tollgate_limiter::verdict::Source;
 use super::{flusher, grant, metering, refused, rules, server_for};
 use crate::support::{ask, connected, eventually, store};
 
-/// Releases before `eval` was needed asked for `script|load`.
 #[tokio::test]
 async fn a_user_may_load_scripts_instead_of_sending_them() {
     let (server, settings) = server_for(&["gcra", "RequestCounter"]);

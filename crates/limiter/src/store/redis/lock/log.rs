@@ -13,21 +13,20 @@ impl PlainState for SlidingWindowLog {
     }
 
     fn parse(&self, reply: &Value) -> Option<Log> {
-        let entries: Vec<(String, f64)> = redis::from_redis_value_ref(reply).ok()?;
+        let members: Vec<(String, f64)> = redis::from_redis_value_ref(reply).ok()?;
+        let (windows, entries) = members.split_at(members.partition_point(|(_, at)| *at <= 0.0));
         let entries: Option<Vec<_>> = entries.iter().map(|(member, at)| stored_entry(member, *at)).collect();
-        Log::from_stored(&entries?)
+        Log::from_stored(windows.iter().map(|(window, _)| window.as_str()), &entries?)
     }
 
     /// Removes and adds the members that differ.
     fn write(&self, key: &[u8], before: Option<Log>, change: Entry, now_us: u64) -> Vec<Cmd> {
-        let old = before.as_ref().map(Log::to_stored).unwrap_or_default();
+        let (old_windows, old) = before.as_ref().map(Log::to_stored).unwrap_or_default();
         let log = Self::apply(before, change);
-        let new = log.to_stored();
-        let (old_windows, old) = old.split_at(Log::windows_of(&old));
-        let (new_windows, new) = new.split_at(Log::windows_of(&new));
+        let (new_windows, new) = log.to_stored();
         let first = new.first();
         let dropped = old.iter().take_while(|entry| first.is_none_or(|first| entry.at_us < first.at_us)).count();
-        let kept = old[dropped..].iter().zip(new).take_while(|(old, new)| old == new).count();
+        let kept = old[dropped..].iter().zip(&new).take_while(|(old, new)| old == new).count();
         let mut commands = Vec::with_capacity(4);
         // An invalid state counts as missing, and is replaced.
         if old.is_empty() {
@@ -44,12 +43,12 @@ impl PlainState for SlidingWindowLog {
             let from = old_windows.len();
             commands.push(command("ZREMRANGEBYRANK", key, |cmd| cmd.arg(from).arg(from + dropped - 1)));
         }
-        let windows = if replaces_windows { new_windows } else { &[] };
+        let windows = if replaces_windows { &new_windows[..] } else { &[] };
         if kept < new.len() || !windows.is_empty() {
             commands.push(command("ZADD", key, |cmd| {
-                windows
+                let cmd = windows.iter().fold(cmd, |cmd, window| cmd.arg(0).arg(window));
+                new[kept..]
                     .iter()
-                    .chain(&new[kept..])
                     .fold(cmd, |cmd, entry| cmd.arg(entry.at_us).arg(format!("{}:{}", entry.before, entry.count)))
             }));
         }

@@ -1,9 +1,7 @@
 -- Converts the `state` of GCRA to the strings `two` of a token bucket, as if they were written now.
-local _, _, full_at, terms, added = find(state, '^(%d+) ([%d ]*%d) ?%+?(%d*)$')
-local numbers = {}
-for number in string.gmatch(terms or '', '%d+') do numbers[#numbers + 1] = tonumber(number) end
-local rate, burst, units, tick = numbers[1], numbers[2], numbers[3] or MILLION, numbers[4] or 1
-if burst and rate > 0 and units > 0 and tick > 0 then
+local _, _, full_at, rate, burst, units, tick, added = find(state, '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$')
+rate, burst, units, tick = tonumber(rate), tonumber(burst), tonumber(units) or MILLION, tonumber(tick) or 1
+if rate and rate > 0 and units > 0 and tick > 0 then
   local owed = (full_at - (now - now % tick) / tick) * rate - (tonumber(added) or 0)
   owed = math.min(owed, burst * units, rate == 1 and 4503599627370496 or MOST)
   if owed > 0 then
