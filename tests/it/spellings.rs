@@ -125,7 +125,7 @@ fn bytes_of_a_query_that_must_be_encoded_are_forwarded_encoded() {
     ] {
         // Twice on one connection, whole and in two pieces.
         let head =
-            [b"POST ", sent, b" HTTP/1.1\r\nHost: localhost\r\nX: \"<\xe9>\"\r\nContent-Length: 4\r\n\r\n\"<>\xe9"]
+            [b"POST ", sent, b" HTTP/1.1\r\nHost: localhost\r\nX: \"<\xe9>\"\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\"<>\xe9\r\n0\r\n\r\n"]
                 .concat();
         for cut in [head.len(), 5 + sent.len() / 2, 5 + sent.len()] {
             let (first, second) = head.split_at(cut);
@@ -144,4 +144,22 @@ fn bytes_of_a_query_that_must_be_encoded_are_forwarded_encoded() {
             assert_eq!((request.target(), &*request.body), (seen, &b"\"<>\xe9"[..]), "{}", sent.escape_ascii());
         }
     }
+}
+
+#[test]
+fn bytes_behind_a_part_of_a_head_are_not_encoded() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 24\r\n");
+    assert_eq!(client.response().unwrap().status, 200);
+    // hyper has the first part of the second head.
+    client.send("Referer: http://a/?q=\"x\"\r\n\r\n");
+    std::thread::yield_now();
+    let body = "{\"q\":\"?\",\"x\":\"y\",\"z\":12}";
+    client.send(body);
+    assert_eq!(client.response().unwrap().status, 200);
+    let request = upstream.requests().pop().unwrap();
+    assert_eq!(request.header("referer"), Some("http://a/?q=\"x\""));
+    assert_eq!(request.body, body.as_bytes());
 }

@@ -78,10 +78,12 @@ fn an_upgrade_carries_no_te_that_connection_does_not_name() {
 fn bytes_sent_before_the_101_enter_the_tunnel() {
     let upstream = shouting();
     let gateway = Gateway::to(&upstream.uri());
-    let mut client = gateway.connect();
-    client.send([ASK, "early"].concat());
-    assert_eq!(client.response().unwrap().status, 101);
-    assert_eq!(client.take(10), b"helloEARLY");
+    for (query, early) in [("", "early".to_owned()), ("?q=\"\"\"\"\"", "early".repeat(4000))] {
+        let mut client = gateway.connect();
+        client.send(ASK.replacen("/ws", &format!("/ws{query}"), 1) + &early);
+        assert_eq!((client.response().unwrap().status, &*client.take(5)), (101, &b"hello"[..]));
+        assert!(client.take(early.len()) == early.to_ascii_uppercase().as_bytes(), "bytes are lost or changed");
+    }
 }
 
 #[test]

@@ -62,8 +62,9 @@ impl ClientIo {
         half_close: bool,
     ) -> Self {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
-        let mut line = if activity.is_http1() { RequestLine::Start } else { RequestLine::Complete };
-        let received = if received.is_empty() { None } else { line.read(&received) }.map_or(received, Bytes::from);
+        let mut line = if activity.is_http1() { RequestLine::first() } else { RequestLine::default() };
+        let received =
+            if received.is_empty() { None } else { line.read(&received, false) }.map_or(received, Bytes::from);
         Self {
             stream,
             gate: ReadGate::default(),
@@ -82,10 +83,10 @@ impl ClientIo {
         }
     }
 
-    /// Returns a stream that begins with `received`, which was read before.
+    /// Returns a stream that begins with `received`, which hyper has read before.
     #[must_use]
     pub(super) fn with_received(mut self, received: Bytes) -> Self {
-        self.received = received;
+        self.received = if self.received.is_empty() { received } else { [received, self.received].concat().into() };
         self
     }
 
@@ -102,7 +103,8 @@ impl ClientIo {
 
     /// Encodes bytes of the request line that hyper refuses, among those that were read behind `before`.
     fn encode_line(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
-        if let Some(encoded) = self.line.read(&buf.filled()[before..]) {
+        let was_idle = self.activity.received();
+        if let Some(encoded) = self.line.read(&buf.filled()[before..], was_idle) {
             buf.set_filled(before);
             self.received = encoded.into();
             self.pass_received(buf);
@@ -224,12 +226,7 @@ impl AsyncRead for ClientIo {
             if is_end && this.half_close && this.hides_end(cx) {
                 return Poll::Pending;
             }
-            if this.activity.received() {
-                this.line = RequestLine::Start;
-            }
-            if this.line != RequestLine::Complete {
-                this.encode_line(buf, before);
-            }
+            this.encode_line(buf, before);
             return progress;
         }
         if !this.activity.is_http1() {
