@@ -44,7 +44,7 @@ fn reporting_upstream() -> (Upstream, Receiver<String>) {
 }
 
 /// A key, a plan, a cost, a token, fields of predicates and filters, and one that passes.
-const CHECKED: [&str; 12] = [
+const CHECKED: [&str; 14] = [
     "x-key",
     "x-plan",
     "x-cost",
@@ -53,6 +53,8 @@ const CHECKED: [&str; 12] = [
     "x-token",
     "x-tenant",
     "x-version",
+    "x-cf-proxy-metadata",
+    "accept",
     "x-role",
     "x-copied",
     "x-internal",
@@ -60,13 +62,13 @@ const CHECKED: [&str; 12] = [
 ];
 
 const CHECKING: &str = "
-api-version: {use: {header: X-Version}}
+api-version: {use: {header: X-Version, media-type-parameter: {application/json: version}}}
 request-id: {enabled: true}
 jwt: {jwks: JWKS, header: X-Token, algorithms: [HS256], audience: a}
 routes:
   - id: a
     uri: UPSTREAM
-    predicates: [Path=/**, {any: [{not: {all: ['Header=X-Tenant, none']}}]}, Version=1.0]
+    predicates: [Path=/**, {any: [{not: {all: ['Header=X-Tenant, none']}}]}, Version=1.0, {not: {name: CloudFoundryRouteService}}]
     filters:
       - SetRequestHeader=X-Role, user
       - MapRequestHeader=X-Role, X-Copied
@@ -90,7 +92,7 @@ fn trailers_of_a_client_carry_no_field_that_a_route_reads_or_sets() {
     let trailers: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
     let announced = names.join(", ");
     let mut client = Raw::open(&gateway);
-    let more = [("x-version", "1.0"), ("trailer", announced.as_str())];
+    let more = [("x-version", "1.0"), ("trailer", "x-sum, x-key, x-cf-proxy-metadata")];
     client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..], &more].concat());
     client.frame(DATA, 0, 1, b"abc");
     client.headers(1, END_STREAM, &trailers);

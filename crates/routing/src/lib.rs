@@ -31,5 +31,5 @@ pub use self::predicate::row::{
 pub use self::predicate::rows::PREDICATES;
 pub use self::predicate::rows::version::{ApiVersions, Version, VersionSource};
 pub use self::predicate::{AllOf, Predicate};
-pub use self::request::{RequestView, Variables};
+pub use self::request::{RequestPart, RequestView, Variables};
 pub use self::table::{Evaluation, Mismatch, RouteEntry, RouteTable, covering_routes};

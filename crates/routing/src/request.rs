@@ -4,8 +4,29 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::HOST;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, HeaderName, Method, Uri};
 use jiff::Timestamp;
+
+/// Part of a request that a predicate reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestPart<'p> {
+    /// The path.
+    Path,
+    /// The query.
+    Query,
+    /// The method.
+    Method,
+    /// The `Host` field.
+    Host,
+    /// The address of the peer.
+    RemoteAddr,
+    /// Another header field.
+    Header(&'p HeaderName),
+    /// The time at which it arrived.
+    Time,
+    /// A random number of its own.
+    Random,
+}
 
 /// The parts of a request that predicates read, before any filter has changed them. Path and `Host` are normalized.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,13 @@
 //! Facts about requests that a log holds. Rules and predicates that read others are reported, never guessed.
 
 use http::HeaderName;
+use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, CostSource};
 
 use crate::input::{Map, Slot};
 use tollgate_config::{Config, TrustedProxies};
+use tollgate_routing::{Predicate, RequestPart};
 
 /// Facts about requests that a log holds.
 #[derive(Clone, Debug)]
@@ -67,24 +69,16 @@ impl Known {
         (!lacking.is_empty()).then(|| lacking.join(", "))
     }
 
-    /// Returns true if the log lacks a part of the request that the predicate with this text reads.
-    pub(super) fn lacks_for_predicate(&self, text: &str) -> bool {
-        let (name, arguments) = text.split_once(['=', ':']).unwrap_or((text, ""));
-        match name {
-            "Path" | "Query" => false,
-            "Method" => !self.has_method,
-            "Host" => !self.has_host,
-            "RemoteAddr" => !self.has_client || self.hides_peer,
-            "Header" => !self.has_header(arguments.split(',').next().unwrap_or_default().trim()),
-            // The text of nested predicates has their names.
-            "any" | "all" | "not" => {
-                ["Header", "Cookie", "Host", "Addr", "Weight", "After", "Before", "Between", "Version"]
-                    .iter()
-                    .any(|name| arguments.contains(name))
-                    || !self.has_method && arguments.contains("Method")
-            }
-            _ => true,
-        }
+    /// Returns true if the log lacks a part of the request that the predicate reads.
+    pub(super) fn lacks_for_predicate(&self, predicate: &Predicate) -> bool {
+        predicate.reads().into_iter().any(|part| match part {
+            RequestPart::Path | RequestPart::Query => false,
+            RequestPart::Method => !self.has_method,
+            RequestPart::Host => !self.has_host,
+            RequestPart::RemoteAddr => !self.has_client || self.hides_peer,
+            RequestPart::Header(name) => !self.has_header(name.as_str()),
+            RequestPart::Time | RequestPart::Random => true,
+        })
     }
 
     /// Describes what the log lacks to know a cost.
@@ -123,11 +117,10 @@ pub(super) fn map_hint(lacking: &str) -> String {
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }
 }
 
-/// Returns false only if no predicate, key resolver, filter or CORS policy of `config` names the header field.
+/// Returns true if a route or CORS may read the header field.
 pub(super) fn may_read_header(config: &Config, name: &HeaderName) -> bool {
-    let routes = config.routes.iter().map(|route| format!("{:?} {:?}", route.predicates, route.filters));
-    let cors = format!("{:?}", config.cors);
-    routes.chain([cors]).any(|text| text.to_ascii_lowercase().contains(name.as_str()))
+    let of_cors = [ORIGIN, ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_REQUEST_HEADERS];
+    of_cors.contains(name) || config.request_headers().contains(name)
 }
 
 #[cfg(test)]
@@ -147,12 +140,22 @@ mod tests {
         assert_eq!(lacks(&own, "header:x-key").as_deref(), Some("header:x-key"));
         assert_eq!((lacks(&own, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
         assert_eq!((lacks(&mapped, "header:X-Key"), lacks(&mapped, "ip").as_deref()), (None, Some("ip")));
-        let predicate = |known: &Known, text: &str| known.lacks_for_predicate(text);
+        let predicate = |known: &Known, text: &str| {
+            let yaml = format!("routes: [{{id: a, uri: 'echo:', predicates: [{text}]}}]\n");
+            let config = tollgate_config::parse("t.yaml", &yaml, &|_| None).unwrap().config;
+            known.lacks_for_predicate(&config.routes[0].predicates[0])
+        };
         assert!(!predicate(&own, "Path=/a") && !predicate(&own, "Host=a") && predicate(&combined, "Host=a"));
-        assert!(predicate(&own, "Header=X-Key, .*") && !predicate(&mapped, "Header=X-Key, .*"));
+        assert!(predicate(&own, "'Header=X-Key, .*'") && !predicate(&mapped, "'Header=X-Key, .*'"));
         assert!(predicate(&mapped, "Method=POST") && predicate(&mapped, "not: Method=GET"));
         assert!(!predicate(&own, "Method=POST") && !predicate(&combined, "Method=POST"));
-        assert!(predicate(&own, "Weight=g, 1") && predicate(&own, "any: [Cookie=a, b; Path=/]"));
+        assert!(predicate(&own, "'Weight=g, 1'") && predicate(&own, "any: ['Cookie=a, b', Path=/]"));
+        // Names in arguments are no predicates, and each predicate in another one counts.
+        assert!(!predicate(&own, "any: [Path=/Versions, Path=/Header]") && !predicate(&own, "not: Path=/Before"));
+        assert!(
+            predicate(&own, "not: {name: CloudFoundryRouteService}")
+                && predicate(&own, "any: [Path=/, not: 'After=2030-01-01T00:00:00Z']")
+        );
     }
 
     #[test]

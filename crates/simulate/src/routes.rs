@@ -64,9 +64,8 @@ impl RouteBuilder<'_> {
 
     fn route(&mut self, route: &Route) -> (Vec<Predicate>, LogRoute) {
         let texts = &route.definition.predicates;
-        let is_lacking = |at: usize| texts.get(at).is_none_or(|text| self.known.lacks_for_predicate(text));
         let (lacking, known): (Vec<_>, Vec<_>) =
-            route.predicates.iter().enumerate().partition(|(at, _)| is_lacking(*at));
+            route.predicates.iter().enumerate().partition(|(_, predicate)| self.known.lacks_for_predicate(predicate));
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
             let by = if self.known.is_own { "taken from the log" } else { "not simulated" };

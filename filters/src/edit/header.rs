@@ -8,6 +8,8 @@ use super::error::{ApplyError, EditError};
 use super::template::Value;
 use crate::context::RequestContext;
 
+static HOST_FIELD: HeaderName = HOST;
+
 /// An edit of a request's headers.
 #[derive(Clone, Debug)]
 pub(super) enum RequestHeader {
@@ -97,6 +99,22 @@ fn add(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
 // === impl RequestHeader ===
 
 impl RequestHeader {
+    /// Returns the name of the field that it removes.
+    pub(super) fn removed(&self) -> Option<&HeaderName> {
+        if let Self::One(name, Action::Remove) = self { Some(name) } else { None }
+    }
+
+    /// Returns the names of the fields that it may set.
+    pub(super) fn written(&self) -> Vec<&HeaderName> {
+        match self {
+            Self::One(_, Action::Remove) => Vec::new(),
+            Self::One(name, Action::Add(_) | Action::AddIfAbsent(_) | Action::Set(_)) => vec![name],
+            Self::AddIfNotPresent(headers) => headers.iter().map(|(name, _)| name).collect(),
+            Self::Map { to, .. } => vec![to],
+            Self::Host(_) => vec![&HOST_FIELD],
+        }
+    }
+
     pub(super) fn add(name: &str, value: &str) -> Result<Self, EditError> {
         let (name, value) = parse_pair(name, value)?;
         Ok(Self::One(name, Action::Add(value)))

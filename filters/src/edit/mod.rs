@@ -155,6 +155,18 @@ impl Edit {
         }
     }
 
+    /// Returns the name of the request's header field that it removes.
+    #[must_use]
+    pub fn removed_header(&self) -> Option<&HeaderName> {
+        if let Kind::RequestHeader(edit) = &self.0 { edit.removed() } else { None }
+    }
+
+    /// Returns the names of the request's header fields that it may set.
+    #[must_use]
+    pub fn set_headers(&self) -> Vec<&HeaderName> {
+        if let Kind::RequestHeader(edit) = &self.0 { edit.written() } else { Vec::new() }
+    }
+
     /// Returns true if its regular expression may match differently from Java
     /// ([`JavaRegex::repeats_empty_match`](tollgate_java_regex::JavaRegex::repeats_empty_match)).
     #[must_use]

@@ -3,22 +3,21 @@
 use http::HeaderName;
 
 use crate::diagnostics::Diagnostics;
+use crate::filters::model::Filter;
 use crate::routes::list::ListedFilter;
 
 /// Warns of limiters whose key a `RemoveRequestHeader` before them has removed.
 pub(super) fn check(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
-    let mut removed: Vec<(HeaderName, &ListedFilter)> = Vec::new();
+    let mut removed: Vec<(&HeaderName, &ListedFilter)> = Vec::new();
     for listed in filters {
-        let name = listed.spec.name.as_str();
-        let value = listed.spec.args.first().map(|arg| arg.value.trim());
-        if let ("RemoveRequestHeader", Some(Ok(header))) = (name, value.map(str::parse::<HeaderName>)) {
-            removed.push((header, listed));
-        } else if name.contains("RequestHeader") {
-            // It may set the field again.
-            removed.clear();
+        if let Filter::Edit(edit) = &listed.filter {
+            removed.extend(edit.removed_header().map(|header| (header, listed)));
+            let set = edit.set_headers();
+            removed.retain(|(header, _)| !set.contains(header));
         }
+        let name = &listed.spec.name;
         let read = listed.filter.key_resolvers().flat_map(|resolver| resolver.headers()).collect::<Vec<_>>();
-        let Some((header, edit)) = removed.iter().find(|(header, _)| read.contains(&header)) else { continue };
+        let Some((header, edit)) = removed.iter().find(|(header, _)| read.contains(header)) else { continue };
         diagnostics
             .warn(
                 listed.spec.span,

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 
 use super::error::PredicateError;
 use crate::decision::Decision;
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 /// A condition on a request that contains no other predicates. `Display` shows it as Spring Cloud Gateway does.
 pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
@@ -17,10 +17,8 @@ pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
     /// Describes the values of `request` that the condition reads, as a clause: ``the path is `/a` ``.
     fn observe(&self, request: &RequestView<'_>) -> String;
 
-    /// Returns the names of the header fields that the condition reads.
-    fn headers(&self) -> Vec<&HeaderName> {
-        Vec::new()
-    }
+    /// Returns the parts of requests that the condition reads.
+    fn reads(&self) -> Vec<RequestPart<'_>>;
 }
 
 /// Parses each text. `kind` names the values in the error for an empty list.

@@ -7,7 +7,7 @@ use super::error::PredicateError;
 use crate::decision::Decision;
 use crate::host::HostPattern;
 use crate::host_form::without_port;
-use crate::request::{RequestView, Variables};
+use crate::request::{RequestPart, RequestView, Variables};
 
 #[derive(Clone, Debug)]
 pub(super) struct Host {
@@ -83,6 +83,10 @@ impl Condition for Host {
             Some(host) => format!("the host is `{host}`"),
             None => "`Host` is missing".to_owned(),
         }
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Host]
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
 use crate::decision::Decision;
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 const STANDARD_METHODS: [http::Method; 9] = [
     http::Method::GET,
@@ -49,6 +49,10 @@ impl Condition for Method {
 
     fn observe(&self, request: &RequestView<'_>) -> String {
         format!("the method is `{}`", request.method)
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Method]
     }
 }
 

@@ -34,7 +34,7 @@ use self::weight::Weight;
 use crate::decision::Decision;
 use crate::host::HostPattern;
 use crate::path::PathPattern;
-use crate::request::{RequestView, Variables};
+use crate::request::{RequestPart, RequestView, Variables};
 
 /// A condition on a request. It is displayed as in Spring Cloud Gateway's routes endpoint:
 /// `Paths: [/orders/**], match trailing slash: false`.
@@ -160,15 +160,23 @@ impl Predicate {
         }
     }
 
-    /// Returns the names of the header fields that this predicate and those in it read, except `Host`.
+    /// Returns the parts of requests that this predicate and those in it read.
     #[must_use]
-    pub fn headers(&self) -> Vec<&HeaderName> {
+    pub fn reads(&self) -> Vec<RequestPart<'_>> {
         match &self.0 {
-            Kind::Any(predicates) | Kind::All(predicates) => predicates.iter().flat_map(Self::headers).collect(),
-            Kind::Not(predicate) => predicate.headers(),
-            Kind::Other(condition) => condition.headers(),
-            Kind::Path(_) | Kind::Host(_) | Kind::Method(_) | Kind::Weight(_) => Vec::new(),
+            Kind::Path(path) => path.reads(),
+            Kind::Host(host) => host.reads(),
+            Kind::Method(method) => method.reads(),
+            Kind::Weight(weight) => weight.reads(),
+            Kind::Any(predicates) | Kind::All(predicates) => predicates.iter().flat_map(Self::reads).collect(),
+            Kind::Not(predicate) => predicate.reads(),
+            Kind::Other(condition) => condition.reads(),
         }
+    }
+
+    /// Returns the names of the header fields that this predicate and those in it read, except `Host`.
+    pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        self.reads().into_iter().filter_map(|part| if let RequestPart::Header(name) = part { Some(name) } else { None })
     }
 
     /// Returns the group and the weight of a `Weight` predicate.

@@ -7,7 +7,7 @@ use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
 use crate::decision::Decision;
 use crate::path::PathPattern;
-use crate::request::{RequestView, Variables};
+use crate::request::{RequestPart, RequestView, Variables};
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
@@ -50,6 +50,10 @@ impl Condition for Path {
 
     fn observe(&self, request: &RequestView<'_>) -> String {
         format!("the path is `{}`", request.path)
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Path]
     }
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::condition::Condition;
 use crate::decision::Decision;
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
@@ -66,6 +66,10 @@ impl Condition for Weight {
         let draw = self.draw(request.random);
         let (group, last, first_own, last_own) = (&self.group, total - 1, range.start, range.end - 1);
         format!("group `{group}` drew {draw} of 0 to {last}, the route has {first_own} to {last_own}")
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Random]
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use http::HeaderName;
+
 use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, quoted_list};
 use crate::predicate::row::{PredicateForm, PredicateRow};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: PredicateRow = PredicateRow {
     name: "CloudFoundryRouteService",
@@ -16,7 +18,11 @@ pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: PredicateRow = PredicateRow {
 };
 
 /// The headers of a request to a Cloud Foundry route service.
-const HEADERS: [&str; 3] = ["x-cf-forwarded-url", "x-cf-proxy-signature", "x-cf-proxy-metadata"];
+static HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-cf-forwarded-url"),
+    HeaderName::from_static("x-cf-proxy-signature"),
+    HeaderName::from_static("x-cf-proxy-metadata"),
+];
 
 #[derive(Clone, Copy, Debug)]
 struct CloudFoundryRouteService;
@@ -31,16 +37,19 @@ impl Predicate {
 
 impl Condition for CloudFoundryRouteService {
     fn decide(&self, request: &RequestView<'_>) -> Decision {
-        HEADERS.iter().all(|name| request.headers.contains_key(*name)).into()
+        HEADERS.iter().all(|name| request.headers.contains_key(name)).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {
-        let is_missing = |name: &&str| !request.headers.contains_key(*name);
-        let missing: Vec<&str> = HEADERS.into_iter().filter(is_missing).collect();
+        let missing: Vec<&HeaderName> = HEADERS.iter().filter(|name| !request.headers.contains_key(*name)).collect();
         match missing.is_empty() {
             true => "all headers of a route service are present".to_owned(),
             false => format!("headers are missing: {}", quoted_list(&missing)),
         }
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        HEADERS.iter().map(RequestPart::Header).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::header;
+use http::{HeaderName, header};
 
 use crate::decision::Decision;
 use crate::predicate::Predicate;
@@ -10,7 +10,7 @@ use crate::predicate::condition::{Condition, header_text, quoted_list};
 use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::ValueRegex;
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const COOKIE: PredicateRow = PredicateRow {
     name: "Cookie",
@@ -31,6 +31,9 @@ struct Cookie {
     regexp: ValueRegex,
 }
 
+/// Header field with the cookies.
+static FIELD: HeaderName = header::COOKIE;
+
 impl Predicate {
     /// `Cookie`: a cookie of this name, case-sensitive, has a value that matches the whole of `regexp`. Quotes around a
     /// value are removed.
@@ -48,7 +51,7 @@ impl Predicate {
 impl Condition for Cookie {
     fn decide(&self, request: &RequestView<'_>) -> Decision {
         // HTTP/2 may split cookies over several fields (RFC 9113, section 8.2.3).
-        Decision::any(request.headers.get_all(header::COOKIE).iter().map(|field| {
+        Decision::any(request.headers.get_all(&FIELD).iter().map(|field| {
             let text = header_text(field);
             let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
             Decision::any(pairs.filter(|(name, _)| name.trim() == &*self.name).map(|(_, value)| {
@@ -60,11 +63,15 @@ impl Condition for Cookie {
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {
-        let cookies: Vec<_> = request.headers.get_all(header::COOKIE).iter().map(header_text).collect();
+        let cookies: Vec<_> = request.headers.get_all(&FIELD).iter().map(header_text).collect();
         match cookies.is_empty() {
             true => "`Cookie` is missing".to_owned(),
             false => format!("`Cookie` is {}", quoted_list(&cookies)),
         }
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Header(&FIELD)]
     }
 }
 

@@ -9,7 +9,7 @@ use crate::predicate::Predicate;
 use crate::predicate::condition::Condition;
 use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
 
@@ -103,6 +103,10 @@ impl Condition for TimeRange {
             Ok(now) => format!("the time is {now}"),
             Err(_) => format!("the time is {now_ms} ms since 1970"),
         }
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Time]
     }
 }
 

@@ -11,7 +11,7 @@ use crate::predicate::condition::{Condition, OrNull, header_text, observe_values
 use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const HEADER: PredicateRow = PredicateRow {
     name: "Header",
@@ -63,8 +63,8 @@ impl Condition for Header {
         observe_values("header", &self.configured_name, &values)
     }
 
-    fn headers(&self) -> Vec<&HeaderName> {
-        vec![&self.name]
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Header(&self.name)]
     }
 }
 

@@ -10,7 +10,7 @@ use crate::predicate::condition::{Condition, OrNull, observe_values};
 use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const QUERY: PredicateRow = PredicateRow {
     name: "Query",
@@ -55,6 +55,10 @@ impl Condition for Query {
     fn observe(&self, request: &RequestView<'_>) -> String {
         let values: Vec<_> = query_values(request, &self.param).map(Option::unwrap_or_default).collect();
         observe_values("parameter", &self.param, &values)
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::Query]
     }
 }
 

@@ -8,7 +8,7 @@ use crate::predicate::condition::{Condition, JavaList};
 use crate::predicate::error::PredicateError;
 use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
 use crate::predicate::row::{PredicateForm, PredicateRow};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
     name: "RemoteAddr",
@@ -42,6 +42,10 @@ impl Condition for RemoteAddr {
 
     fn observe(&self, request: &RequestView<'_>) -> String {
         format!("the remote address is {}", request.remote_addr.to_canonical())
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::RemoteAddr]
     }
 }
 

@@ -14,7 +14,7 @@ use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, header_text};
 use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const VERSION: PredicateRow = PredicateRow {
     name: "Version",
@@ -32,6 +32,9 @@ const EXPECTED: &str = "a version: write one such as 1.3, or 1.1+ for that versi
 /// An API version: major, minor and patch. `1`, `1.0` and `1.0.0` are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
+
+/// Header fields with a media type.
+static MEDIA_TYPES: [HeaderName; 2] = [ACCEPT, CONTENT_TYPE];
 
 /// The part of a request that names its API version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,14 +140,14 @@ impl Condition for VersionRequirement {
         }
     }
 
-    fn headers(&self) -> Vec<&HeaderName> {
-        let mut names = Vec::new();
-        for source in &self.versions.sources {
-            if let VersionSource::Header(name) = source {
-                names.push(name);
-            }
-        }
-        names
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        let parts = self.versions.sources.iter().flat_map(|source| match source {
+            VersionSource::Header(name) => vec![RequestPart::Header(name)],
+            VersionSource::Query(_) => vec![RequestPart::Query],
+            VersionSource::PathSegment(_) => vec![RequestPart::Path],
+            VersionSource::MediaType { .. } => MEDIA_TYPES.iter().map(RequestPart::Header).collect(),
+        });
+        parts.collect()
     }
 }
 

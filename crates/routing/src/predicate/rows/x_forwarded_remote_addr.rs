@@ -13,7 +13,7 @@ use crate::predicate::condition::{Condition, JavaList};
 use crate::predicate::error::PredicateError;
 use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
-use crate::request::RequestView;
+use crate::request::{RequestPart, RequestView};
 
 pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
     name: "XForwardedRemoteAddr",
@@ -33,7 +33,7 @@ pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
 };
 
 const INDEX: &str = "maxTrustedIndex";
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 #[derive(Clone, Debug)]
 struct XForwardedRemoteAddr {
@@ -91,7 +91,7 @@ fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
 impl XForwardedRemoteAddr {
     /// Returns the client's address; `None` if the selected entry is not an IP address.
     fn client(&self, request: &RequestView<'_>) -> Option<IpAddr> {
-        let mut lines = request.forwarded_for.get_all(X_FORWARDED_FOR).iter();
+        let mut lines = request.forwarded_for.get_all(&X_FORWARDED_FOR).iter();
         // Several lines may come from different senders in an unknown order.
         let (Some(line), None) = (lines.next(), lines.next()) else { return Some(request.remote_addr) };
         let line = line.to_str().ok()?;
@@ -115,6 +115,10 @@ impl Condition for XForwardedRemoteAddr {
             Some(client) => format!("the client is {client}"),
             None => "the entry of `X-Forwarded-For` is not an IP address".to_owned(),
         }
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::RemoteAddr, RequestPart::Header(&X_FORWARDED_FOR)]
     }
 }
 
