@@ -15,7 +15,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::store::redis::{KeyNames, Limiters};
+use tollgate_limiter::store::redis::key_names;
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
@@ -52,12 +52,23 @@ struct Records {
     ledgers: Vec<(usize, Arc<str>, Arc<Ledger>)>,
 }
 
+/// Form of a limiter's keys in Redis.
+#[derive(Clone)]
+struct RedisKeys {
+    /// Text before each name.
+    prefix: Arc<str>,
+    /// Key ids are hashed.
+    hash_ids: bool,
+    /// Decisions are taken under a lock (`atomicity: lock`).
+    is_locked: bool,
+}
+
 /// Store of one filter. Allows every request, and records the keys.
 struct RecordingStore {
     /// Position of the filter.
     position: usize,
-    /// Names of the keys in Redis; `None` if counts are kept in memory.
-    redis: Option<KeyNames>,
+    /// Form of the keys in Redis; `None` if counts are kept in memory.
+    redis: Option<RedisKeys>,
     counts: Counts,
     records: Arc<Mutex<Records>>,
 }
@@ -73,6 +84,13 @@ enum Counts {
     },
     /// Slots of a concurrency limiter, with its rule in words.
     Slots(String),
+}
+
+impl RedisKeys {
+    /// Returns the complete names of keys.
+    fn named(&self, names: Vec<String>) -> Vec<String> {
+        names.into_iter().map(|name| format!("{}{name}", self.prefix)).collect()
+    }
 }
 
 impl<'r> Recorder<'r> {
@@ -132,18 +150,13 @@ impl<'r> Recorder<'r> {
         self.route.filters.iter().position(is).unwrap_or_default()
     }
 
-    /// Returns the names of keys in Redis, if a filter with `store` keeps its counts there.
-    fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<KeyNames> {
+    /// Returns the form of keys in Redis, if a filter with `store` keeps its counts there.
+    fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<RedisKeys> {
         let redis = self.config.redis.as_ref().filter(|_| store != Some(StoreKind::Memory))?;
-        Some(KeyNames {
-            prefix: Arc::clone(&redis.settings.key_prefix),
-            hash_ids: redis.hash_keys,
-            is_locked,
-            limiters: Arc::new(Limiters::new(self.route.counting_rules())),
-        })
+        Some(RedisKeys { prefix: Arc::clone(&redis.settings.key_prefix), hash_ids: redis.hash_keys, is_locked })
     }
 
-    fn recording_store(&self, position: usize, redis: Option<KeyNames>, counts: Counts) -> RecordingStore {
+    fn recording_store(&self, position: usize, redis: Option<RedisKeys>, counts: Counts) -> RecordingStore {
         RecordingStore { position, redis, counts, records: Arc::clone(&self.records) }
     }
 }
@@ -231,7 +244,8 @@ fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
 
 impl Store for RecordingStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let names = self.redis.as_ref().map(|keys| keys.of(checks)).unwrap_or_default();
+        let names = self.redis.as_ref().map(|keys| keys.named(key_names(checks, keys.hash_ids, keys.is_locked)));
+        let names = names.unwrap_or_default();
         let mut records = self.records.lock();
         for (index, check) in checks.iter().enumerate() {
             // All rules of one call share its Redis keys: the last rule lists them.
@@ -266,8 +280,7 @@ impl Store for RecordingStore {
 
 impl LeaseStore for RecordingStore {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
-        let redis_keys =
-            self.redis.as_ref().map(|keys| vec![format!("{}{}", keys.prefix, key_name(key, keys.hash_ids))]);
+        let redis_keys = self.redis.as_ref().map(|keys| keys.named(vec![key_name(key, keys.hash_ids)]));
         let rule = if let Counts::Slots(rule) = &self.counts { rule.clone() } else { String::new() };
         let counted = counted(key, rule, 1, redis_keys.unwrap_or_default());
         self.records.lock().counted.push((self.position, counted));

@@ -23,7 +23,7 @@ use tollgate_limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
 use tollgate_limiter::store::memory::MemoryStore;
-use tollgate_limiter::store::redis::{Limiters, RedisClient, RedisSettings, RedisStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 /// Number of keys.
@@ -114,17 +114,6 @@ async fn call_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore,
     calls.get()
 }
 
-/// Returns the scope of each rule.
-fn scopes(rules: &[Rule]) -> [&'static str; 3] {
-    if rules.len() == 1 { ["orders"; 3] } else { ["orders#second", "orders#minute", "orders#hour"] }
-}
-
-/// Returns `store` as a gateway has it, which knows the rules of its limiters.
-fn aware(store: &RedisStore, rules: &[Rule]) -> RedisStore {
-    let named = scopes(rules).into_iter().zip(rules).map(|(scope, rule)| (scope.into(), rule.algorithm()));
-    store.clone().limiters(Arc::new(Limiters::new(named)))
-}
-
 async fn decide(connection: &mut MultiplexedConnection, store: &RedisStore, rules: &[Rule], cost: u64, number: u64) {
     let id = format!("{number:016x}");
     if rules.is_empty() {
@@ -134,7 +123,8 @@ async fn decide(connection: &mut MultiplexedConnection, store: &RedisStore, rule
         let _: (i64, f64) = call.arg(cost).arg(3_600).query_async(connection).await.unwrap();
         return;
     }
-    let key = |n: usize| BucketKey { scope: scopes(rules)[n], id: id.as_bytes() };
+    let scopes = if rules.len() == 1 { ["orders"; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
+    let key = |n: usize| BucketKey { scope: scopes[n], id: id.as_bytes() };
     let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
     let verdict = match store.decide(&checks) {
         Decision::Ready(verdict) => verdict,
@@ -201,7 +191,7 @@ async fn measure(rounds: usize) {
             let at = (turn + round) % designs.len();
             redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
             let before = server.on_cpu();
-            let calls = call_for_a_turn(&connection, &aware(&store, &designs[at].rules), &designs[at]).await;
+            let calls = call_for_a_turn(&connection, &store, &designs[at]).await;
             let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / calls as f64;
             // The first round is a warm-up.
             if round > 0 {

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Rule, SlidingWindowLog, TokenBucket};
 use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
-use tollgate_limiter::store::redis::{KeyNames, RedisClient, RedisSettings, RedisStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore, key_names};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 /// Longest time for which one call may occupy Redis.
@@ -255,7 +255,7 @@ async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousReques
     for _ in 0..rounds {
         redis::cmd("FLUSHALL").exec(&mut server.1).unwrap();
         if let Rule::SlidingWindowLog(_) = requests.rule {
-            for name in ids.iter().flat_map(|id| KeyNames::default().of(&requests.checks(&scopes, id))) {
+            for name in ids.iter().flat_map(|id| key_names(&requests.checks(&scopes, id), false, false)) {
                 let mut add = redis::cmd("ZADD");
                 add.arg(name);
                 for (member, score) in members(&[(HOUR, ENTRIES)], ENTRIES, 1_000) {

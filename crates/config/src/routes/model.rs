@@ -7,7 +7,6 @@ use std::time::Duration;
 use http::HeaderName;
 use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_limiter::rule::Algorithm;
 
 use crate::filters::model::Filter;
 use crate::model::Config;
@@ -58,12 +57,6 @@ impl Route {
             _ => None,
         });
         limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
-    }
-
-    /// Returns the scope and algorithm of each rule of these.
-    pub fn counting_rules(&self) -> impl Iterator<Item = (Arc<str>, Algorithm)> {
-        let rules = self.rate_limiters().flat_map(|limiter| limiter.all());
-        rules.map(|named| (named.scope, named.limit.rule.algorithm()))
     }
 
     /// Returns the names of the request's header fields that the route reads, sets or removes.

@@ -38,8 +38,6 @@ pub struct AlgorithmSpec {
     pub in_list: Algorithm,
     /// True if the script keeps its state in one string, which can share a Redis key with the states of other rules.
     pub packable: bool,
-    /// Lua expression of a packable script's `ARGV`: pattern of a state with the times of the rule, behind which a `;` stands.
-    pub times: &'static str,
     /// True if all Redis keys are strings, and an empty string counts as a missing key.
     pub keeps_strings: bool,
     /// True if the return of a lease needs the time of its grant. A bucket takes back all of it: a lease is short.
@@ -87,8 +85,6 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     key_words: &[],
     in_list: Algorithm::Gcra,
     packable: true,
-    // States do not tell.
-    times: "'^$'",
     keeps_strings: true,
     leases_by_time: true,
     settles_slowly: false,
@@ -124,7 +120,6 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         // Short, since a million keys carry it: 24 bytes less for each than Spring's prefix.
         key_words: &["gcra"],
         in_list: Algorithm::Gcra,
-        times: "'^%d+ ' .. ARGV[1] .. ' %d+' .. (ARGV[6] and ' ' .. ARGV[5] .. ' ' .. ARGV[6] or '') .. ';'",
         leases_by_time: false,
         leasable: true,
         settings: SettingsForm::Bucket(Rule::Gcra),
@@ -136,7 +131,6 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         script: include_str!("../../lua/fixed_window.lua"),
         key_words: &["window"],
         in_list: Algorithm::FixedWindow,
-        times: "' ' .. ARGV[2] .. ' ' .. (ARGV[5] == 'first' and '0' or ARGV[5] == 'clock' and '1' or ARGV[10]) .. '[ ;]'",
         leasable: true,
         lockable: true,
         ..DEFAULT
@@ -161,7 +155,6 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
         script: include_str!("../../lua/sliding_window_counter.lua"),
         key_words: &["counter"],
         in_list: Algorithm::SlidingWindowCounter,
-        times: "'%d+ %d+ %d+ ' .. ARGV[2] .. '[ ;]'",
         settings: SettingsForm::Window(|limit, window| SlidingWindowCounter::new(limit, window).map(Rule::from)),
         lockable: true,
         ..DEFAULT

@@ -51,15 +51,6 @@ pub fn write_id(id: &[u8], hash: bool, out: &mut Vec<u8>) {
     write_part(id, hash, is_unreserved, out);
 }
 
-/// Returns true if a token bucket's name contains scope and key id in the form of all other keys. Also false for a part so
-/// long that both forms hash it.
-pub fn has_one_form(key: BucketKey<'_>, hash_id: bool) -> bool {
-    let is_same_in_scope = |byte: u8| is_unreserved(byte) || matches!(byte, b'%' | b'#' | b'{' | b'}');
-    key.scope.len() <= MAX_READABLE
-        && key.scope.bytes().all(is_same_in_scope)
-        && (hash_id || key.id.len() <= MAX_READABLE && key.id.iter().all(|byte| is_unreserved(*byte)))
-}
-
 /// Appends a scope as Spring writes it, except for the characters that would make it ambiguous.
 fn write_plain_scope(scope: &str, out: &mut Vec<u8>) {
     if scope.len() > MAX_PLAIN {

@@ -55,7 +55,7 @@ macro_rules! define_algorithms {
         })+
 
         /// Name of an algorithm.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Algorithm {
             $($(#[doc = concat!("[`Rule::", stringify!($rule), "`].")] $rule,)+)+
         }

@@ -31,8 +31,7 @@
 //! | `gcra`, `fixed-window`, `sliding-window-counter`, `leaky-bucket` | `TIME GET SET` | `gcra.*`, `window.*`, `counter.*`, `leaky.*` |
 //! | `sliding-window-log` | `TIME ZADD ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREMRANGEBYRANK PEXPIRE` | `entries.*` |
 //! | `quota` | `TIME GET SET DEL` | `quota.*` |
-//! | several rules on one limiter | `TIME GET SET`, and those of its algorithms | `rules.*`, and those of its algorithms |
-//! | a rule that was one of several | those of its algorithm | `rules.*` |
+//! | several rules on one limiter | `TIME GET SET`, and those of logs and quotas | `rules.*`, `entries.*`, `quota.*` |
 //! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
@@ -53,7 +52,6 @@ mod gateways;
 mod hash_slot;
 mod hot_keys;
 mod invalidation;
-mod limiters;
 mod lock;
 mod monitor;
 mod owned_check;
@@ -67,13 +65,12 @@ mod turns;
 
 pub use self::client::Unanswered;
 pub use self::client::{RedisClient, RedisStatus};
-pub use self::command::KeyNames;
+pub use self::command::key_names;
 #[doc(hidden)]
 pub use self::command::script_reply;
 pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
-pub use self::limiters::Limiters;
 pub use self::lock::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;

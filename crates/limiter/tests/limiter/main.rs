@@ -15,7 +15,6 @@ mod conservation;
 mod denials;
 mod faults;
 mod foreign_values;
-mod former_rules;
 mod grains;
 mod hostile_states;
 mod idle;

@@ -70,29 +70,4 @@ impl Trace<'_> {
         }
         Ok(())
     }
-
-    /// A changed file gives a rule another name in its list, adds it to a list or takes it out.
-    ///
-    /// A slot without a sibling of its algorithm keeps its state. Spring's names of some key ids have another hash tag, so a
-    /// token bucket stays in its list.
-    pub(super) fn rename_rule(&mut self) {
-        let Some(rename) = &mut self.rename else { return };
-        let at = rename.below(self.slots.len() as u64) as usize;
-        let limiter = |slot: &Slot| slot.scope.split_once('#').map_or(&*slot.scope, |(limiter, _)| limiter).to_owned();
-        let state = |slot: &Slot| if slot.kind.name == "token-bucket" { "gcra" } else { slot.kind.name };
-        let (slot, place) = (&self.slots[at], limiter(&self.slots[at]));
-        let is_sibling = |other: &&Slot| limiter(other) == place && state(other) == state(slot);
-        let is_bucket = slot.kind.name == "token-bucket";
-        let is_single = |slot: &Slot| !slot.scope.contains('#');
-        let is_fixed = place.is_empty() || is_bucket && is_single(slot);
-        if is_fixed || self.slots.iter().filter(is_sibling).count() > 1 {
-            return;
-        }
-        let has_single = self.slots.iter().any(|other| is_single(other) && limiter(other) == place);
-        let joins = is_bucket || has_single || rename.chance(1, 2);
-        let scope = if joins { format!("{place}#new_{}", self.steps.len()) } else { place };
-        self.slots[at].scope.clone_from(&scope);
-        self.steps.push(Step::Rename { slot: at, scope });
-        self.stores.know(&self.slots);
-    }
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
-use tollgate_limiter::store::redis::{Limiters, RedisClient, RedisStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, StagedVerdict, Verdict};
 
 use super::number;
-use super::trace::{Amount, Slot};
+use super::trace::Amount;
 
 /// Memory store of one trace, and a shared Redis.
 pub(crate) struct Stores {
@@ -68,14 +68,6 @@ impl Stores {
             .with_clock(clock.clone())
             .denial_cache(false);
         Self { memory: MemoryStore::with_clock(keys, clock.clone()), clock, redis }
-    }
-
-    /// Tells both stores the names of the rules, renamed ones among them.
-    pub(super) fn know(&mut self, slots: &[Slot]) {
-        let renamed = slots.iter().map(|slot| (slot.scope.as_str().into(), Arc::clone(&slot.place)));
-        self.memory.rename(renamed.collect());
-        let rules = slots.iter().map(|slot| (slot.scope.as_str().into(), slot.rule.algorithm()));
-        self.redis = self.redis.clone().limiters(Arc::new(Limiters::new(rules)));
     }
 
     pub(crate) fn now(&self) -> u64 {

@@ -25,8 +25,6 @@ pub(super) const IDS: [&[u8]; 3] = [b"10.0.0.1", b"}\0\xff {", b""];
 pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) scope: String,
-    /// First scope.
-    pub(super) place: Arc<str>,
     pub(super) rule: Rule,
     /// Rule of another gateway, with the same keys.
     pub(super) other: Rule,
@@ -41,10 +39,6 @@ pub(super) enum Step {
     Rule {
         slot: usize,
         rule: Rule,
-    },
-    Rename {
-        slot: usize,
-        scope: String,
     },
     Decide(Vec<Part>),
     /// Enforced and observed checks in one step.
@@ -92,8 +86,6 @@ pub(crate) struct Trace<'e> {
     pub(super) rng: Rng,
     /// Chooses the observed checks. Of its own, so that traces without them stay the same.
     observe: Rng,
-    /// Renames rules. Of its own as well; `None`: no rule is renamed.
-    pub(super) rename: Option<Rng>,
     pub(super) stores: Stores,
     pub(super) slots: Vec<Slot>,
     pub(super) steps: Vec<Step>,
@@ -124,26 +116,13 @@ impl<'e> Trace<'e> {
             };
             let rule = (kind.rule)(rng);
             let other = (kind.rule)(rng);
-            Slot {
-                kind,
-                place: scope.as_str().into(),
-                scope,
-                rule,
-                other,
-                keys: [(); IDS.len()].map(|()| (kind.key)()),
-            }
+            Slot { kind, scope, rule, other, keys: [(); IDS.len()].map(|()| (kind.key)()) }
         };
-        let slots: Vec<_> = (0..count.min(MAX_CHECKS)).map(|at| slot(at, &mut rng)).collect();
-        let mut stores = Stores::new(client);
-        let mut rename = Rng::new(seed.rotate_left(32));
-        let rename = rename.chance(1, 2).then_some(rename);
-        if rename.is_some() {
-            stores.know(&slots);
-        }
+        let slots = (0..count.min(MAX_CHECKS)).map(|at| slot(at, &mut rng)).collect();
+        let stores = Stores::new(client);
         stores.clock.set(START + rng.below(100_000 * SECOND));
         let (grants, visits, promised) = Default::default();
-        let steps = Vec::new();
-        Self { rng, observe, rename, stores, slots, steps, grants, visits, promised, expiry, keeper: None }
+        Self { rng, observe, stores, slots, steps: Vec::new(), grants, visits, promised, expiry, keeper: None }
     }
 
     /// Lets `keeper` keep the keys, however long the trace takes.
@@ -172,9 +151,6 @@ impl<'e> Trace<'e> {
         }
         if self.rng.chance(1, 3) {
             self.change_gateway();
-        }
-        if self.rename.as_mut().is_some_and(|rename| rename.chance(1, 6)) {
-            self.rename_rule();
         }
         match self.rng.below(20) {
             0 => self.change_rule(),

@@ -145,7 +145,6 @@ impl Stores {
     fn redis_store(&self, limiter: &RateLimiter, redis: &Redis, client: &Arc<RedisClient>) -> Arc<dyn Store> {
         let store = RedisStore::new(Arc::clone(client), Arc::clone(self.shared.memory()), limiter.on_store_failure);
         let store = store.hash_keys(redis.hash_keys).gateways(self.gateways(limiter)).lease(limiter.lease);
-        let store = store.limiters(self.shared.limiters());
         Arc::new(store.denial_cache(redis.denial_cache).coalesce(redis.coalesce))
     }
 
@@ -162,8 +161,7 @@ impl Stores {
         match LockedStore::new(Arc::clone(client), lock, fallback, limiter.on_store_failure, redis.hash_keys) {
             Ok(store) => {
                 let stats = Arc::clone(self.shared.lock_stats());
-                let store = store.gateways(self.gateways(limiter)).limiters(self.shared.limiters());
-                Arc::new(store.counting(stats))
+                Arc::new(store.gateways(self.gateways(limiter)).counting(stats))
             }
             Err(error) => {
                 tracing::error!(%error, "cannot lock in redis: limits are kept in memory");

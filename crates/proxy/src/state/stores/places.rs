@@ -56,7 +56,6 @@ impl Places {
                 }
             }
         }
-        report_full(&rules, &stays, &left, |scope| placed.contains_key(scope));
         for rule in &mut rules {
             rule.place = placed.remove(&rule.scope).unwrap_or_else(|| free_place(&rule.scope, &places));
             places.insert(Arc::clone(&rule.place));
@@ -64,21 +63,6 @@ impl Places {
         (self.present, self.former) = (rules, gone);
         let renamed = self.former.iter().chain(&self.present).filter(|rule| rule.scope != rule.place);
         renamed.map(|rule| (Arc::clone(&rule.scope), Arc::clone(&rule.place))).collect()
-    }
-}
-
-/// Logs that some of `rules` begin full, although their limiters had other rules. `stays` are the former rules whose scopes are
-/// still there, `left` those without a successor.
-fn report_full(rules: &[PlacedRule], stays: &[PlacedRule], left: &[PlacedRule], has_place: impl Fn(&Arc<str>) -> bool) {
-    let algorithms: HashMap<_, _> = stays.iter().map(|old| (&old.scope, old.rule.algorithm())).collect();
-    let losers: HashSet<_> = left.iter().map(|old| &old.limiter).collect();
-    let mut full = rules.iter().filter(|new| match algorithms.get(&new.scope) {
-        Some(algorithm) => *algorithm != new.rule.algorithm(),
-        None => !has_place(&new.scope) && losers.contains(&new.limiter),
-    });
-    if let Some(first) = full.next() {
-        let (rules, first) = (1 + full.count(), &first.scope);
-        tracing::warn!(rules, %first, "limits begin full: no former rule of their limiters has their algorithm and key");
     }
 }
 

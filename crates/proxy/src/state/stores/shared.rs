@@ -6,9 +6,7 @@ use parking_lot::Mutex;
 use tollgate_limiter::concurrency::LeaseTable;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::store::memory::MemoryStore;
-use tollgate_limiter::store::redis::{
-    Breakers, GatewayCount, Limiters, LockStats, RedisClient, RedisStats, RedisStatus,
-};
+use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
 
 use crate::state::circuit_breakers::CircuitBreakers;
 use crate::state::clock::StoreClock;
@@ -23,7 +21,6 @@ use tollgate_config::{Config, Route};
 pub struct SharedStores {
     memory: Arc<MemoryStore>,
     places: Mutex<Places>,
-    limiters: Mutex<Arc<Limiters>>,
     clock: Arc<StoreClock>,
     ledger: Arc<Ledger>,
     pub(super) slots: Arc<LeaseTable>,
@@ -48,7 +45,6 @@ impl SharedStores {
         let stores = Arc::new(Self {
             memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys, Arc::<StoreClock>::clone(&clock))),
             places: Mutex::default(),
-            limiters: Mutex::default(),
             clock,
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
@@ -71,17 +67,9 @@ impl SharedStores {
     /// overrides to its rules.
     pub fn declare_limiters(&self, config: &Config) {
         self.memory.rename(self.places.lock().follow(config));
-        let in_redis = config.routes.iter().filter(|_| config.redis.is_some());
-        *self.limiters.lock() = Arc::new(Limiters::new(in_redis.flat_map(Route::counting_rules)));
         let rules = config.routes.iter().flat_map(Route::rate_limiters).flat_map(|limiter| limiter.all());
         self.memory.declare(rules.map(|rule| rule.scope));
         self.overrides.configure(config);
-    }
-
-    /// Rules of all limiters by name, of the latest configuration.
-    #[must_use]
-    pub fn limiters(&self) -> Arc<Limiters> {
-        Arc::clone(&self.limiters.lock())
     }
 
     /// Buckets in memory.

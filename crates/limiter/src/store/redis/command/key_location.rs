@@ -1,13 +1,9 @@
 //! Location of a rule's state in Redis.
 
-use std::sync::Arc;
-
 use super::options::CallOptions;
 use crate::key::{BucketKey, redis_text};
 use crate::rule::Algorithm;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::limiters::{Limiters, split};
-use crate::store::redis::script::Takeover;
 
 /// Key word of a string that several rules share.
 pub(super) const SHARED_STRING: &str = "rules";
@@ -25,44 +21,26 @@ pub(crate) struct KeyLocation<'a> {
 }
 
 impl<'a> KeyLocation<'a> {
-    pub(crate) fn of(key: BucketKey<'a>, algorithm: Algorithm, options: &CallOptions) -> Self {
-        let (scope, name) = split(key.scope);
-        let key = BucketKey { scope, ..key };
-        let is_packable = algorithm.spec().in_list.spec().packable;
-        // A log or a quota without a sibling of its kind needs no name, so a list keeps the state of a single rule.
-        let has_sibling = || !options.limiters.get(scope).is_some_and(|rules| rules.has_one(algorithm));
-        let name = name.filter(|_| is_packable || has_sibling());
-        Self { key, rule_name: name, packed: is_packable && name.is_some() }
-    }
-
-    /// Returns what the rule needs to take over the state of a former one; `None` if it never does.
-    pub(super) fn takeover(&self, own: Algorithm, options: &CallOptions) -> Option<Takeover> {
-        let rules = options.limiters.get(self.key.scope).filter(|_| own.spec().in_list.spec().packable)?;
-        // The names of a single rule and of a list must have one hash tag.
-        let crosses_keys = own != Algorithm::TokenBucket || redis_text::has_one_form(self.key, options.hash_ids);
-        (self.packed || crosses_keys).then(|| Takeover { own, crosses_keys, rules: Arc::clone(rules) })
-    }
-
-    /// Returns true if the script for one rule decides: the state shares no string and is never that of a former rule.
-    pub(super) fn is_plain(&self, own: Algorithm, options: &CallOptions) -> bool {
-        !self.packed && self.takeover(own, options).is_none()
-    }
-}
-
-/// Returns the key of a rule that has a Redis key of its own wherever it stands (`atomicity: lock`): that of the limiter,
-/// unless the limiter has several rules with the algorithm.
-pub(crate) fn own_key<'a>(key: BucketKey<'a>, algorithm: Algorithm, limiters: &Limiters) -> BucketKey<'a> {
-    let (scope, _) = split(key.scope);
-    match limiters.get(scope).is_some_and(|rules| rules.has_one(algorithm)) {
-        true => BucketKey { scope, ..key },
-        false => key,
+    pub(crate) fn of(key: BucketKey<'a>, algorithm: Algorithm) -> Self {
+        let parts = key.scope.rsplit_once('#').filter(|(scope, name)| {
+            !scope.is_empty()
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        });
+        match parts {
+            Some((scope, name)) => {
+                let packed = algorithm.spec().in_list.spec().packable;
+                Self { key: BucketKey { scope, ..key }, rule_name: Some(name), packed }
+            }
+            None => Self { key, rule_name: None, packed: false },
+        }
     }
 }
 
 /// Slot of all Redis keys of a rule. The prefix has no braces, so the hash tag decides.
 pub(crate) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, options: &CallOptions) -> HashSlot {
     let mut name = Vec::with_capacity(96);
-    let location = KeyLocation::of(key, algorithm, options);
+    let location = KeyLocation::of(key, algorithm);
     match location.packed {
         true => write_short_name(location.key, options.hash_ids, SHARED_STRING, &mut name),
         false => write_name(location.key, options.hash_ids, algorithm.spec().key_words, 0, &mut name),

@@ -9,8 +9,8 @@ mod reply;
 mod script_args;
 mod script_call;
 
-pub(crate) use self::key_location::{own_key, short_name, slot_of};
-pub use self::key_names::KeyNames;
+pub(crate) use self::key_location::{short_name, slot_of};
+pub use self::key_names::key_names;
 pub(crate) use self::options::CallOptions;
 pub(crate) use self::quota::{QuotaAction, quota_calls, quota_key_name};
 #[doc(hidden)]
@@ -18,6 +18,6 @@ pub use self::reply::script_reply;
 pub(crate) use self::reply::{answers, batch_answers};
 pub(crate) use self::script_args::{BatchSize, revocation_of, unix_us};
 pub(crate) use self::script_call::{
-    LeaseTimes, MAX_WEIGHT, ScriptCall, can_coalesce, decide, decide_batch, decide_staged, keys_to_forget, look,
-    notice_key, return_leased, settle,
+    LeaseTimes, MAX_WEIGHT, ScriptCall, can_coalesce, decide, decide_batch, decide_staged, look, notice_key,
+    return_leased, settle,
 };

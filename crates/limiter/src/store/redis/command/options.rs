@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::rule::LeakyBucket;
 use crate::store::memory::Clock;
-use crate::store::redis::limiters::Limiters;
 use crate::store::redis::turns::ReplyDelay;
 
 /// Options that all calls of a store share.
@@ -19,8 +18,6 @@ pub(crate) struct CallOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     /// Lateness of the client's replies.
     pub(crate) reply_delay: Arc<ReplyDelay>,
-    /// Rules of each limiter.
-    pub(crate) limiters: Arc<Limiters>,
 }
 
 impl CallOptions {

@@ -53,7 +53,7 @@ pub(crate) fn quota_key_name(key: BucketKey<'_>, options: &CallOptions) -> Vec<u
 }
 
 fn keys_of<'o>(key: BucketKey<'_>, options: &'o CallOptions) -> ScriptArgs<'o> {
-    let location = KeyLocation::of(key, Algorithm::Quota, options);
+    let location = KeyLocation::of(key, Algorithm::Quota);
     let mut args = ScriptArgs::new(options);
     args.add_keys(location.key, location.rule_name, Algorithm::Quota.spec().key_words);
     args

@@ -59,11 +59,6 @@ impl<'o> ScriptArgs<'o> {
         known.unwrap_or(at)
     }
 
-    /// Adds the key `name`.
-    pub(super) fn add_key(&mut self, name: &[u8]) {
-        self.keys.push(name);
-    }
-
     /// Adds the key of the string that the limiter's rules share; returns its index.
     pub(super) fn add_shared_key(&mut self, key: BucketKey<'_>) -> usize {
         self.add_keys(key, None, &[SHARED_STRING])

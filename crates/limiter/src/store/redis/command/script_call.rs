@@ -9,7 +9,7 @@ use super::key_location::KeyLocation;
 use super::options::CallOptions;
 use super::script_args::{BatchSize, ScriptArgs};
 use crate::rule::MAX_SAFE_INTEGER;
-use crate::store::redis::script::{ListMode, ListedRule, Script, state_name};
+use crate::store::redis::script::{ListMode, ListedRule, Script};
 use crate::store::{Check, MAX_CHECKS};
 
 /// Script call that is ready to send.
@@ -47,9 +47,8 @@ impl ScriptCall {
 /// Call that decides one request under all of `checks`.
 pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
     if let [only] = checks
-        && let (algorithm, location) =
-            (only.rule.algorithm(), KeyLocation::of(only.key, only.rule.algorithm(), options))
-        && location.is_plain(algorithm, options)
+        && let (algorithm, location) = (only.rule.algorithm(), KeyLocation::of(only.key, only.rule.algorithm()))
+        && !location.packed
     {
         let mut args = ScriptArgs::new(options);
         args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
@@ -88,26 +87,6 @@ pub(crate) fn notice_key(check: &Check<'_>, options: &CallOptions) -> Vec<u8> {
     decide(&[*check], options).keys.get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Names of the keys that hold the state of `check`, and of those from which it would take over a former state.
-pub(crate) fn keys_to_forget(check: &Check<'_>, options: &CallOptions) -> ArgList {
-    let algorithm = check.rule.algorithm();
-    let location = KeyLocation::of(check.key, algorithm, options);
-    let mut args = ScriptArgs::new(options);
-    for name in decide(&[*check], options).keys.iter() {
-        args.add_key(name);
-    }
-    match location.takeover(algorithm, options) {
-        Some(takeover) if location.packed && takeover.finds_single() => {
-            args.add_keys(location.key, None, algorithm.spec().key_words);
-        }
-        Some(takeover) if !location.packed && takeover.rules.named().next().is_none() => {
-            args.add_shared_key(location.key);
-        }
-        _ => {}
-    }
-    args.into_keys()
-}
-
 /// Call that decides one request under `enforced`, and then under `observed`.
 pub(crate) fn decide_staged(enforced: &[Check<'_>], observed: &[Check<'_>], options: &CallOptions) -> ScriptCall {
     let observed = observed.iter().map(|check| ListedCheck { observed: true, ..ListedCheck::of(check) });
@@ -138,8 +117,8 @@ pub(crate) fn can_coalesce(checks: &[Check<'_>]) -> bool {
 pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: &CallOptions) -> ScriptCall {
     let cost = format!("{:+}", more.clamp(-(MAX_SAFE_INTEGER as i64), MAX_SAFE_INTEGER as i64));
     let algorithm = check.rule.algorithm();
-    let location = KeyLocation::of(check.key, algorithm, options);
-    if !location.is_plain(algorithm, options) {
+    let location = KeyLocation::of(check.key, algorithm);
+    if location.packed {
         let check = ListedCheck { check, cost, counted_at_us: Some(counted_at_us), observed: false };
         return list(std::iter::once(check), ListMode::Take, None, options);
     }
@@ -183,11 +162,13 @@ fn list<'a>(
     let mut rules = Vec::new();
     for ListedCheck { check, cost, counted_at_us, observed } in checks {
         let own = check.rule.algorithm();
-        let location = KeyLocation::of(check.key, own, options);
+        let location = KeyLocation::of(check.key, own);
         let (algorithm, key, packed_as) = match location.rule_name {
             Some(name) if location.packed => {
+                // Plans may give one name to rules of different algorithms, which must not read each other's state.
                 let algorithm = own.spec().in_list;
-                (algorithm, args.add_shared_key(location.key), Some(state_name(algorithm, name)))
+                let state_name = format!("{}_{name}", algorithm.as_str()).into();
+                (algorithm, args.add_shared_key(location.key), Some(state_name))
             }
             name => (own, args.add_keys(location.key, name, own.spec().key_words), None),
         };
@@ -197,8 +178,7 @@ fn list<'a>(
             Some(counted_at_us) => args.counted_at(counted_at_us),
             None => args.lead(check.rule, options),
         }
-        let (args, takeover) = (args.arg_count() - arg, location.takeover(own, options));
-        rules.push(ListedRule { algorithm, packed_as, key, arg, args, observed, takeover });
+        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
     }
     if mode == ListMode::Return {
         let leasable = rules.iter().filter(|rule| rule.algorithm.spec().leasable);

@@ -7,8 +7,7 @@
 //! It costs two round trips instead of one and serializes the decisions of a key, so scripts are better where allowed.
 //!
 //! The state is that of the scripts, so gateways of both kinds may share the keys of a limiter's only rule. Scripts keep
-//! the rules of a list in one string, which this store does not read. Here, each rule has a key of its own, with its name
-//! only if the limiter has several rules with the algorithm.
+//! the rules of a list in one string, which this store does not read.
 //!
 //! [`RedisSettings::timeout`] bounds everything, pauses included: with the defaults of [`Retry`], a timeout of 100 ms
 //! leaves time for a single attempt. A request that gets no lock in that time is refused with
@@ -35,10 +34,9 @@ use self::shared::{LockError, Shared};
 use self::state::Operation;
 pub use self::stats::{LockStats, LockedStatus};
 use super::client::RedisClient;
-use super::command::{own_key, short_name};
+use super::command::short_name;
 use super::error::StoreError;
 use super::gateways::Gateways;
-use super::limiters::Limiters;
 use super::settings::RedisSettingsError;
 use crate::rule::Rule;
 use crate::store::fallback::{Fallback, RETRY_AFTER};
@@ -54,7 +52,6 @@ pub struct LockedStore {
     on_store_failure: OnStoreFailure,
     hash_keys: bool,
     gateways: Gateways,
-    limiters: Arc<Limiters>,
 }
 
 impl LockedStore {
@@ -71,7 +68,7 @@ impl LockedStore {
         hash_keys: bool,
     ) -> Result<Self, RedisSettingsError> {
         let shared = Arc::new(Shared::new(client, lock)?);
-        Ok(Self { shared, local, on_store_failure, hash_keys, gateways: Gateways::default(), limiters: Arc::default() })
+        Ok(Self { shared, local, on_store_failure, hash_keys, gateways: Gateways::default() })
     }
 
     /// Counts in `stats`, which outlive the store. Must be called before the first decision.
@@ -87,14 +84,6 @@ impl LockedStore {
     #[must_use]
     pub fn gateways(mut self, gateways: impl Into<Gateways>) -> Self {
         self.gateways = gateways.into();
-        self
-    }
-
-    /// Sets the rules of all limiters (default: none). The only rule of a limiter with its algorithm then has the key of the
-    /// limiter, whatever its name.
-    #[must_use]
-    pub fn limiters(mut self, limiters: Arc<Limiters>) -> Self {
-        self.limiters = limiters;
         self
     }
 
@@ -119,8 +108,7 @@ impl LockedStore {
     }
 
     fn locked_rule(&self, check: &Check<'_>, operation: Operation) -> LockedRule {
-        let algorithm = check.rule.algorithm();
-        let name = short_name(own_key(check.key, algorithm, &self.limiters), algorithm, self.hash_keys);
+        let name = short_name(check.key, check.rule.algorithm(), self.hash_keys);
         let key = [self.shared.key_prefix().as_bytes(), &name].concat();
         LockedRule { key, rule: check.rule.clone(), operation }
     }

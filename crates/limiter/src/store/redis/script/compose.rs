@@ -9,7 +9,6 @@
 //! string, which is read and written once. Its format is
 //! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>@<us>=<state>`. Rules in the string that the call
 //! does not name (of another plan, or of an earlier configuration) stay until the time behind `@`, then they are dropped.
-//! A rule without a state takes over that of a rule that is gone ([`takeover`]).
 //!
 //! Observed rules stand behind the enforced ones. They commit only if all enforced rules allow, and take their cost under
 //! all of them or none, as a second call would. They do not change the decision of the enforced rules.
@@ -24,12 +23,10 @@
 //! revocations.
 
 mod packs;
-mod takeover;
 
 use std::fmt::Write as _;
 
 use self::packs::{Pack, packs, read_pack, write_pack};
-pub(crate) use self::takeover::{Takeover, state_name};
 use crate::rule::{Algorithm, MAX_SAFE_INTEGER};
 
 /// One rule within a script for several.
@@ -46,8 +43,6 @@ pub(crate) struct ListedRule {
     pub(crate) args: usize,
     /// True if the rule denies nothing. Rules of a batch are never observed.
     pub(crate) observed: bool,
-    /// Present if the rule takes over the state of a former one when its own is missing.
-    pub(crate) takeover: Option<Takeover>,
 }
 
 /// Operation of a script for several rules.
@@ -65,8 +60,6 @@ pub(crate) enum ListMode {
 
 /// Read and write of a packable script, verbatim.
 const READ: &str = "call('GET', KEYS[1])";
-/// Read of the script whose state is in two strings.
-const READ_TWO: &str = "call('MGET', KEYS[1], KEYS[2])";
 const WRITE: &str = "call('SET', KEYS[1], text, 'PX', format('%d', ttl))";
 
 /// Declaration in scripts that compute the amount before the request otherwise than as `left + cost`.
@@ -140,10 +133,6 @@ impl Composer<'_> {
         }
         for pack in &self.packs {
             read_pack(&mut self.script, pack, self.rules);
-            takeover::for_pack(&mut self.script, pack, self.rules);
-        }
-        for (at, rule) in self.rules.iter().enumerate() {
-            takeover::for_own_key(&mut self.script, at, rule);
         }
         if self.batch {
             self.script += "repeat\nall, fits = true, batch\n";
@@ -160,11 +149,8 @@ impl Composer<'_> {
             sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
         self.script += &rule.relocate(&own.collect::<Vec<_>>().join("\n"));
         self.script += if self.batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
-        let decide = match rule.packed_as.is_some() || rule.takeover.is_some() {
-            true => sections.decide.replace(rule.read(), &format!("was{at}")),
-            false => sections.decide.to_owned(),
-        };
-        self.script += &rule.relocate(&decide);
+        let read = if rule.packed_as.is_some() { format!("was{at}") } else { READ.to_owned() };
+        self.script += &rule.relocate(&sections.decide.replace(READ, &read));
         let verdict = if rule.observed { "observed" } else { "all" };
         let _ = writeln!(self.script, "{verdict} = {verdict} and allowed == 1");
         if self.batch {
@@ -184,7 +170,7 @@ impl Composer<'_> {
                     key = rule.key
                 ),
             ),
-            None => takeover::with_removal(sections.commit, at, rule),
+            None => sections.commit.to_owned(),
         });
         let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
         let (condition, end) = if self.batch { ("if not again then\n", "end\n") } else { ("", "") };
@@ -215,11 +201,6 @@ impl Composer<'_> {
 }
 
 impl ListedRule {
-    /// Returns the read of the rule's script.
-    fn read(&self) -> &'static str {
-        if self.algorithm == Algorithm::TokenBucket { READ_TWO } else { READ }
-    }
-
     /// Rewrites `code` to use the rule's keys and arguments among all.
     fn relocate(&self, code: &str) -> String {
         let mut out = String::with_capacity(code.len());

@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use redis::{Arg, Cmd};
 
 use self::compose::compose;
-pub(crate) use self::compose::{ListMode, ListedRule, Takeover, state_name};
+pub(crate) use self::compose::{ListMode, ListedRule};
 use crate::rule::Algorithm;
 
 /// A Lua script and its SHA-1, by which Redis knows it.
@@ -118,7 +118,6 @@ mod tests {
             arg,
             args: 4,
             observed: false,
-            takeover: None,
         };
         let list = |rules: &[ListedRule]| Script::list(rules, ListMode::Take);
         assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));

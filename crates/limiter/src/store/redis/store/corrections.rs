@@ -116,7 +116,7 @@ impl RedisStore {
     /// Redis did not confirm it in time; it may have been deleted.
     pub async fn forget(&self, check: Check<'_>) -> Result<(), Unanswered> {
         self.local.forget(check.key, check.rule);
-        let keys = command::keys_to_forget(&check, &self.options);
+        let keys = command::decide(&[check], &self.options).keys;
         let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
         let mut cmd = redis::cmd("DEL");
         keys.iter().for_each(|key| {

@@ -19,7 +19,6 @@ use super::command::{self, CallOptions, slot_of};
 use super::gateways::Gateways;
 use super::hash_slot::HashSlot;
 use super::hot_keys::{CheckSet, Fingerprint, HotKeys, Join, LeaderGuard, LeaseLookup, LeaseTerms};
-use super::limiters::Limiters;
 use super::stats::Operation;
 use crate::rule::Rule;
 use crate::store::fallback::Fallback;
@@ -65,14 +64,6 @@ impl RedisStore {
     #[must_use]
     pub fn hash_keys(mut self, hash_keys: bool) -> Self {
         self.options.hash_ids = hash_keys;
-        self
-    }
-
-    /// Sets the rules of all limiters (default: none). A rule whose state is missing then takes over that of a former rule of
-    /// its limiter: another name in the list, or none. So a changed list refills no bucket.
-    #[must_use]
-    pub fn limiters(mut self, limiters: Arc<Limiters>) -> Self {
-        self.options.limiters = limiters;
         self
     }
 

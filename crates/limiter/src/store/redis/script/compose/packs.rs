@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ListedRule, takeover};
+use super::ListedRule;
 use crate::rule::MAX_SAFE_INTEGER;
 
 /// Rules that share one string: the index of its key, and the indices of the rules.
@@ -61,17 +61,15 @@ pub(super) fn read_pack(script: &mut String, (key, members): &Pack, rules: &[Lis
 pub(super) fn write_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
     let any: Vec<String> = members.iter().map(|at| format!("is{at}")).collect();
     let format: Vec<String> = members.iter().map(|at| format!("|{}=%s", name(rules, *at))).collect();
-    let values: Vec<String> = members.iter().map(|at| takeover::value(*at, &rules[*at])).collect();
+    let values: Vec<String> = members.iter().map(|at| format!("is{at} or was{at} or ''")).collect();
     let _ = write!(
         script,
         "if {any} then\n  local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
          \x20 if till{key} >= {MAX_SAFE_INTEGER} then\n    call('SET', KEYS[{n}], text)\n\
-         \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\n",
+         \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\nend\n",
         any = any.join(" or "),
         format = format.concat(),
         values = values.join(", "),
         n = key + 1,
     );
-    takeover::remove_singles(script, members, rules);
-    *script += "end\n";
 }

@@ -18,15 +18,7 @@ fn every_script_has_its_sections_in_order() {
 
 #[test]
 fn keys_and_arguments_are_relocated_together() {
-    let rule = ListedRule {
-        algorithm: Algorithm::Gcra,
-        packed_as: None,
-        key: 3,
-        arg: 10,
-        args: 4,
-        observed: false,
-        takeover: None,
-    };
+    let rule = ListedRule { algorithm: Algorithm::Gcra, packed_as: None, key: 3, arg: 10, args: 4, observed: false };
     assert_eq!(rule.relocate("a(KEYS[1], ARGV[4]) KEYS[2]"), "a(KEYS[4], ARGV[14]) KEYS[5]");
     assert_eq!(rule.relocate("tonumber(ARGV[5] or 1)"), "tonumber(nil or 1)", "the next rule's");
 }
@@ -50,7 +42,6 @@ fn observed_rules_wait_for_the_enforced_ones_and_deny_nothing() {
         arg: 4 * key,
         args: 4,
         observed,
-        takeover: None,
     };
     let enforced = compose(&[rule(0, false), rule(1, false)], ListMode::Take);
     assert!(!enforced.contains("observed"), "{enforced}");
