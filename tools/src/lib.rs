@@ -7,4 +7,6 @@
 //! | `redis-scripts` | measures processor time and memory of each script |
 //! | `redis-worst-case` | measures the longest call of each script |
 
+pub mod error;
 pub mod plots;
+pub mod redis_server;

@@ -6,12 +6,11 @@
 //! 100,000. The result is the processor time of Redis (`/proc/PID/schedstat`) per decision, as a median of the turns and
 //! as a ratio to the base in the same round. The base is a plain token bucket in two strings.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 use std::cell::Cell;
-use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroUsize;
-use std::process::{Child, Command, Stdio};
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +24,8 @@ use tollgate_limiter::rule::{
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_tools::error::{ToolError, exit};
+use tollgate_tools::redis_server::RedisServer;
 
 /// Number of keys.
 const KEYS: u64 = 100_000;
@@ -56,41 +57,12 @@ struct Design {
     turns: Vec<[f64; 2]>,
 }
 
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Server {
-    fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed");
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { process, port }
-    }
-
-    /// Returns the processor time so far: proc_pid_schedstat(5).
-    fn on_cpu(&self) -> Duration {
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.process.id())).unwrap();
-        Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
-    }
-}
-
 /// Calls for the duration of a turn and returns the number of calls.
-async fn call_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, design: &Design) -> u64 {
+async fn call_for_a_turn(
+    connection: &MultiplexedConnection,
+    store: &RedisStore,
+    design: &Design,
+) -> Result<u64, ToolError> {
     let (stop, calls) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
@@ -102,26 +74,33 @@ async fn call_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore,
                     random ^= random << 13;
                     random ^= random >> 7;
                     random ^= random << 17;
-                    decide(&mut connection, &store, &rules, cost, random % KEYS).await;
+                    decide(&mut connection, &store, &rules, cost, random % KEYS).await?;
                     calls.set(calls.get() + 1);
                 }
+                Ok::<_, ToolError>(())
             })
         })
         .collect();
     for task in tasks {
-        task.await.unwrap();
+        task.await??;
     }
-    calls.get()
+    Ok(calls.get())
 }
 
-async fn decide(connection: &mut MultiplexedConnection, store: &RedisStore, rules: &[Rule], cost: u64, number: u64) {
+async fn decide(
+    connection: &mut MultiplexedConnection,
+    store: &RedisStore,
+    rules: &[Rule],
+    cost: u64,
+    number: u64,
+) -> Result<(), ToolError> {
     let id = format!("{number:016x}");
     if rules.is_empty() {
         let keys = ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.{id}}}.{suffix}"));
         let mut call = redis::cmd("EVALSHA");
         call.arg(redis::Script::new(BASE).get_hash()).arg(2).arg(&keys).arg(&[10, 100_000, 1_763_700_000]);
-        let _: (i64, f64) = call.arg(cost).arg(3_600).query_async(connection).await.unwrap();
-        return;
+        let _: (i64, f64) = call.arg(cost).arg(3_600).query_async(connection).await?;
+        return Ok(());
     }
     let scopes = if rules.len() == 1 { ["orders"; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
     let key = |n: usize| BucketKey { scope: scopes[n], id: id.as_bytes() };
@@ -130,41 +109,48 @@ async fn decide(connection: &mut MultiplexedConnection, store: &RedisStore, rule
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     };
-    assert!(verdict.remaining.is_some(), "decided in redis");
+    verdict.remaining.map(|_| ()).ok_or(ToolError::WithoutRedis)
 }
 
 /// Returns all compared designs. The rules are wide enough to admit every request that is not meant to be denied.
-fn designs() -> Vec<Design> {
+fn designs() -> Result<Vec<Design>, ToolError> {
     let hour = Duration::from_secs(3_600);
-    let bucket = || Rule::TokenBucket(TokenBucket::new(1_000_000, hour, 1_000_000).unwrap());
-    let second = || Rule::TokenBucket(TokenBucket::per_second(10, 100_000).unwrap());
-    let gcra = || Rule::Gcra(TokenBucket::per_second(10, 100_000).unwrap());
-    let window = || Rule::FixedWindow(FixedWindow::new(1_000_000, hour, Align::First).unwrap());
-    let log = |limit| Rule::SlidingWindowLog(SlidingWindowLog::new(limit, hour).unwrap());
-    let counter = || Rule::SlidingWindowCounter(SlidingWindowCounter::new(1_000_000, hour).unwrap());
-    let pace = || Rule::LeakyBucket(LeakyBucket::new(1_000, Duration::from_secs(1), hour, 1_000_000).unwrap());
-    let design = |name, rules, cost| Design { name, rules, cost, turns: Vec::new() };
-    vec![
-        design("base: two strings", vec![], 1),
-        design("token-bucket", vec![second()], 1),
-        design("token-bucket, per hour", vec![bucket()], 1),
-        design("token-bucket, denied", vec![second()], 100_001),
-        design("gcra", vec![gcra()], 1),
-        design("gcra, denied", vec![gcra()], 100_001),
-        design("fixed-window", vec![window()], 1),
-        design("sliding-window-log", vec![log(1_000_000)], 1),
-        design("sliding-window-log, denied", vec![log(0)], 1),
-        design("sliding-window-counter", vec![counter()], 1),
-        design("leaky-bucket", vec![pace()], 1),
-        design("quota", vec![Rule::Quota(Quota::new(1_000_000).unwrap())], 1),
-        design("three gcra rules", vec![gcra(), gcra(), gcra()], 1),
-        design("three token-bucket rules", vec![second(), second(), second()], 1),
-        design("token-bucket, gcra and fixed-window", vec![second(), gcra(), window()], 1),
-    ]
+    let bucket = Rule::TokenBucket(TokenBucket::new(1_000_000, hour, 1_000_000).map_err(ToolError::design)?);
+    let second = Rule::TokenBucket(TokenBucket::per_second(10, 100_000).map_err(ToolError::design)?);
+    let gcra = Rule::Gcra(TokenBucket::per_second(10, 100_000).map_err(ToolError::design)?);
+    let window = Rule::FixedWindow(FixedWindow::new(1_000_000, hour, Align::First).map_err(ToolError::design)?);
+    let log = |limit| SlidingWindowLog::new(limit, hour).map(Rule::SlidingWindowLog).map_err(ToolError::design);
+    let counter = Rule::SlidingWindowCounter(SlidingWindowCounter::new(1_000_000, hour).map_err(ToolError::design)?);
+    let pace = LeakyBucket::new(1_000, Duration::from_secs(1), hour, 1_000_000).map_err(ToolError::design)?;
+    let quota = Rule::Quota(Quota::new(1_000_000).map_err(ToolError::design)?);
+    let design = |name, rules: &[&Rule], cost| Design {
+        name,
+        rules: rules.iter().map(|rule| (*rule).clone()).collect(),
+        cost,
+        turns: Vec::new(),
+    };
+    Ok(vec![
+        design("base: two strings", &[], 1),
+        design("token-bucket", &[&second], 1),
+        design("token-bucket, per hour", &[&bucket], 1),
+        design("token-bucket, denied", &[&second], 100_001),
+        design("gcra", &[&gcra], 1),
+        design("gcra, denied", &[&gcra], 100_001),
+        design("fixed-window", &[&window], 1),
+        design("sliding-window-log", &[&log(1_000_000)?], 1),
+        design("sliding-window-log, denied", &[&log(0)?], 1),
+        design("sliding-window-counter", &[&counter], 1),
+        design("leaky-bucket", &[&Rule::LeakyBucket(pace)], 1),
+        design("quota", &[&quota], 1),
+        design("three gcra rules", &[&gcra; 3], 1),
+        design("three token-bucket rules", &[&second; 3], 1),
+        design("token-bucket, gcra and fixed-window", &[&second, &gcra, &window], 1),
+    ])
 }
 
-fn used_memory(info: &str) -> f64 {
-    info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
+fn used_memory(info: &str) -> Result<f64, ToolError> {
+    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse().ok());
+    used.ok_or_else(|| ToolError::form("INFO memory", info))
 }
 
 fn median(mut of: Vec<f64>) -> f64 {
@@ -172,27 +158,25 @@ fn median(mut of: Vec<f64>) -> f64 {
     of[of.len() / 2]
 }
 
-async fn measure(rounds: usize) {
-    let server = Server::start();
-    let settings = RedisSettings {
-        timeout: Duration::from_secs(20),
-        ..RedisSettings::new(format!("redis://127.0.0.1:{}", server.port))
-    };
-    let url = format!("redis://127.0.0.1:{}", server.port);
-    let client = RedisClient::start(&settings).unwrap();
-    assert!(client.wait_connected(Duration::from_secs(10)).await);
-    let mut connection = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
-    redis::cmd("SCRIPT").arg("LOAD").arg(BASE).exec_async(&mut connection).await.unwrap();
+async fn measure(rounds: usize) -> Result<(), ToolError> {
+    let server = RedisServer::start(None, &[])?;
+    let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(server.url()) };
+    let client = RedisClient::start(&settings).map_err(ToolError::design)?;
+    if !client.wait_connected(Duration::from_secs(10)).await {
+        return Err(ToolError::WithoutRedis);
+    }
+    let mut connection = redis::Client::open(server.url())?.get_multiplexed_async_connection().await?;
+    redis::cmd("SCRIPT").arg("LOAD").arg(BASE).exec_async(&mut connection).await?;
     let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN));
     let store = RedisStore::new(client, local, OnStoreFailure::Deny);
-    let mut designs = designs();
+    let mut designs = designs()?;
     for round in 0..=rounds {
         for turn in 0..designs.len() {
             let at = (turn + round) % designs.len();
-            redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
-            let before = server.on_cpu();
-            let calls = call_for_a_turn(&connection, &store, &designs[at]).await;
-            let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / calls as f64;
+            redis::cmd("FLUSHALL").exec_async(&mut connection).await?;
+            let before = server.on_cpu()?;
+            let calls = call_for_a_turn(&connection, &store, &designs[at]).await?;
+            let each = (server.on_cpu()? - before).as_secs_f64() * 1e6 / calls as f64;
             // The first round is a warm-up.
             if round > 0 {
                 designs[at].turns.push([each, calls as f64 / TURN.as_secs_f64()]);
@@ -202,24 +186,33 @@ async fn measure(rounds: usize) {
     println!("| design | us of Redis | of the base | decisions/s | bytes a key |\n|---|---|---|---|---|");
     let base: Vec<f64> = designs[0].turns.iter().map(|turn| turn[0]).collect();
     for design in &designs {
-        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
-        let info = async |connection: &mut MultiplexedConnection| -> f64 {
-            used_memory(&redis::cmd("INFO").arg("memory").query_async::<String>(connection).await.unwrap())
+        redis::cmd("FLUSHALL").exec_async(&mut connection).await?;
+        let info = async |connection: &mut MultiplexedConnection| {
+            used_memory(&redis::cmd("INFO").arg("memory").query_async::<String>(connection).await?)
         };
-        let before = info(&mut connection).await;
+        let before = info(&mut connection).await?;
         for number in 0..STORED {
-            decide(&mut connection, &store, &design.rules, design.cost * 997, number).await;
+            decide(&mut connection, &store, &design.rules, design.cost * 997, number).await?;
         }
-        let bytes = (info(&mut connection).await - before).max(0.0) / STORED as f64;
+        let bytes = (info(&mut connection).await? - before).max(0.0) / STORED as f64;
         let ratio = median(design.turns.iter().zip(&base).map(|(turn, base)| turn[0] / base).collect());
         let column = |n: usize| median(design.turns.iter().map(|turn| turn[n]).collect());
         println!("| {} | {:.2} | {ratio:.2} | {:.0} | {bytes:.0} |", design.name, column(0), column(1));
     }
+    Ok(())
 }
 
-fn main() {
-    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
-
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, measure(rounds));
+fn main() -> ExitCode {
+    let measured = || {
+        let rounds = match std::env::args().nth(1) {
+            Some(rounds) => rounds
+                .parse()
+                .map_err(|_| ToolError::Argument(format!("`{rounds}` is not a number of rounds, such as 5")))?,
+            None => 5,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        LocalSet::new().block_on(&runtime, measure(rounds))?;
+        Ok(ExitCode::SUCCESS)
+    };
+    exit(measured())
 }

@@ -6,11 +6,10 @@
 //! extremes. The last rows are calls that decide for several callers, as a gateway sends them. Exits with a failure if the
 //! median of a row exceeds [`BOUND`].
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
-use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroUsize;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +20,8 @@ use tollgate_limiter::rule::{Rule, SlidingWindowLog, TokenBucket};
 use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore, key_names};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_tools::error::{ToolError, exit};
+use tollgate_tools::redis_server::RedisServer;
 
 /// Longest time for which one call may occupy Redis.
 const BOUND: Duration = Duration::from_millis(5);
@@ -34,30 +35,6 @@ const MAX_SAFE_INTEGER: &str = "9007199254740991";
 /// Entries of a log with the largest limit that keeps every microsecond, and its window in us.
 const ENTRIES: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000;
-
-struct Server(Child, Connection, u16);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start() -> Server {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let process = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(["--slowlog-log-slower-than", "0", "--slowlog-max-len", "512"])
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server is installed");
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let connection = redis::Client::open(format!("redis://127.0.0.1:{port}")).unwrap().get_connection().unwrap();
-    Server(process, connection, port)
-}
 
 /// Row of the table: a call, and the state before it.
 struct Case {
@@ -168,38 +145,38 @@ fn cases() -> Vec<Case> {
 }
 
 /// Returns the times of `calls` calls in microseconds, in order.
-fn measure(redis: &mut Connection, case: &Case, calls: usize) -> Vec<u64> {
-    let loaded: String = redis::cmd("SCRIPT").arg("LOAD").arg(case.script).query(redis).unwrap();
-    let mut times: Vec<u64> = (0..calls)
-        .map(|_| {
-            redis::cmd("FLUSHALL").exec(redis).unwrap();
-            for part in case.state.chunks(1_000) {
-                let mut add = redis::cmd("ZADD");
-                add.arg(&case.keys[0]);
-                for (member, score) in part {
-                    add.arg(score).arg(member);
-                }
-                add.exec(redis).unwrap();
+fn measure(redis: &mut Connection, case: &Case, calls: usize) -> Result<Vec<u64>, ToolError> {
+    let loaded: String = redis::cmd("SCRIPT").arg("LOAD").arg(case.script).query(redis)?;
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        redis::cmd("FLUSHALL").exec(redis)?;
+        for part in case.state.chunks(1_000) {
+            let mut add = redis::cmd("ZADD");
+            add.arg(&case.keys[0]);
+            for (member, score) in part {
+                add.arg(score).arg(member);
             }
-            redis::cmd("SLOWLOG").arg("RESET").exec(redis).unwrap();
-            let mut call = redis::cmd("EVALSHA");
-            let _: Value = call.arg(&loaded).arg(case.keys.len()).arg(&case.keys).arg(&case.args).query(redis).unwrap();
-            longest_call(redis)
-        })
-        .collect();
+            add.exec(redis)?;
+        }
+        redis::cmd("SLOWLOG").arg("RESET").exec(redis)?;
+        let mut call = redis::cmd("EVALSHA");
+        let _: Value = call.arg(&loaded).arg(case.keys.len()).arg(&case.keys).arg(&case.args).query(redis)?;
+        times.push(longest_call(redis)?);
+    }
     times.sort_unstable();
-    times
+    Ok(times)
 }
 
-/// Returns the time of the longest `EVALSHA` in the slow log, in microseconds.
-fn longest_call(redis: &mut Connection) -> u64 {
-    let log: Vec<Vec<Value>> = redis::cmd("SLOWLOG").arg("GET").arg(-1).query(redis).unwrap();
-    let evaluated = |entry: &&Vec<Value>| {
-        let words: Vec<String> = redis::from_redis_value(entry[3].clone()).unwrap();
-        words[0] == "EVALSHA"
+/// Returns the time of the longest call of a script in the slow log, in microseconds.
+fn longest_call(redis: &mut Connection) -> Result<u64, ToolError> {
+    let log: Vec<(i64, i64, u64, Vec<String>)> = {
+        let entries: Vec<Vec<Value>> = redis::cmd("SLOWLOG").arg("GET").arg(-1).query(redis)?;
+        let entry = |entry: Vec<Value>| redis::from_redis_value(Value::Array(entry.into_iter().take(4).collect()));
+        entries.into_iter().map(entry).collect::<Result<_, _>>().map_err(redis::RedisError::from)?
     };
-    let times = log.iter().filter(evaluated).map(|entry| redis::from_redis_value(entry[2].clone()).unwrap());
-    times.max().expect("the calls are logged")
+    let evaluated = log.into_iter().filter(|(.., words)| words.first().is_some_and(|word| word.starts_with("EVAL")));
+    let longest = evaluated.map(|(_, _, time, _)| time).max();
+    longest.ok_or_else(|| ToolError::Reply("the slow log has no call of a script".to_owned()))
 }
 
 /// Requests that a gateway decides at the same moment, each under its own key.
@@ -219,10 +196,11 @@ impl SimultaneousRequests {
     }
 }
 
-fn simultaneous_requests() -> Vec<SimultaneousRequests> {
-    let gcra = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
-    let log = Rule::SlidingWindowLog(SlidingWindowLog::new(ENTRIES, Duration::from_secs(3_600)).unwrap());
-    let token_bucket = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+fn simultaneous_requests() -> Result<Vec<SimultaneousRequests>, ToolError> {
+    let gcra = Rule::Gcra(TokenBucket::per_second(10, 20).map_err(ToolError::design)?);
+    let log = SlidingWindowLog::new(ENTRIES, Duration::from_secs(3_600)).map_err(ToolError::design)?;
+    let log = Rule::SlidingWindowLog(log);
+    let token_bucket = Rule::TokenBucket(TokenBucket::per_second(10, 20).map_err(ToolError::design)?);
     let of = |name, rule: &Rule, rules, requests, cost| SimultaneousRequests {
         name,
         rule: rule.clone(),
@@ -230,21 +208,27 @@ fn simultaneous_requests() -> Vec<SimultaneousRequests> {
         requests,
         cost,
     };
-    vec![
+    Ok(vec![
         of("64 requests, token-bucket", &token_bucket, 1, 64, 1),
         of("64 requests, gcra", &gcra, 1, 64, 1),
         of("64 requests, six gcra in one string", &gcra, 6, 64, 1),
         of("64 requests, sliding-window-log, denied with a search", &log, 1, 64, 800),
         of("8 requests, six sliding-window-log, denied with a search", &log, 6, 8, 800),
-    ]
+    ])
 }
 
 /// Returns the times of the longest call of each of `rounds` rounds in microseconds, in order.
-async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousRequests, rounds: usize) -> Vec<u64> {
-    let url = format!("redis://127.0.0.1:{}", server.2);
-    let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(url) };
-    let client = RedisClient::start(&settings).unwrap();
-    assert!(client.wait_connected(Duration::from_secs(10)).await);
+async fn measure_simultaneous(
+    server: &RedisServer,
+    redis: &mut Connection,
+    requests: &SimultaneousRequests,
+    rounds: usize,
+) -> Result<Vec<u64>, ToolError> {
+    let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(server.url()) };
+    let client = RedisClient::start(&settings).map_err(ToolError::design)?;
+    if !client.wait_connected(Duration::from_secs(10)).await {
+        return Err(ToolError::WithoutRedis);
+    }
     let clock = Arc::new(ManualClock::default());
     clock.set((START + 60) * 1_000_000);
     let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN));
@@ -253,7 +237,7 @@ async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousReques
     let ids: Vec<String> = (0..requests.requests).map(|at| format!("client-{at}")).collect();
     let mut times = Vec::new();
     for _ in 0..rounds {
-        redis::cmd("FLUSHALL").exec(&mut server.1).unwrap();
+        redis::cmd("FLUSHALL").exec(redis)?;
         if let Rule::SlidingWindowLog(_) = requests.rule {
             for name in ids.iter().flat_map(|id| key_names(&requests.checks(&scopes, id), false, false)) {
                 let mut add = redis::cmd("ZADD");
@@ -261,27 +245,38 @@ async fn measure_simultaneous(server: &mut Server, requests: &SimultaneousReques
                 for (member, score) in members(&[(HOUR, ENTRIES)], ENTRIES, 1_000) {
                     add.arg(score).arg(member);
                 }
-                add.exec(&mut server.1).unwrap();
+                add.exec(redis)?;
             }
         }
-        redis::cmd("SLOWLOG").arg("RESET").exec(&mut server.1).unwrap();
+        redis::cmd("SLOWLOG").arg("RESET").exec(redis)?;
         let mut decisions = JoinSet::new();
         for id in &ids {
             match store.decide(&requests.checks(&scopes, id)) {
                 Decision::Pending(verdict) => decisions.spawn(verdict),
-                Decision::Ready(verdict) => panic!("redis did not decide: {verdict:?}"),
+                Decision::Ready(_) => return Err(ToolError::WithoutRedis),
             };
         }
         decisions.join_all().await;
-        times.push(longest_call(&mut server.1));
+        times.push(longest_call(redis)?);
     }
     times.sort_unstable();
-    times
+    Ok(times)
 }
 
 fn main() -> ExitCode {
-    let calls = std::env::args().nth(1).and_then(|calls| calls.parse().ok()).unwrap_or(21).max(1);
-    let mut server = start();
+    exit(run())
+}
+
+fn run() -> Result<ExitCode, ToolError> {
+    let calls = match std::env::args().nth(1) {
+        Some(calls) => {
+            let number = calls.parse::<NonZeroUsize>();
+            number.map_err(|_| ToolError::Argument(format!("`{calls}` is not a number of calls, such as 21")))?.get()
+        }
+        None => 21,
+    };
+    let server = RedisServer::start(None, &["--slowlog-log-slower-than", "0", "--slowlog-max-len", "512"])?;
+    let mut redis = server.connection()?;
     let mut within = true;
     println!("| longest call | us, median | us, most |\n|---|---|---|");
     let mut report = |name: &str, times: &[u64]| {
@@ -290,11 +285,11 @@ fn main() -> ExitCode {
         println!("| {name} | {median} | {} |", times[times.len() - 1]);
     };
     for case in cases() {
-        report(case.name, &measure(&mut server.1, &case, calls));
+        report(case.name, &measure(&mut redis, &case, calls)?);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for requests in simultaneous_requests() {
-        report(requests.name, &runtime.block_on(measure_simultaneous(&mut server, &requests, calls)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for requests in simultaneous_requests()? {
+        report(requests.name, &runtime.block_on(measure_simultaneous(&server, &mut redis, &requests, calls))?);
     }
-    if within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if within { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

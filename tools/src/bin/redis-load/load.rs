@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
+use tollgate_tools::error::ToolError;
+use tollgate_tools::redis_server::first_number;
 
 use super::callers::Caller;
 use super::server::{Server, Used};
@@ -25,7 +27,8 @@ pub(crate) struct Turn {
 pub(crate) type Ids = Arc<[[u8; 12]]>;
 
 pub(crate) fn ids(keys: usize) -> Ids {
-    (0..keys).map(|number| format!("{number:012}").into_bytes().try_into().expect("12 digits")).collect()
+    let digit = |number: usize, place: u32| b"0123456789"[number / 10_usize.pow(place) % 10];
+    (0..keys).map(|number| std::array::from_fn(|at| digit(number, 11 - at as u32))).collect()
 }
 
 /// Runs `tasks` concurrent callers for the duration of `turn`.
@@ -36,8 +39,8 @@ pub(crate) fn run(
     ids: &Ids,
     tasks: usize,
     turn: Duration,
-) -> Turn {
-    let (before, own) = (server.used(), own_cpu());
+) -> Result<Turn, ToolError> {
+    let (before, own) = (server.used()?, own_cpu()?);
     let start = Instant::now();
     let all = runtime.block_on(async {
         let tasks: Vec<_> = (0..tasks)
@@ -45,24 +48,27 @@ pub(crate) fn run(
             .collect();
         let mut all = Vec::new();
         for task in tasks {
-            all.push(task.await.unwrap());
+            all.push(task.await??);
         }
-        all
-    });
-    let (took, own) = (start.elapsed(), own_cpu() - own);
+        Ok::<_, ToolError>(all)
+    })?;
+    let (took, own) = (start.elapsed(), own_cpu()? - own);
     let mut waits_ns: Vec<u32> = all.concat();
     let decisions = waits_ns.len() as f64;
+    if waits_ns.is_empty() {
+        return Err(ToolError::WithoutRedis);
+    }
     let mut part = |of: f64| {
         let at = (decisions * of) as usize;
         f64::from(*waits_ns.select_nth_unstable(at).1) / 1_000.0
     };
     let (p50_us, p99_us) = (part(0.5), part(0.99));
     let rate = decisions / took.as_secs_f64();
-    Turn::new(&before, &server.used(), decisions, own, [rate, p50_us, p99_us])
+    Ok(Turn::new(&before, &server.used()?, decisions, own, [rate, p50_us, p99_us]))
 }
 
 /// Calls until `end` and returns the duration of each decision in nanoseconds.
-async fn call_until(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
+async fn call_until(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Result<Vec<u32>, ToolError> {
     let mut waits_ns = Vec::with_capacity(1 << 14);
     let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut now = Instant::now();
@@ -70,11 +76,11 @@ async fn call_until(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Ve
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        caller.decide(&ids[(random % ids.len() as u64) as usize]).await;
+        caller.decide(&ids[(random % ids.len() as u64) as usize]).await?;
         let then = std::mem::replace(&mut now, Instant::now());
         waits_ns.push((now - then).as_nanos().try_into().unwrap_or(u32::MAX));
     }
-    waits_ns
+    Ok(waits_ns)
 }
 
 impl Turn {
@@ -99,18 +105,19 @@ impl Turn {
 }
 
 /// Returns the processor time of all threads: proc_pid_schedstat(5).
-fn own_cpu() -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let of = |thread: std::io::Result<std::fs::DirEntry>| -> u64 {
-        let text = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap();
-        text.split(' ').next().unwrap().parse().unwrap()
+fn own_cpu() -> Result<Duration, ToolError> {
+    let of = |thread: std::io::Result<std::fs::DirEntry>| -> Result<u64, ToolError> {
+        first_number(&std::fs::read_to_string(thread?.path().join("schedstat"))?)
     };
-    Duration::from_nanos(threads.map(of).sum())
+    let times = std::fs::read_dir("/proc/self/task")?.map(of).collect::<Result<Vec<_>, _>>()?;
+    Ok(Duration::from_nanos(times.into_iter().sum()))
 }
 
 /// Returns the processor time of all finished child processes, in ticks of 10 ms.
-pub(crate) fn children_cpu() -> Duration {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields = text.rsplit_once(") ").unwrap().1.split(' ').skip(13).take(2);
-    Duration::from_millis(fields.map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum())
+pub(crate) fn children_cpu() -> Result<Duration, ToolError> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    let unexpected = || ToolError::form("/proc/self/stat", &text);
+    let (_, fields) = text.rsplit_once(") ").ok_or_else(unexpected)?;
+    let ticks = fields.split(' ').skip(13).take(2).map(|ticks| ticks.parse::<u64>().map_err(|_| unexpected()));
+    Ok(Duration::from_millis(ticks.sum::<Result<u64, _>>()? * 10))
 }

@@ -8,7 +8,7 @@
 //! between turns. Figures are medians of the turns, ratios are relative to `redis-benchmark` in the same round. `--only`
 //! selects the designs with one of the words in their names; the base is always included.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 mod callers;
 mod designs;
@@ -16,12 +16,13 @@ mod load;
 mod outage;
 mod server;
 
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use self::designs::{Design, Load, designs};
 use self::load::Turn;
 use self::server::Server;
+use tollgate_tools::error::{ToolError, exit};
 
 const REDIS_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
@@ -32,18 +33,22 @@ struct Arguments {
     only: Vec<String>,
 }
 
-fn main() {
-    let arguments = arguments();
+fn main() -> ExitCode {
+    exit(run())
+}
+
+fn run() -> Result<ExitCode, ToolError> {
+    let arguments = arguments(std::env::args().skip(1))?;
     pin_to(LOAD_CORE);
-    let server = Server::start(REDIS_CORE);
-    let mut designs = designs(&server);
+    let server = Server::start(REDIS_CORE)?;
+    let mut designs = designs(&server)?;
     let is_wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|word| name.contains(word));
     designs.retain(|design| matches!(design.load, Load::Benchmark) || is_wanted(&design.name));
     // The first round warms up.
     for round in 0..=arguments.rounds {
         for turn in 0..designs.len() {
             let at = (turn + round) % designs.len();
-            let turn = designs[at].turn(&server, arguments.turn);
+            let turn = designs[at].turn(&server, arguments.turn)?;
             if round > 0 {
                 designs[at].turns.push(turn);
             }
@@ -52,23 +57,27 @@ fn main() {
     print(&designs);
     drop(designs);
     if is_wanted("outage") {
-        outage::measure(server);
+        outage::measure(server)?;
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn arguments() -> Arguments {
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<Arguments, ToolError> {
     let mut arguments = Arguments { rounds: 5, turn: Duration::from_secs(1), only: Vec::new() };
-    let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
-        let value = words.next().unwrap_or_else(|| panic!("{name} needs a value"));
+        let value = words.next().ok_or_else(|| ToolError::Argument(format!("`{name}` needs a value")))?;
+        let bad = |expected: &str| ToolError::Argument(format!("`{name}` must be {expected}, got `{value}`"));
         match name.as_str() {
-            "--rounds" => arguments.rounds = value.parse().expect("a number of rounds"),
-            "--secs" => arguments.turn = Duration::from_secs_f64(value.parse().expect("a number of seconds")),
+            "--rounds" => arguments.rounds = value.parse().map_err(|_| bad("a number of rounds, such as 5"))?,
+            "--secs" => {
+                let turn = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                arguments.turn = turn.ok_or_else(|| bad("a number of seconds, such as 0.5"))?;
+            }
             "--only" => arguments.only = value.split(',').map(str::to_owned).collect(),
-            _ => panic!("unknown: {name}"),
+            _ => return Err(ToolError::Argument(format!("unknown option `{name}`; use --rounds, --secs or --only"))),
         }
     }
-    arguments
+    Ok(arguments)
 }
 
 /// Pins this process and its later children to one core, if `taskset` is installed.
@@ -77,7 +86,8 @@ fn pin_to(core: &str) {
 }
 
 fn print(designs: &[Design]) {
-    let base = &designs.iter().find(|design| matches!(design.load, Load::Benchmark)).expect("the base").turns;
+    let Some(base) = designs.iter().find(|design| matches!(design.load, Load::Benchmark)) else { return };
+    let base = &base.turns;
     println!(
         "| design | decisions/s: median | best | × base | µs of Redis | × base | µs of the caller | calls | bytes \
          | p50 µs | p99 µs |\n|---|---|---|---|---|---|---|---|---|---|---|"
@@ -106,4 +116,30 @@ fn median(of: impl Iterator<Item = f64>) -> f64 {
     let mut of: Vec<f64> = of.collect();
     of.sort_by(f64::total_cmp);
     of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(words: &[&str]) -> String {
+        match arguments(words.iter().map(|word| (*word).to_owned())) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn invalid_arguments_are_refused_with_the_expected_form() {
+        for (words, expected) in [
+            (&["--rounds", "many"][..], "`--rounds` must be a number of rounds, such as 5, got `many`"),
+            (&["--secs", "-1"], "`--secs` must be a number of seconds, such as 0.5, got `-1`"),
+            (&["--secs", "1e300"], "`--secs` must be a number of seconds, such as 0.5, got `1e300`"),
+            (&["--only"], "`--only` needs a value"),
+            (&["--colour", "red"], "unknown option `--colour`; use --rounds, --secs or --only"),
+            (&["--rounds", "2", "--secs", "0.5", "--only", "gcra,hot"], ""),
+        ] {
+            assert_eq!(refused(words), expected);
+        }
+    }
 }

@@ -1,14 +1,13 @@
 //! A redis-server process, its resource usage, and `redis-benchmark` against it.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-/// redis-server process; killed on drop.
-pub(crate) struct Server {
-    process: Child,
-    port: u16,
-}
+use tollgate_tools::error::ToolError;
+use tollgate_tools::redis_server::RedisServer;
+
+/// redis-server process with figures of its usage.
+pub(crate) struct Server(RedisServer);
 
 /// Resources used by Redis since its start.
 pub(crate) struct Used {
@@ -27,64 +26,48 @@ pub(crate) struct Benchmark {
     pub(crate) p99_us: f64,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Server {
-    pub(crate) fn start(core: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new("taskset")
-            .args(["-c", core, "redis-server", "--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--appendonly", "no"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("taskset and redis-server are installed");
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { process, port }
+    pub(crate) fn start(core: &str) -> Result<Self, ToolError> {
+        RedisServer::start(Some(core), &[]).map(Self)
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        self.0.url()
     }
 
-    pub(crate) fn connection(&self) -> redis::Connection {
-        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    pub(crate) fn connection(&self) -> Result<redis::Connection, ToolError> {
+        self.0.connection()
     }
 
-    pub(crate) fn used(&self) -> Used {
-        let schedstat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.process.id())).unwrap();
-        let on_cpu = schedstat.split(' ').next().unwrap().parse().unwrap();
-        let info: String = redis::cmd("INFO").arg("everything").query(&mut self.connection()).unwrap();
+    pub(crate) fn used(&self) -> Result<Used, ToolError> {
+        let info: String = redis::cmd("INFO").arg("everything").query(&mut self.connection()?)?;
         let number = |line: &str, name: &str| -> u64 {
-            line.strip_prefix(name).map_or(0, |rest| rest.split(',').next().unwrap().trim().parse().unwrap())
+            let number = line.strip_prefix(name).and_then(|rest| rest.split(',').next());
+            number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
         };
         let sum = |names: &[&str]| info.lines().flat_map(|line| names.iter().map(move |name| number(line, name))).sum();
-        Used {
-            cpu: Duration::from_nanos(on_cpu),
+        Ok(Used {
+            cpu: self.0.on_cpu()?,
             calls: sum(&["cmdstat_evalsha:calls=", "cmdstat_eval:calls=", "cmdstat_fcall:calls="]),
             bytes: sum(&["total_net_input_bytes:", "total_net_output_bytes:"]),
-        }
+        })
     }
 
     /// Runs `calls` calls of `command` on 50 connections without pipelining; every `__rand_int__` is below `keys`.
-    pub(crate) fn benchmark(&self, calls: u64, keys: usize, command: &[&str]) -> Benchmark {
+    pub(crate) fn benchmark(&self, calls: u64, keys: usize, command: &[&str]) -> Result<Benchmark, ToolError> {
         let output = Command::new("redis-benchmark")
-            .args(["-p", &self.port.to_string(), "-c", "50", "-P", "1", "--csv"])
+            .args(["-p", &self.0.port().to_string(), "-c", "50", "-P", "1", "--csv"])
             .args(["-n", &calls.to_string(), "-r", &keys.to_string()])
             .args(command)
             .output()
-            .expect("redis-benchmark is installed");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let row = text.lines().rfind(|line| line.contains("EVALSHA")).expect("a row of figures");
+            .map_err(|source| ToolError::Program { program: "redis-benchmark", source })?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let unexpected = || ToolError::form("the output of redis-benchmark", &text);
+        let row = text.lines().rfind(|line| line.contains("EVALSHA")).ok_or_else(unexpected)?;
         // The command may hold commas, the figures behind it do not: rps, avg, min, p50, p95, p99, max.
-        let mut figures = row.rsplit(',').map(|figure| figure.trim_matches('"').parse::<f64>().unwrap());
-        let [_max, p99, _p95, p50, _min, _average, rate] = std::array::from_fn(|_| figures.next().unwrap());
-        Benchmark { rate, p50_us: p50 * 1_000.0, p99_us: p99 * 1_000.0 }
+        let figures = row.rsplit(',').take(7).map(|figure| figure.trim_matches('"').parse::<f64>());
+        let figures: Vec<f64> = figures.collect::<Result<_, _>>().map_err(|_| unexpected())?;
+        let [_max, p99, _p95, p50, _min, _average, rate] = figures[..] else { return Err(unexpected()) };
+        Ok(Benchmark { rate, p50_us: p50 * 1_000.0, p99_us: p99 * 1_000.0 })
     }
 }
