@@ -275,7 +275,7 @@ fn run() -> Result<ExitCode, ToolError> {
         }
         None => 21,
     };
-    let server = RedisServer::start(None, &["--slowlog-log-slower-than", "0", "--slowlog-max-len", "512"])?;
+    let server = RedisServer::start(None, &["--slowlog-log-slower-than", "0", "--slowlog-max-len", "65536"])?;
     let mut redis = server.connection()?;
     let mut within = true;
     println!("| longest call | us, median | us, most |\n|---|---|---|");
