@@ -101,3 +101,24 @@ fn two_routes_with_different_bursts_on_one_bucket_admit_no_more_than_the_larger_
         assert_eq!(ask("other", "/tight", 30) + ask("other", "/wide", 30), 20, "{store}{algorithm}");
     });
 }
+
+#[test]
+fn a_reload_says_that_renamed_limits_begin_full_in_redis() {
+    let redis = Redis::start();
+    let bucket = "replenish-rate: 1, period: 1h, burst-capacity: 20";
+    let yaml = |store: &str, limit: &str| {
+        format!(
+            "redis: {{url: '{}'}}\nroutes: [{{id: renamed, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, \
+             args: {{key-resolver: ip, {store}{limit}}}}}]}}]\n",
+            redis.url()
+        )
+    };
+    let list = format!("limits: [{{name: a, {bucket}}}, {{name: b, {bucket}}}]");
+    for (store, expected) in [("store: memory, ", 0), ("", 1)] {
+        let gateway = Gateway::start(&yaml(store, bucket));
+        gateway.reload(&yaml(store, &list));
+        gateway.reload(&yaml(store, &list.replace("burst-capacity: 20", "burst-capacity: 30")));
+        let logged = gateway.log().matches("limits begin full in redis").count();
+        assert_eq!(logged, expected, "once: {}", gateway.log());
+    }
+}

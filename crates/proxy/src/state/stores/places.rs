@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tollgate_config::{Config, NamedLimit, Route};
+use tollgate_config::{Config, NamedLimit, Route, StoreKind};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::rule::{Rule, RuleShape};
 
@@ -25,6 +25,7 @@ struct PlacedRule {
     place: Arc<str>,
     rule: Rule,
     key_resolver: Option<KeyResolver>,
+    is_in_redis: bool,
 }
 
 /// Likeness of a rule and its predecessor, from the closest on: equal rules, equal times, the same algorithm.
@@ -56,6 +57,8 @@ impl Places {
                 }
             }
         }
+        let stays: HashSet<_> = stays.iter().map(|old| &old.scope).collect();
+        report_renamed(rules.iter().filter(|new| placed.contains_key(&new.scope) && !stays.contains(&new.scope)));
         for rule in &mut rules {
             rule.place = placed.remove(&rule.scope).unwrap_or_else(|| free_place(&rule.scope, &places));
             places.insert(Arc::clone(&rule.place));
@@ -66,6 +69,15 @@ impl Places {
     }
 }
 
+/// Logs rules that continue a former rule under another name: Redis knows rules by their names.
+fn report_renamed<'r>(renamed: impl Iterator<Item = &'r PlacedRule>) {
+    let mut in_redis = renamed.filter(|rule| rule.is_in_redis);
+    if let Some(first) = in_redis.next() {
+        let (rules, first) = (1 + in_redis.count(), &first.scope);
+        tracing::warn!(rules, %first, "limits begin full in redis: their rules have other names than before");
+    }
+}
+
 /// Returns the rules of `config`, one for each scope. Rules with a shared bucket keep its name.
 fn declared(config: &Config) -> Vec<PlacedRule> {
     let (mut known, mut rules) = (HashSet::new(), Vec::new());
@@ -73,12 +85,14 @@ fn declared(config: &Config) -> Vec<PlacedRule> {
         for NamedLimit { scope, limit, .. } in naming.all() {
             if !scope.starts_with('#') && known.insert(Arc::clone(&scope)) {
                 let (rule, key_resolver) = (limit.rule.clone(), limit.key_resolver.clone());
+                let is_in_redis = config.redis.is_some() && naming.limiter.store != Some(StoreKind::Memory);
                 rules.push(PlacedRule {
                     limiter: naming.scope(),
                     place: Arc::clone(&scope),
                     scope,
                     rule,
                     key_resolver,
+                    is_in_redis,
                 });
             }
         }
