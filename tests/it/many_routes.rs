@@ -53,12 +53,10 @@ fn memory_returns_after_a_reload() {
             gateway.log().matches("configuration reloaded").count() > reloads
         });
     };
-    // The first reload takes memory that the next ones use again: a thread's heap and stack, pages of code.
-    reload("id: b");
+    // The first reloads take memory that the next ones use again: heaps and stacks of threads, pages of code.
+    ["id: b", "id: c", "id: d"].map(reload);
     let before = gateway.allocated();
-    for id in ["id: c", "id: d", "id: e", "id: f", "id: g", "id: h"] {
-        reload(id);
-    }
+    ["id: e", "id: f", "id: g", "id: h", "id: i"].map(reload);
     eventually("the configurations before are dropped", || gateway.allocated() < before * 5 / 4);
 }
 

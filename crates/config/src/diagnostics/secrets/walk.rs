@@ -62,7 +62,7 @@ impl<'w> Walk<'w> {
             self.key(value.span.key().bytes(), kind_of_map);
             let last = &key[above(key)..];
             let is_of_name = is_value_key(last) || self.unknown.has_value_key(last);
-            let is_secret = kind_of_map == ValueKind::Fields
+            let is_secret = matches!(kind_of_map, ValueKind::Fields | ValueKind::KeyList)
                 || self.unknown.has_key(key)
                 || is_of_name && with_names.contains(&key[..above(key)]);
             self.value(
@@ -79,7 +79,8 @@ impl<'w> Walk<'w> {
     fn key(&mut self, key: Bytes, kind_of_map: ValueKind) {
         let bytes = self.unquoted(key);
         let text = self.text.get(bytes.clone()).unwrap_or_default();
-        if kind_of_map == ValueKind::Table {
+        // A map in place of a key id is an error whose message shows it.
+        if matches!(kind_of_map, ValueKind::Table | ValueKind::KeyList) {
             self.add(bytes, text.to_owned());
         } else if let Some(at) = text.find(texts::IN_TABLE) {
             self.add(
