@@ -1,10 +1,12 @@
 //! The nodes of a text, built from the events of the parser.
 
+mod errors;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle, Tag};
 
 use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied};
 use crate::yaml::map::Map;
@@ -12,7 +14,6 @@ use crate::yaml::maven::Marked;
 use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::parse::{Parsed, Problem};
 use crate::yaml::span::{Bytes, Span};
-use crate::yaml::syntax::{self, Described};
 use crate::yaml::{position, scalar};
 
 /// Builds the documents of a text.
@@ -146,6 +147,7 @@ impl<'t> Builder<'t> {
             }
             _ => at,
         };
+        let text = position::without_added_break(self.text, text, style, at.end);
         self.count(&at)?;
         let span = self.span(at.clone());
         let key = (anchor > 0).then(|| text.clone().into_owned());
@@ -188,7 +190,12 @@ impl<'t> Builder<'t> {
         let Some(Open { span, anchor, nodes_before, content, .. }) = self.open.pop() else { return Ok(()) };
         let kind = match content {
             Content::List(items) => NodeKind::Seq(items),
-            Content::Map(map) => map.complete(&mut self.parsed),
+            Content::Map(map) => {
+                let before = self.parsed.unused.len();
+                let kind = map.complete(&mut self.parsed);
+                self.name_unused(before, self.open.len());
+                kind
+            }
         };
         let node = Node { span: span.until(end), kind };
         if anchor > 0 {
@@ -225,8 +232,23 @@ impl<'t> Builder<'t> {
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.parsed.documents.push(node),
             Some(Content::List(items)) => items.push(node),
-            Some(Content::Map(map)) => map.put(node, &mut self.parsed),
+            Some(Content::Map(map)) => {
+                let before = self.parsed.unused.len();
+                map.put(node, &mut self.parsed);
+                self.name_unused(before, self.open.len() - 1);
+            }
         }
+    }
+
+    /// Names the key above the unused entries from `first` on, of a map within the first `depth` of the open ones.
+    fn name_unused(&mut self, first: usize, depth: usize) {
+        let Some(entries) = self.parsed.unused.get_mut(first..).filter(|entries| !entries.is_empty()) else { return };
+        let key = |open: &Open| match &open.content {
+            Content::Map(map) => map.key.as_ref().map(|(key, _)| key.clone()),
+            Content::List(_) => None,
+        };
+        let above = self.open[..depth].iter().rev().find_map(key).unwrap_or_default();
+        entries.iter_mut().for_each(|entry| entry.above.clone_from(&above));
     }
 
     /// Completes the nodes before a syntax error.
@@ -268,30 +290,5 @@ impl<'t> Builder<'t> {
     fn count(&mut self, at: &Range<usize>) -> Result<(), Problem> {
         self.nodes += 1;
         if self.nodes > MAX_NODES { Err(self.error(at.clone(), TOO_LARGE)) } else { Ok(()) }
-    }
-
-    fn no_plain_key(&self, is_list: bool, at: Range<usize>) -> Problem {
-        let found = if is_list { "sequence" } else { "map" };
-        self.error(at, &format!("invalid type: {found}, expected a plain key"))
-    }
-
-    fn error(&self, at: Range<usize>, message: &str) -> Problem {
-        let at = Span::new(self.file, Bytes::new(at));
-        Problem { at, message: format!("not valid YAML: {message}"), help: None }
-    }
-
-    fn syntax_error(&self, error: &ScanError) -> Problem {
-        let mut at = self.marked.original(error.marker().byte_offset().unwrap_or_default());
-        if *error.kind() == ErrorKind::TabInBlockIndentation {
-            // The parser is behind the tab.
-            at = self.text.get(..at).map_or(at, |before| before.trim_end_matches('\t').len());
-        }
-        let Described { message, help, is_about_collection } = syntax::describe(error.kind());
-        let begin = self.open.last().filter(|_| is_about_collection).map_or(0, |open| open.span.bytes().range().start);
-        let help = help.map(|help| match position::line_column(self.text, begin) {
-            _ if begin == 0 => help.to_owned(),
-            (line, column) => format!("{help}; the list, map or text in question begins at {line}:{column}"),
-        });
-        Problem { help, ..self.error(at..at, &message) }
     }
 }

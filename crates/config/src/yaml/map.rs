@@ -2,7 +2,7 @@
 
 use crate::yaml::names::NameIndex;
 use crate::yaml::node::{Node, NodeKind};
-use crate::yaml::parse::{Parsed, Problem};
+use crate::yaml::parse::{Parsed, Problem, Unused};
 use crate::yaml::span::Bytes;
 
 /// A map that is not complete yet.
@@ -30,7 +30,7 @@ impl Map {
         } else if self.names.find(&self.entries, &key).is_some() {
             let message = format!("duplicate key `{key}`");
             parsed.problems.push(Problem { at: value.span.key(), message, help: None });
-            parsed.unused.push((key, value));
+            parsed.unused.push(unused(key, value));
         } else {
             self.entries.push((key, value));
         }
@@ -48,16 +48,23 @@ impl Map {
             NodeKind::Map(more) => {
                 for (key, value) in more {
                     let is_taken = self.names.find(&self.entries, &key).is_some();
-                    let list = if is_taken { &mut parsed.unused } else { &mut self.entries };
-                    list.push((key, value));
+                    if is_taken {
+                        parsed.unused.push(unused(key, value));
+                    } else {
+                        self.entries.push((key, value));
+                    }
                 }
             }
             NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(item, parsed)),
             NodeKind::Null | NodeKind::Scalar(_) => {
                 let message = "`<<` merges a map or a list of maps, not a plain value".to_owned();
                 parsed.problems.push(Problem { at: value.span, message, help: None });
-                parsed.unused.push((String::new(), value));
+                parsed.unused.push(unused(String::new(), value));
             }
         }
     }
+}
+
+fn unused(key: String, value: Node) -> Unused {
+    Unused { above: String::new(), entry: (key, value) }
 }

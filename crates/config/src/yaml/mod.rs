@@ -21,5 +21,5 @@ mod tests;
 
 pub(crate) use names::NameIndex;
 pub(crate) use node::{Node, NodeKind};
-pub(crate) use parse::{Parsed, Problem, parse, parse_json};
+pub(crate) use parse::{Parsed, Problem, Unused, parse, parse_json};
 pub(crate) use span::{Bytes, Span};

@@ -18,7 +18,15 @@ pub(crate) struct Parsed {
     /// end of the error's line.
     pub(crate) broken: Option<Node>,
     /// Entries of maps that others of the same name replace, and merged values that are no maps.
-    pub(crate) unused: Vec<(String, Node)>,
+    pub(crate) unused: Vec<Unused>,
+}
+
+/// An entry of a map that another one replaces.
+#[derive(Debug)]
+pub(crate) struct Unused {
+    /// The key that leads to the map; empty at the top.
+    pub(crate) above: String,
+    pub(crate) entry: (String, Node),
 }
 
 /// An error of the text.

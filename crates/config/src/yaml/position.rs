@@ -1,6 +1,9 @@
 //! Positions that the parser does not have.
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use granit_parser::ScalarStyle;
 
 /// Returns the position of a block scalar from that of its text: it begins with `|` or `>`, behind `end`, the end of the event
 /// before it.
@@ -35,4 +38,16 @@ pub(super) fn line_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+/// Returns the value of a scalar that ends at `end` as it is in the text: the parser adds a line break to a block scalar where
+/// the text ends without one.
+pub(super) fn without_added_break<'v>(text: &str, value: Cow<'v, str>, style: ScalarStyle, end: usize) -> Cow<'v, str> {
+    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+    let is_last = || text.get(end..).is_some_and(|rest| rest.trim().is_empty());
+    let last_line = || text.rsplit(['\n', '\r']).next().unwrap_or_default();
+    match value.strip_suffix('\n') {
+        Some(whole) if is_block && is_last() && !last_line().trim().is_empty() => Cow::Owned(whole.to_owned()),
+        _ => value,
+    }
 }

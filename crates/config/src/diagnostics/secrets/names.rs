@@ -22,6 +22,8 @@ pub(super) enum ValueKind {
     Table,
     /// Secret, such as a password.
     Secret,
+    /// Several secrets; a map of them has names that are none.
+    Secrets,
     /// Map of header fields.
     Fields,
     /// Ribbon's servers.
@@ -38,6 +40,7 @@ pub(super) fn kind(key: &str) -> ValueKind {
         TABLE => ValueKind::Table,
         FIELDS => ValueKind::Fields,
         _ if SERVERS.contains(&last) => ValueKind::Servers,
+        _ if is_secret_key(last) && last.ends_with('s') => ValueKind::Secrets,
         _ if is_secret_key(last) || above.rsplit('.').next() == Some(FIELDS) => ValueKind::Secret,
         _ => ValueKind::Other,
     }

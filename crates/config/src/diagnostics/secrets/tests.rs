@@ -52,6 +52,11 @@ fn secrets_are_masked_and_columns_stay() {
         ("redis: {password:abc, url: x}", "redis: {password:***, url: x}"),
         ("redis: {url: ä,api-key:äbc}", "redis: {url: ä,api-key:***}"),
         ("exempt: [{abc: def}, ghi]", "exempt: [{***: ***}, ***]"),
+        ("redis: {password: {abc: def}, url: x}", "redis: {password: {***: ***}, url: x}"),
+        ("table: {abc: gold, abc: gold}", "table: {***: gold, ***: gold}"),
+        ("table: {abc: gold, \"def: gold", "table: {***: gold************"),
+        ("otlp: {headers: {A: b, A: c}}", "otlp: {headers: {A: *, A: *}}"),
+        ("redis: {url: x}\t# password: abc", "redis: {url: x}\t# password: ***"),
     ] {
         assert_eq!(masked(line), shown);
         assert_eq!(line.chars().count(), shown.chars().count());

@@ -164,7 +164,7 @@ pub(super) fn find_after_keys(line: &str, found: &mut Vec<Range<usize>>) {
 
 /// Finds secrets in the comment at the end of a line.
 pub(super) fn find_in_comment(line: &str, found: &mut Vec<Range<usize>>) {
-    let Some(start) = line.find(" #") else { return };
+    let Some(start) = [" #", "\t#"].into_iter().filter_map(|start| line.find(start)).min() else { return };
     let mut in_comment = Vec::new();
     find_after_keys(&line[start..], &mut in_comment);
     find_urls(&line[start..], &mut in_comment);

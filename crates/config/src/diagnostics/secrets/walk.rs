@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::names::{ValueKind, is_secret_name, is_value_key, kind};
 use super::texts;
 use super::unknown::UnknownNames;
-use crate::yaml::{Bytes, Node, NodeKind};
+use crate::yaml::{Bytes, Node, NodeKind, Unused};
 
 /// A secret, or a part of a text that may be one.
 #[derive(Clone, Debug)]
@@ -39,8 +39,10 @@ impl<'w> Walk<'w> {
     }
 
     /// Finds the secrets of entries that others replace.
-    pub(super) fn unused(&mut self, entries: &[(String, Node)]) {
-        entries.iter().for_each(|entry| self.entries(std::slice::from_ref(entry), ValueKind::Other, false));
+    pub(super) fn unused(&mut self, unused: &[Unused]) {
+        for Unused { above, entry } in unused {
+            self.entries(std::slice::from_ref(entry), kind(above), false);
+        }
     }
 
     /// Finds the secrets of a text that was not read, since there is a syntax error at `error`: those on its line.
@@ -62,7 +64,9 @@ impl<'w> Walk<'w> {
             self.key(value.span.key().bytes(), kind_of_map);
             let last = &key[above(key)..];
             let is_of_name = is_value_key(last) || self.unknown.has_value_key(last);
-            let is_secret = matches!(kind_of_map, ValueKind::Fields | ValueKind::KeyList)
+            let is_secret = matches!(kind_of_map, ValueKind::Fields | ValueKind::KeyList | ValueKind::Secret)
+                // The text behind the entries before a syntax error.
+                || kind_of_map == ValueKind::Table && key.is_empty()
                 || self.unknown.has_key(key)
                 || is_of_name && with_names.contains(&key[..above(key)]);
             self.value(
@@ -79,8 +83,8 @@ impl<'w> Walk<'w> {
     fn key(&mut self, key: Bytes, kind_of_map: ValueKind) {
         let bytes = self.unquoted(key);
         let text = self.text.get(bytes.clone()).unwrap_or_default();
-        // A map in place of a key id is an error whose message shows it.
-        if matches!(kind_of_map, ValueKind::Table | ValueKind::KeyList) {
+        // A map in place of a key id or a secret is an error whose message shows it.
+        if matches!(kind_of_map, ValueKind::Table | ValueKind::KeyList | ValueKind::Secret) {
             self.add(bytes, text.to_owned());
         } else if let Some(at) = text.find(texts::IN_TABLE) {
             self.add(
@@ -105,7 +109,7 @@ impl<'w> Walk<'w> {
     fn scalar(&mut self, node: &Node, text: &str, kind: ValueKind) {
         let bytes = self.unquoted(node.span.bytes());
         match kind {
-            ValueKind::Secret if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
+            ValueKind::Secret | ValueKind::Secrets if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
             ValueKind::KeyList => self.parts(bytes, texts::find_key_ids),
             _ if texts::has_scheme(text) => self.add(bytes, text.to_owned()),
             _ => {

@@ -215,6 +215,21 @@ const SCALARS: [&str; 78] = [
 ];
 
 #[test]
+fn texts_that_end_within_a_block_scalar_are_those_of_serde_yaml() {
+    for head in ["|", ">", "|+", ">+", "|-", ">-", "|2", "| # c"] {
+        for body in
+            ["  a", "  a\n", "  a\n  ", "  a\n\n", "  a\n\n  b", "  a\r\n  b", "  a # b", "  a\ny: 1", "  a\n# c"]
+        {
+            for text in [format!("x: {head}\n{body}"), format!("- {head}\n{body}")] {
+                if !(text.starts_with('-') && body.contains("y:")) {
+                    assert_eq!(found(&text), expected(&text), "{text:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn words_and_numbers_are_those_of_serde_yaml() {
     for scalar in SCALARS {
         for tag in ["", "!!str ", "!!int ", "!!float ", "!!bool ", "!!null ", "!!x ", "!<tag:a> ", "! ", "!x "] {
