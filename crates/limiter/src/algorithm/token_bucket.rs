@@ -43,7 +43,7 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    /// What was refilled since the request is not returned: a full bucket would have refilled it in vain. So costs that are
+    /// A return is reduced by the refill since the request, which a full bucket would have had in vain. So costs that are
     /// returned late admit no more than if they had been known at first.
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, counted_at_us: u64) -> Option<Bucket> {
         let (debt, flow) = match state {

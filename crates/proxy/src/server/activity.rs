@@ -196,7 +196,7 @@ impl Activity {
         self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
     }
 
-    /// Returns true if the connection has been idle since the clock was last read. To read it takes a hundred instructions.
+    /// Returns true if the connection is idle since a time that was not read. To read the clock takes a hundred instructions.
     pub(super) fn is_undated(&self) -> bool {
         self.phase.load(Relaxed) == UNDATED
     }

@@ -147,7 +147,7 @@ impl Model for Deficit {
         }
     }
 
-    /// What was refilled since the request is not returned.
+    /// Reduces a return by the refill since the request.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let mut own = self.in_parts_of(rule, now);
         let Numbers { part, burst, flow } = own.numbers(rule, now);
