@@ -41,7 +41,8 @@ async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
 async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     let server = RedisServer::start_with(&[]);
     let interval = Duration::from_millis(40);
-    let paced = |interval| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), 6).unwrap());
+    let paced =
+        |interval, places| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), places).unwrap());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let gateways = [connected_store(&server).await, connected_store(&server).await];
     let send = |gateway: usize, scope: &str, rule: Rule| {
@@ -56,7 +57,8 @@ async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     };
 
     let start = Instant::now();
-    let requests: Vec<_> = (0..7).map(|n| send(n % 2, "short", paced(interval))).collect();
+    // A gateway whose replies are late leaves turns free, so the queue has more places than requests.
+    let requests: Vec<_> = (0..7).map(|n| send(n % 2, "short", paced(interval, 600))).collect();
     for request in requests {
         assert_eq!(request.await.unwrap().unwrap().status(), StatusCode::OK);
     }
@@ -64,13 +66,14 @@ async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
         assert!(at - start >= interval * n, "request {n} arrived {:?} after the first was sent", at - start);
     }
 
-    let long = paced(Duration::from_secs(60));
+    let long = paced(Duration::from_secs(60), 6);
     let free_slots = async || {
         let check = Check { key: BucketKey { scope: "long", id: b"ada" }, rule: &long, cost: 0 };
         let Decision::Pending(verdict) = gateways[0].decide(&[check]) else { panic!("redis decides asynchronously") };
         verdict.await.remaining.unwrap()
     };
     assert_eq!(send(0, "long", long.clone()).await.unwrap().unwrap().status(), StatusCode::OK);
+    eventually("no request waits", async || free_slots().await == 6).await;
     let waiting = send(1, "long", long.clone());
     eventually("the request holds a slot", async || free_slots().await == 5).await;
     waiting.abort();
