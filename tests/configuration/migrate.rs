@@ -134,7 +134,7 @@ fn every_spring_notation_becomes_the_plain_one() {
         "    # Left out: `/ignored/path`: it is ignored.\n    uri: http://limits\n",
         "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",
         "  - id: route-3\n    uri: http://nameless\n",
-        "      response-timeout: -1\n",
+        "\n  response-timeout: -1\n",
         "          patterns:\n            - /limits/**\n            - /limit\n          matchTrailingSlash: true\n",
         "\nkey-resolvers:\n  userKeyResolver: header:X-User\n",
     ] {

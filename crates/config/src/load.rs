@@ -21,7 +21,7 @@ use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
 use crate::spring::switches::Switches;
-use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins};
+use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins, translate};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, Span};
 use crate::{argument_names, filters, predicates as predicate_table};
@@ -159,6 +159,9 @@ fn parse_once(
     let unresolved = resolve(&mut root, (&properties, first_final), env, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let located = locator::add_routes(&mut root, services, &mut diagnostics);
+    if diagnostics.is_spring {
+        translate::translate(&mut root, &mut diagnostics);
+    }
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);

@@ -22,11 +22,12 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 
 use self::comments::Comments;
 use self::print::{Item, Value};
-use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
+use crate::diagnostics::{Diagnostics, Report, Severity, SourceFile, SourceText};
 use crate::load::{Loaded, MigrationFacts, Unresolved, parse_text, read};
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
+use crate::spring::translate::{self, Explicit};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections of registries. An empty one has an effect: it enables the registry.
@@ -67,6 +68,9 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
     let (Loaded { config, notes }, facts) = parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
+    let is_spring = config.is_spring;
+    let explicit =
+        if is_spring { translate::translate(&mut root, &mut Diagnostics::default()) } else { Explicit::default() };
     placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
     let comments = Comments::of(&text, root.span);
@@ -74,8 +78,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
     };
-    let is_spring = config.is_spring;
-    let rewriting = Rewriting { facts: &facts, comments, config: &config, is_spring, default_filters };
+    let rewriting = Rewriting { facts: &facts, explicit, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
@@ -107,6 +110,8 @@ fn head(file_names: &[&str], notes: &Report) -> String {
 /// State of a rewrite from nodes to printed items.
 struct Rewriting<'r> {
     facts: &'r MigrationFacts,
+    /// Keys that the translation has added.
+    explicit: Explicit,
     comments: Comments,
     config: &'r Config,
     is_spring: bool,
@@ -151,24 +156,9 @@ impl Rewriting<'_> {
     /// Adds settings that are implicit in Spring's form.
     fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
         if self.is_spring {
-            add_path_rule(sections);
             caches::add_strategy(sections, self.config);
             host_port::keep(sections);
             management::add(sections, &self.config.management);
-        }
-        let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
-        if self.is_spring && has(sections, "trusted-proxies") {
-            let mut only = Item::scalar("true");
-            only.note("As in Spring, untrusted addresses are not forwarded, including those of clients.");
-            let only = ("trusted-only".to_owned(), only);
-            match sections.iter_mut().find(|(key, _)| key == "x-forwarded") {
-                Some((_, item)) if item.get("trusted-only").is_some() => {}
-                Some((_, Item { value: Value::Map(entries), .. })) => entries.push(only),
-                _ => {
-                    let section = Item { is_section: true, ..Item::plain(Value::Map(vec![only])) };
-                    sections.push(("x-forwarded".to_owned(), section));
-                }
-            }
         }
     }
 
@@ -197,6 +187,7 @@ impl Rewriting<'_> {
     fn empty_item(&self, span: Span) -> Item {
         let mut item = Item::plain(Value::Null);
         item.notes.extend(self.comments.take(span));
+        item.notes.extend(self.explicit.reason(span).map(str::to_owned));
         item
     }
 
@@ -246,13 +237,6 @@ impl Rewriting<'_> {
         entries.insert(at, ("tls".to_owned(), made));
         item
     }
-}
-
-/// Keeps encoded slashes, which our own form rejects by default.
-fn add_path_rule(sections: &mut Vec<(String, Item)>) {
-    let mut rule = Item::scalar("keep");
-    rule.note("As in Spring, encoded slashes are part of their segment; Tollgate's default is `reject`.");
-    print::add_missing(sections, &["server", "path", "encoded-slash"], rule);
 }
 
 /// Replaces `redis://` with `rediss://`.

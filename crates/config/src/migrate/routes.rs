@@ -57,28 +57,8 @@ impl Rewriting<'_> {
             item.note("Had no id; this one is from its position.");
             fields.insert(0, ("id".to_owned(), Item::scalar(format!("route-{position}"))));
         }
-        self.disable_timeouts(&mut fields);
         item.value = Value::Map(fields);
         item
-    }
-
-    /// Disables the timeouts that neither the file nor the route sets: Spring has none by default.
-    fn disable_timeouts(&self, fields: &mut Vec<(String, Item)>) {
-        let client = &self.config.http_client;
-        for (name, global) in [("response-timeout", client.response_timeout), ("read-timeout", client.read_timeout)] {
-            if !self.is_spring || global.is_some() {
-                continue;
-            }
-            let mut none = Item::scalar("-1");
-            none.note("As in Spring, there is no such timeout; Tollgate's default is 60s.");
-            let none = (name.to_owned(), none);
-            match fields.iter_mut().find(|(key, _)| key == "metadata") {
-                Some((_, metadata)) if metadata.get(name).is_some() => {}
-                Some((_, Item { value: Value::Map(entries), .. })) => entries.push(none),
-                Some((_, metadata)) => metadata.value = Value::Map(vec![none]),
-                None => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
-            }
-        }
     }
 
     /// Rewrites `uri` without its path, which is ignored.

@@ -16,5 +16,6 @@ mod ribbon;
 mod service_discovery;
 pub(crate) mod stand_ins;
 pub(crate) mod switches;
+pub(crate) mod translate;
 mod tree;
 mod used;

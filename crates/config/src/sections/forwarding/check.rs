@@ -39,7 +39,7 @@ pub(crate) fn check(
     let trusted_proxies = trusted_proxies(sections.trusted_proxies.and_then(|node| nodes.get(node)), diagnostics);
     Forwarding {
         trusts_client_address: trusts_client_address(&sections, &trusted_proxies, diagnostics),
-        headers: headers(&sections, &trusted_proxies, diagnostics),
+        headers: headers(&sections, diagnostics),
         trusted_proxies,
         underscores: sections.headers.underscores.unwrap_or_default(),
         via,
@@ -66,11 +66,7 @@ fn via(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<H
 }
 
 /// Checks `x-forwarded` and `forwarded`.
-fn headers(
-    sections: &ForwardingSections<'_>,
-    trusted: &TrustedProxies,
-    diagnostics: &mut Diagnostics,
-) -> ForwardedHeaders {
+fn headers(sections: &ForwardingSections<'_>, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
     let x = sections.x_forwarded;
     let is_on = x.enabled.unwrap_or(true);
     let action = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
@@ -84,7 +80,7 @@ fn headers(
             .ineffective()
             .help("filters can change them");
     }
-    let headers = ForwardedHeaders {
+    ForwardedHeaders {
         for_: action(x.for_enabled, x.for_append),
         host: action(x.host_enabled, x.host_append),
         port: action(x.port_enabled, x.port_append),
@@ -92,20 +88,8 @@ fn headers(
         prefix: action(x.prefix_enabled, x.prefix_append),
         forwarded: sections.forwarded.enabled.unwrap_or(true),
         by: sections.forwarded.by.enabled.unwrap_or(false),
-        trusted_only: x.trusted_only.unwrap_or(diagnostics.is_spring),
-    };
-    let loses_clients = headers.trusted_only && (headers.for_ == HeaderAction::Append || headers.forwarded);
-    if diagnostics.is_spring
-        && x.trusted_only.is_none()
-        && loses_clients
-        && !matches!(trusted, TrustedProxies::None)
-        && let Some(proxies) = sections.trusted_proxies
-    {
-        diagnostics
-            .note(proxies.0.key(), "as in Spring, untrusted addresses are not forwarded, including those of clients")
-            .help("`x-forwarded.trusted-only: false` forwards all addresses from a trusted proxy");
+        trusted_only: x.trusted_only.unwrap_or(false),
     }
-    headers
 }
 
 /// Returns true if predicates use the client address that a trusted proxy reports.

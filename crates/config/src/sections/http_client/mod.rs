@@ -120,8 +120,7 @@ const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
 /// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
-    let default = if diagnostics.is_spring { None } else { Some(Duration::from_secs(60)) };
-    let timeout = |given: Option<Timeout>| given.map_or(default, |timeout| timeout.0);
+    let timeout = |given: Option<Timeout>| given.map_or(Some(Duration::from_secs(60)), |timeout| timeout.0);
     let (tls, handshake_timeout) = tls::of_client(raw, nodes, diagnostics);
     unread(raw, diagnostics);
     HttpClient {

@@ -209,7 +209,7 @@ pub(crate) fn check(
         tunnel_idle_timeout: raw.tunnel_idle_timeout.and_then(|timeout| timeout.0),
         upgrade_protocols: upgrades::check(&raw.upgrade_protocols, diagnostics),
         shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
-        path: raw.path.check(diagnostics.is_spring),
+        path: raw.path.check(),
     }
 }
 

@@ -29,12 +29,11 @@ enum RawSeparator {
 }
 
 impl RawPath {
-    /// Returns the rules; the defaults depend on the form of the file.
-    pub(super) fn check(&self, is_spring: bool) -> PathRules {
-        let default = if is_spring { PathRules::default() } else { PathRules::STRICT };
+    /// Returns the rules.
+    pub(super) fn check(&self) -> PathRules {
         PathRules {
-            encoded_slash: self.encoded_slash.map_or(default.encoded_slash, Separator::from),
-            backslash: self.backslash.map_or(default.backslash, Separator::from),
+            encoded_slash: self.encoded_slash.map_or(PathRules::STRICT.encoded_slash, Separator::from),
+            backslash: self.backslash.map_or(PathRules::STRICT.backslash, Separator::from),
         }
     }
 }
