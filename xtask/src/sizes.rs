@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn tests_and_examples_do_not_ship() {
         assert!(ships("crates/proxy/src/server/mod.rs") && ships("crates/limiter/src/lib.rs"));
-        for name in ["tests/it/main.rs", "filters/examples/axum.rs", "crates/config/src/yaml/tests/spans.rs"] {
+        for name in ["tests/it/main.rs", "filters/examples/axum.rs", "crates/document/src/yaml/tests/spans.rs"] {
             assert!(!ships(name), "{name}");
         }
     }

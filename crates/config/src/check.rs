@@ -20,7 +20,7 @@ use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::spring::locator::Located;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
 use crate::spec::values::header_name;
-use crate::spring::switches::{self, Switches};
+use crate::switches::{self, Switches};
 use crate::yaml::{Node, Span};
 
 /// Facts about the file that are not in the raw configuration.

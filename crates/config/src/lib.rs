@@ -1,12 +1,11 @@
 //! Configuration: YAML text to a checked [`Config`], with the line and column of every error.
 //!
-//! The steps, one module each:
+//! The steps:
 //!
-//! 1. `source` reads the files and those of their profiles; `yaml` parses them into nodes with spans.
-//! 2. `source` expands dotted keys and joins the documents; `spring` normalizes an `application.yml` to our own form.
-//! 3. `source` applies the environment: overrides and `${NAME}` placeholders.
-//! 4. `de` deserializes the nodes into the raw structs of `raw` and of each section.
-//! 5. `check` turns them into a [`Config`], section by section.
+//! 1. `tollgate_spring` reads the files and those of their profiles, joins their documents, applies the environment, and
+//!    translates an `application.yml` to our own form. The trees are those of `tollgate_document`, with spans.
+//! 2. `de` deserializes the nodes into the raw structs of `raw` and of each section.
+//! 3. `check` turns them into a [`Config`], section by section.
 //!
 //! Each step collects its `diagnostics` and continues, so that one run reports every error.
 
@@ -14,11 +13,9 @@ mod argument_names;
 mod check;
 mod concurrency_limiter;
 mod de;
-mod diagnostics;
 mod filters;
 #[cfg(test)]
 mod generated;
-mod java_properties;
 mod key_resolvers;
 mod load;
 mod locator;
@@ -32,14 +29,15 @@ mod restart;
 mod routes;
 mod schema;
 mod sections;
-mod source;
 mod spec;
-mod spring;
-#[cfg(test)]
-mod steps;
+mod switches;
 #[cfg(test)]
 mod tests;
-mod yaml;
+
+#[cfg(test)]
+use tollgate_document::steps;
+use tollgate_document::{diagnostics, yaml};
+use tollgate_spring::{self as spring, source};
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
 pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::check::{self, CheckInput};
+use crate::de;
 use crate::de::nodes::Nodes;
-use crate::de::{self, Unknown};
-use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, closest};
+use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey, closest};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
 use crate::raw::{self, RawConfig};
@@ -20,8 +20,8 @@ use crate::source::{environment, host, imports, random};
 use crate::spring::form::{self, Form};
 use crate::spring::names::KnownNames;
 use crate::spring::normalize::Normalized;
-use crate::spring::switches::Switches;
 use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins, translate};
+use crate::switches::Switches;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, Span};
 use crate::{argument_names, filters, predicates as predicate_table};
@@ -237,7 +237,7 @@ fn resolve(
 /// Reports placeholders without a value, unless their keys are unknown or without effect.
 fn report_unresolved(
     unresolved: Vec<UnresolvedValue>,
-    (unknown, ineffective): (&[Unknown], &[(Span, String)]),
+    (unknown, ineffective): (&[UnknownKey], &[(Span, String)]),
     diagnostics: &mut Diagnostics,
 ) {
     let unused = unknown.iter().map(|unknown| unknown.span).chain(ineffective.iter().map(|(span, _)| *span));
@@ -255,7 +255,7 @@ fn is_filter(name: &str) -> bool {
 }
 
 /// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
-fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {
+fn report_unknown(unknown: &[UnknownKey], root: &Node, diagnostics: &mut Diagnostics) {
     let mut skipped = Vec::new();
     for unknown in unknown {
         if let [name] = unknown.path.as_slice()

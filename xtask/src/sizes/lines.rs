@@ -9,8 +9,16 @@ use syn::visit::{self, Visit};
 /// Name of the row that counts all crates.
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
-const LIMITS: [(&str, usize); 6] =
-    [(ALL, 83_500), ("config", 24_500), ("proxy", 14_900), ("limiter", 12_650), ("filters", 10_500), ("src", 8_100)];
+const LIMITS: [(&str, usize); 8] = [
+    (ALL, 83_500),
+    ("config", 18_500),
+    ("spring", 3_700),
+    ("document", 2_500),
+    ("proxy", 14_900),
+    ("limiter", 12_650),
+    ("filters", 10_500),
+    ("src", 8_100),
+];
 /// Files that may ship.
 const MAX_FILES: usize = 960;
 /// Folders whose programs do not ship.

@@ -6,7 +6,8 @@ use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use crate::de::error::DeError;
-use crate::de::{Context, De, Unknown, same_name};
+use crate::de::{Context, De, same_name};
+use crate::diagnostics::UnknownKey;
 use crate::yaml::{Node, NodeKind};
 
 pub(super) struct Items<'n, 'c> {
@@ -65,7 +66,7 @@ impl<'n, 'c> Entries<'n, 'c> {
                     None => {
                         let mut path = self.context.path.borrow().clone();
                         path.push(key.clone());
-                        self.context.unknown.borrow_mut().push(Unknown { span: node.span, path, fields });
+                        self.context.unknown.borrow_mut().push(UnknownKey { span: node.span, path, fields });
                         continue;
                     }
                     Some(_) if matches!(node.kind, NodeKind::Null) => continue,

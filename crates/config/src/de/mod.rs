@@ -20,7 +20,7 @@ use serde::de::{DeserializeOwned, Visitor};
 
 use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, UnknownKey};
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -35,16 +35,8 @@ pub(crate) const SHAPE: &str = "$tollgate::Shape";
 /// Maximum number of errors of values, after which reading stops.
 const MAX_PROBLEMS: usize = 100;
 
-/// A key that the struct does not have.
-pub(crate) struct Unknown {
-    pub(crate) span: Span,
-    /// Keys that lead to it, the key itself last.
-    pub(crate) path: Vec<String>,
-    pub(crate) fields: &'static [&'static str],
-}
-
 /// Reads `node` as a `T`, reports its errors and returns its unknown keys.
-pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<Unknown>) {
+pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<UnknownKey>) {
     let mut blank = HashSet::new();
     for _ in 0..MAX_PROBLEMS {
         let context =
@@ -69,7 +61,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
 }
 
 /// Reports `unknown` keys with the nearest known one.
-pub(crate) fn report_unknown(unknown: &Unknown, diagnostics: &mut Diagnostics) {
+pub(crate) fn report_unknown(unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
     let name = unknown.path.last().map_or("", String::as_str);
     let mut message = format!("unknown key `{name}`");
     if diagnostics.is_spring {
@@ -85,7 +77,7 @@ pub(crate) fn report_unknown(unknown: &Unknown, diagnostics: &mut Diagnostics) {
 
 pub(super) struct Context<'c> {
     pub(super) blank: &'c HashSet<u32>,
-    pub(super) unknown: RefCell<Vec<Unknown>>,
+    pub(super) unknown: RefCell<Vec<UnknownKey>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
 }

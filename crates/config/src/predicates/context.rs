@@ -7,7 +7,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
 use crate::spec::values::header_name;
-use crate::spring::switches::Switches;
+use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
 
 /// Settings that all predicates of one file share.

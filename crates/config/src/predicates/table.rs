@@ -9,7 +9,7 @@ use crate::predicates::entry::{Check, Entry, PredicateInput};
 use crate::predicates::rows;
 use crate::spec::PredicateSpec;
 use crate::spring::names::refusal;
-use crate::spring::switches;
+use crate::switches;
 use tollgate_routing::{PREDICATES, Predicate};
 
 /// Returns all predicates.

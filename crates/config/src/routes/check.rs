@@ -13,7 +13,7 @@ use crate::routes::list::filter_list;
 use crate::routes::model::Route;
 use crate::routes::route::{RouteContext, RouteReader};
 use crate::sections::upstreams::Named;
-use crate::spring::switches::Switches;
+use crate::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::{Predicate, covering_routes};
 

@@ -10,7 +10,7 @@ use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
 use crate::spring::names::{SKIP, refusal};
-use crate::spring::switches::{self, Switches};
+use crate::switches::{self, Switches};
 
 /// Syntax of predicates.
 pub(super) const PREDICATE: Syntax =

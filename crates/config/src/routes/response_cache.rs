@@ -8,7 +8,7 @@ use crate::filters::model::Filter;
 use crate::filters::raw::RawLocalResponseCache;
 use crate::routes::list::ListedFilter;
 use crate::routes::model::{Cors, Definition, Route};
-use crate::spring::switches::{ComponentKind, Switches};
+use crate::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
 
 /// Keeps only the last cache of a route. Of several caches, only the first would respond.

@@ -22,7 +22,7 @@ use crate::routes::removed_keys;
 use crate::routes::response_cache::{keep_last, note_uncounted_hits};
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
-use crate::spring::switches::Switches;
+use crate::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 

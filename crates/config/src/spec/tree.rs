@@ -1,8 +1,8 @@
 //! Arguments of a [`Spec`] as nodes, for the positioned deserializer.
 
 use crate::de;
-use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
+use crate::diagnostics::UnknownKey;
 use crate::spec::definition::Spec;
 use crate::yaml::{NameIndex, Node, NodeKind, Span};
 
@@ -52,7 +52,7 @@ impl Spec {
         root
     }
 
-    fn report_unknown(&self, unknown: &Unknown, diagnostics: &mut Diagnostics) {
+    fn report_unknown(&self, unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
         let path = unknown.path.join(".");
         let name = unknown.path.last().map_or("", String::as_str);
         diagnostics

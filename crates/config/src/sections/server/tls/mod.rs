@@ -16,8 +16,9 @@ use serde::Deserialize;
 use self::names::ByName;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::{self, Unknown, canonical};
+use crate::de::{self, canonical};
 use crate::diagnostics::Diagnostics;
+use crate::diagnostics::UnknownKey;
 use crate::sections::key_store::{StoreFile, StoreSettings};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
@@ -227,7 +228,7 @@ impl RawServerSsl {
 }
 
 /// Reports a key without effect on TLS, or an unknown one.
-fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) {
+fn report(unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
     let at = unknown.span.key();
     match canonical(unknown.path.last().map_or("", String::as_str)).as_str() {
         "ciphers" => diagnostics

@@ -1,0 +1,220 @@
+//! Collection of diagnostics while a configuration is read.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::diagnostics::help::Help;
+use crate::diagnostics::lines;
+use crate::diagnostics::missing::{Missing, Section};
+use crate::diagnostics::report::{Diagnostic, Report, Severity};
+use crate::diagnostics::text::SourceText;
+use crate::diagnostics::unknown::UnknownName;
+use crate::yaml::{Problem, Span};
+
+/// Collects diagnostics while a configuration is read.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    /// True for a Spring `application.yml`: settings that Spring silently ignores are then warnings.
+    pub is_spring: bool,
+    /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
+    pub has_acceptances: bool,
+    found: Vec<Found>,
+    /// Places with an unknown value; later diagnostics about them are dropped.
+    muted: HashSet<u32>,
+    /// The first document.
+    pub root: Span,
+}
+
+/// A diagnostic whose line is not yet known.
+#[derive(Debug)]
+pub(super) struct Found {
+    severity: Severity,
+    /// `None` for an error without a position in the files.
+    at: Option<Span>,
+    message: String,
+    pub(super) help: Option<String>,
+    /// Name that the message reports as not known.
+    pub(super) unknown: Option<UnknownName>,
+    /// Text and second position that end the message.
+    pub(super) beside: Option<(String, Span)>,
+    /// Sections of the application, which end the message with their lines.
+    pub(super) sections: Vec<(String, Span)>,
+    /// Parts of an application that are missing; the first one is reported once.
+    pub(super) missing: Vec<Missing>,
+    /// True if the setting has no effect, so that it can be removed.
+    pub(super) ineffective: bool,
+    /// True for a setting of our own form that Spring would silently ignore.
+    is_mistake: bool,
+}
+
+impl Diagnostics {
+    /// Adds an error.
+    pub fn error(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, Some(at), message.into())
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Warning, Some(at), message.into())
+    }
+
+    /// Adds a note.
+    pub fn note(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Note, Some(at), message.into())
+    }
+
+    /// Reports a setting that Spring would silently ignore: an error in our own form unless a comment accepts it, a warning
+    /// in a Spring file. What is built is the same in both. A key is marked as [ineffective](Help::ineffective).
+    pub fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        let is_refused = !self.is_spring && !self.has_acceptances;
+        let severity = if is_refused { Severity::Error } else { Severity::Warning };
+        let is_own = !self.is_spring;
+        let mut help = self.push(severity, Some(at), message.into());
+        if let Some(found) = help.found() {
+            found.is_mistake = is_own;
+        }
+        if at.key { help.ineffective() } else { help }
+    }
+
+    /// Reports an error without a position in the file.
+    pub fn error_nowhere(&mut self, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, None, message.into())
+    }
+
+    /// Adds the errors that the parser found.
+    pub fn add_syntax_errors(&mut self, problems: Vec<Problem>) {
+        for Problem { at, message, help } in problems {
+            let error = self.error(at, message);
+            if let Some(help) = help {
+                error.help(help);
+            }
+        }
+    }
+
+    /// Drops later diagnostics about the value at `at`.
+    pub fn mute(&mut self, at: Span) {
+        self.muted.insert(at.node);
+    }
+
+    /// Ends the effect of [`mute`](Self::mute) on the value at `at`.
+    pub fn unmute(&mut self, at: Span) {
+        self.muted.remove(&at.node);
+    }
+
+    fn push(&mut self, severity: Severity, at: Option<Span>, message: String) -> Help<'_> {
+        if at.is_some_and(|span| self.muted.contains(&span.node)) {
+            return Help::of(None);
+        }
+        let (sections, missing, ineffective, is_mistake) = (Vec::new(), Vec::new(), false, false);
+        let (help, unknown, beside) = (None, None, None);
+        self.found.push(Found {
+            severity,
+            at,
+            message,
+            help,
+            unknown,
+            beside,
+            sections,
+            missing,
+            ineffective,
+            is_mistake,
+        });
+        Help::of(self.found.last_mut())
+    }
+
+    /// Returns the settings without effect, each with the message that says why.
+    pub fn ineffective(&self) -> Vec<(Span, String)> {
+        let place = |found: &Found| Some((found.at?, found.message.clone()));
+        self.found.iter().filter(|found| found.ineffective).filter_map(place).collect()
+    }
+
+    /// Returns true if an error was reported.
+    pub fn has_errors(&self) -> bool {
+        self.found.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Returns true if errors were reported since `mark`.
+    pub fn has_errors_since(&self, mark: Mark) -> bool {
+        self.found.iter().skip(mark.0).any(|found| found.severity == Severity::Error)
+    }
+
+    /// Returns the current position, for [`Diagnostics::demote_errors`].
+    pub fn mark(&self) -> Mark {
+        Mark(self.found.len())
+    }
+
+    /// Turns the errors reported since `mark` into warnings; returns false if there were none.
+    pub fn demote_errors(&mut self, mark: Mark) -> bool {
+        let mut errors =
+            self.found.iter_mut().skip(mark.0).filter(|found| found.severity == Severity::Error).peekable();
+        let any = errors.peek().is_some();
+        errors.for_each(|found| found.severity = Severity::Warning);
+        any
+    }
+
+    /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
+    fn report_missing_once(&mut self) -> Vec<Missing> {
+        let mut counts: HashMap<(Section, String), usize> = HashMap::new();
+        for missing in self.found.iter().filter_map(|found| found.missing.first()) {
+            *counts.entry(missing.identity()).or_default() += 1;
+        }
+        let mut seen = HashSet::new();
+        let all = self.found.iter().flat_map(|found| &found.missing);
+        let all: Vec<Missing> = all.filter(|missing| seen.insert(missing.identity())).cloned().collect();
+        self.found.retain_mut(|found| {
+            let Some(missing) = found.missing.first() else { return true };
+            let Some(count) = counts.remove(&missing.identity()) else { return false };
+            if count > 1 {
+                found.message.push_str(&format!(" ({count} times)"));
+            }
+            true
+        });
+        all
+    }
+
+    /// Finds the line and column of each diagnostic and sorts them.
+    pub fn finish(mut self, text: SourceText) -> Report {
+        let is_other = |found: &Found| {
+            let is_proposed = !found.missing.is_empty() && found.missing.iter().all(Missing::is_proposed);
+            found.severity == Severity::Error && !is_proposed
+        };
+        let has_other_errors = self.found.iter().any(is_other);
+        let missing = self.report_missing_once();
+        let lines = lines::of_files(&text);
+        let place = |span: Span| lines::place(&text, &lines, if span.is_root() { self.root } else { span });
+        let mut list: Vec<Diagnostic> = self
+            .found
+            .into_iter()
+            .map(|found| {
+                let (file, line, column) = found.at.map_or((0, 0, 0), place);
+                let mut message = found.message;
+                if let Some((words, span)) = found.beside {
+                    let (file, line, column) = place(span);
+                    message.push_str(&format!("{words} {}", text.name(file)));
+                    if line > 0 {
+                        message.push_str(&format!(":{line}:{column}"));
+                    }
+                }
+                let mut sections: Vec<(usize, String)> =
+                    found.sections.into_iter().map(|(name, span)| (place(span).1, name)).collect();
+                sections.sort_by_key(|(line, _)| *line);
+                let names_sections = !sections.is_empty();
+                let named = sections.iter().map(|(line, name)| match line {
+                    0 => format!("`{name}`"),
+                    _ => format!("`{name}` (line {line})"),
+                });
+                message.push_str(&named.collect::<Vec<_>>().join(", "));
+                let Found { severity, help, unknown, is_mistake, .. } = found;
+                let also = Vec::new();
+                Diagnostic { severity, file, line, column, message, also, help, unknown, is_mistake, names_sections }
+            })
+            .collect();
+        drop(lines);
+        list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
+        list.dedup();
+        Report::new(text, list, (missing, has_other_errors))
+    }
+}
+
+/// Number of diagnostics at a point in time.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);

@@ -1,0 +1,67 @@
+//! Positions of a map's entries by name, so that a map with many entries is built in linear time.
+
+use std::collections::HashMap;
+
+use crate::yaml::Node;
+use crate::yaml::key::{canonical, same_name};
+
+/// Largest number of entries that are searched one by one, without a map.
+const FEW: usize = 16;
+
+/// Positions of the entries of one map by name, and of the maps below it. Entries may be added at the end; any other change
+/// needs a [`clear`](Self::clear).
+#[derive(Debug)]
+pub struct NameIndex {
+    is_exact: bool,
+    /// Positions by the common form of a name; empty for few entries.
+    by_name: HashMap<String, usize>,
+    /// Number of entries in `by_name`, from the first on.
+    indexed: usize,
+    below: HashMap<usize, NameIndex>,
+}
+
+// === impl NameIndex ===
+
+impl NameIndex {
+    /// Creates an index in which spelling variants are the same name.
+    pub fn relaxed() -> Self {
+        Self::new(false)
+    }
+
+    /// Creates an index of exact names.
+    pub fn exact() -> Self {
+        Self::new(true)
+    }
+
+    fn new(is_exact: bool) -> Self {
+        Self { is_exact, by_name: HashMap::new(), indexed: 0, below: HashMap::new() }
+    }
+
+    /// Returns the position of the first of `entries` with this name.
+    pub fn find(&mut self, entries: &[(String, Node)], name: &str) -> Option<usize> {
+        if entries.len() <= FEW {
+            let is_it = |known: &str| if self.is_exact { known == name } else { same_name(known, name) };
+            return entries.iter().position(|(known, _)| is_it(known));
+        }
+        for (at, (known, _)) in entries.iter().enumerate().skip(self.indexed) {
+            self.by_name.entry(self.form(known)).or_insert(at);
+        }
+        self.indexed = entries.len();
+        self.by_name.get(&self.form(name)).copied()
+    }
+
+    /// Returns the index of the map that is the value at `position`.
+    pub fn below(&mut self, position: usize) -> &mut Self {
+        let is_exact = self.is_exact;
+        self.below.entry(position).or_insert_with(|| Self::new(is_exact))
+    }
+
+    /// Forgets all names.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.is_exact);
+    }
+
+    fn form(&self, name: &str) -> String {
+        if self.is_exact { name.to_owned() } else { canonical(name) }
+    }
+}

@@ -1,0 +1,72 @@
+//! The tree of a YAML document.
+
+use crate::yaml::key::canonical;
+use crate::yaml::span::Span;
+
+/// One YAML value. Its span identifies it: no two nodes share one.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its place.
+    pub span: Span,
+    /// Its content.
+    pub kind: NodeKind,
+}
+
+/// Content of a [`Node`]. Scalars stay text until a typed field reads them.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// Nothing.
+    Null,
+    /// A text, a number or a word.
+    Scalar(String),
+    /// A list.
+    Seq(Vec<Node>),
+    /// A map, in the order of the file. Keys are unique.
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Returns the value of `key`, compared exactly.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.kind {
+            NodeKind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// Follows one step of a dotted name: a key in any spelling, or `[n]` into a list.
+    pub fn step(&self, step: &str) -> Option<&Node> {
+        match &self.kind {
+            NodeKind::Map(entries) => {
+                let exact = entries.iter().find(|(name, _)| name == step);
+                let found = exact.or_else(|| entries.iter().find(|(name, _)| canonical(name) == canonical(step)));
+                found.map(|(_, value)| value)
+            }
+            NodeKind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
+            NodeKind::Null | NodeKind::Scalar(_) => None,
+        }
+    }
+
+    /// Follows `path`, one key a step, compared exactly.
+    pub fn at(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Returns the text of a scalar.
+    pub fn scalar(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Describes the value for a message.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            NodeKind::Null => "nothing".to_owned(),
+            NodeKind::Scalar(text) => format!("`{text}`"),
+            NodeKind::Seq(_) => "a list".to_owned(),
+            NodeKind::Map(_) => "a map".to_owned(),
+        }
+    }
+}

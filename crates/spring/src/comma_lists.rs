@@ -1,0 +1,69 @@
+//! Lists of predicates and filters that are one text with commas.
+
+use crate::source::placeholder::closing_brace;
+use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Splits the texts of `default-filters` and of routes' `predicates` and `filters` into lists, as Spring's binder does:
+/// `Path=/a/**,Method=GET` is two predicates.
+pub fn split(root: &mut Node) {
+    let NodeKind::Map(sections) = &mut root.kind else { return };
+    for (key, section) in sections {
+        match canonical(key).as_str() {
+            "defaultfilters" => split_text(section),
+            "routes" => {
+                let NodeKind::Seq(routes) = &mut section.kind else { continue };
+                let maps = routes.iter_mut().filter_map(|route| match &mut route.kind {
+                    NodeKind::Map(entries) => Some(entries),
+                    _ => None,
+                });
+                for (key, value) in maps.flatten() {
+                    if ["predicates", "filters"].contains(&canonical(key).as_str()) {
+                        split_text(value);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn split_text(node: &mut Node) {
+    let NodeKind::Scalar(text) = &node.kind else { return };
+    let items = items(text).into_iter().filter(|item| !item.is_empty());
+    let items = items.map(|item| Node { span: node.span.again(), kind: NodeKind::Scalar(item.to_owned()) });
+    node.kind = NodeKind::Seq(items.collect());
+}
+
+/// Splits `text` at its commas, except those in placeholders.
+fn items(text: &str) -> Vec<&str> {
+    let mut items = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = text[at..].find([',', '$']) {
+        let rest = &text[at + found..];
+        at += found + 1;
+        if rest.starts_with(',') {
+            items.push(text[start..at - 1].trim());
+            start = at;
+        } else if let Some(inside) = rest.strip_prefix("${")
+            && let Some(end) = closing_brace(inside)
+        {
+            at += end + 2;
+        }
+    }
+    items.push(text[start..].trim());
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_within_placeholders_do_not_separate() {
+        assert_eq!(items("Path=/a/**, Method=GET"), ["Path=/a/**", "Method=GET"]);
+        assert_eq!(items("Path=${P:/a,/b},Method=${M:${N:GET,}}"), ["Path=${P:/a,/b}", "Method=${M:${N:GET,}}"]);
+        assert_eq!(items("RewritePath=/a,$1,${open"), ["RewritePath=/a", "$1", "${open"]);
+        assert_eq!(items(""), [""]);
+    }
+}

@@ -1,0 +1,58 @@
+//! `hystrix.command`: settings of the circuit breakers of Spring Cloud Gateway 2, as those of resilience4j.
+
+use crate::source::dotted;
+use crate::tree::{is_empty, take};
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Settings of a command, and their places below `resilience4j`, in which `instances.NAME` follows the first step.
+const MOVED: [(&[&str], &str, &str); 4] = [
+    (&["execution", "isolation", "thread", "timeoutInMilliseconds"], "timelimiter", "timeout-duration"),
+    (&["circuitBreaker", "requestVolumeThreshold"], "circuitbreaker", "minimum-number-of-calls"),
+    (&["circuitBreaker", "errorThresholdPercentage"], "circuitbreaker", "failure-rate-threshold"),
+    (&["circuitBreaker", "sleepWindowInMilliseconds"], "circuitbreaker", "wait-duration-in-open-state"),
+];
+
+/// Moves the settings of all commands to `resilience4j`; other settings of Hystrix stay.
+pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
+    let Some(mut command) = take(whole, &["hystrix", "command"]) else { return };
+    let NodeKind::Map(commands) = &mut command.kind else { return };
+    for (name, settings) in commands {
+        let is_default = name == "default";
+        let base: &[&str] = if is_default { &["configs", "default"] } else { &["instances", name.as_str()] };
+        for (path, section, key) in MOVED {
+            if let Some(value) = take(settings, path) {
+                let steps: Vec<&str> = ["resilience4j", section].iter().chain(base).copied().chain([key]).collect();
+                add(result, &steps, value);
+            }
+        }
+        if let Some(mut switch) = take(settings, &["execution", "timeout", "enabled"])
+            && let NodeKind::Scalar(text) = &mut switch.kind
+        {
+            let is_off = text.trim().eq_ignore_ascii_case("false");
+            *text = is_off.to_string();
+            let steps: &[&str] = if is_default {
+                &["resilience4j", "disable-time-limiter"]
+            } else {
+                &["resilience4j", "disable-time-limiter-map", name.as_str()]
+            };
+            add(result, steps, switch);
+        }
+    }
+    let rest = take(whole, &["hystrix"]);
+    // The remaining settings are reported as skipped.
+    if let NodeKind::Map(entries) = &mut whole.kind
+        && let Some(left) = [rest, Some(command)].into_iter().flatten().find(|node| !is_empty(node))
+    {
+        entries.push(("hystrix".to_owned(), left));
+    }
+}
+
+/// Merges `value` at `steps` into `result`.
+fn add(result: &mut Node, steps: &[&str], value: Node) {
+    let mut node = value;
+    for step in steps.iter().rev() {
+        let span = node.span.again();
+        node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
+    }
+    dotted::merge(result, node);
+}

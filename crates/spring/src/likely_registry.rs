@@ -1,0 +1,67 @@
+//! Settings of a registry for a file that needs one and names none.
+
+use crate::service_discovery::is_off;
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Registry with its section in a Spring file, the setting that suffices, and an example of its value.
+struct Proposal {
+    name: &'static str,
+    key: &'static str,
+    example: &'static str,
+}
+
+/// The most frequent one comes first.
+const PROPOSALS: [Proposal; 4] = [
+    Proposal { name: "eureka", key: "eureka.client.service-url.defaultZone", example: "http://localhost:8761/eureka/" },
+    Proposal { name: "nacos", key: "spring.cloud.nacos.discovery.server-addr", example: "localhost:8848" },
+    Proposal { name: "consul", key: "spring.cloud.consul.host", example: "localhost" },
+    Proposal { name: "kubernetes", key: "spring.cloud.kubernetes.discovery.enabled", example: "\"true\"" },
+];
+
+/// Settings of Spring for services without a registry.
+const WITHOUT: &str =
+    "spring.cloud.discovery.client.simple.instances: {orders: [{uri: \"http://orders:8080\"}]} # without a registry";
+
+/// Returns lines of an overlay: the settings of the registry that `properties` point to, or of the most frequent one, and those
+/// of the others as comments.
+pub fn proposal(properties: &Node, is_spring: bool) -> String {
+    let likely = PROPOSALS.iter().position(|proposal| is_named(properties, proposal.name)).unwrap_or(0);
+    let line = |proposal: &Proposal| format!("{}: {}", key(proposal.key, is_spring), proposal.example);
+    let mut lines = "# The registry that the application gets from elsewhere. Keep one of these lines:\n".to_owned();
+    lines.push_str(&format!("{}\n", line(&PROPOSALS[likely])));
+    for (_, other) in PROPOSALS.iter().enumerate().filter(|(at, _)| *at != likely) {
+        lines.push_str(&format!("# {}\n", line(other)));
+    }
+    lines.push_str(&format!("# {}\n", key(WITHOUT, is_spring)));
+    lines
+}
+
+/// Returns the key in the gateway's own form, or in a Spring file.
+fn key(key: &str, is_spring: bool) -> &str {
+    if is_spring { key } else { key.strip_prefix("spring.cloud.").unwrap_or(key) }
+}
+
+/// Returns true if `properties` switch a registry off.
+pub fn is_switched_off(properties: &Node) -> bool {
+    let sections = PROPOSALS.iter().filter_map(|proposal| section(properties, proposal.name));
+    sections.into_iter().any(is_off)
+}
+
+fn section<'n>(properties: &'n Node, name: &str) -> Option<&'n Node> {
+    if name == "eureka" { at(properties, &[name]) } else { at(properties, &["spring", "cloud", name]) }
+}
+
+fn at<'n>(properties: &'n Node, path: &[&str]) -> Option<&'n Node> {
+    path.iter().try_fold(properties, |node, step| node.step(step))
+}
+
+/// Returns true if the application has settings of the registry for another purpose: `spring.cloud.nacos.config`.
+fn is_named(properties: &Node, name: &str) -> bool {
+    let import = at(properties, &["spring", "config", "import"]);
+    let imports = import.map(|node| match &node.kind {
+        NodeKind::Seq(items) => items.iter().filter_map(Node::scalar).collect(),
+        _ => Vec::from_iter(node.scalar()),
+    });
+    let is_imported = |text: &str| text.split(',').any(|one| one.contains(&format!("{name}:")));
+    section(properties, name).is_some() || imports.unwrap_or_default().into_iter().any(is_imported)
+}

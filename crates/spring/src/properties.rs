@@ -1,0 +1,207 @@
+//! Properties of Spring that have no effect here, each with its replacement or the reason.
+//!
+//! In an `application.yml` they are reported and ignored. In our own form they are unknown keys.
+
+use tollgate_document::diagnostics::UnknownKey;
+use tollgate_document::diagnostics::{Diagnostics, closest};
+use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Meaning of a Spring property here.
+#[derive(Clone, Copy, Debug)]
+pub enum Meaning {
+    /// No effect, and the reason.
+    Nothing(&'static str),
+    /// Only one value is supported: the value, the missing feature, and the replacement.
+    Only(&'static str, &'static str, &'static str),
+}
+
+use Meaning::{Nothing, Only};
+
+const STREAMS: &str = "every response streams, whatever its type";
+const SPANS: &str = "`management.tracing` and `management.otlp.tracing` are read; `/metrics` counts and times requests";
+const CONTEXT: &str = "the gateway continues W3C trace context; baggage is forwarded as it is";
+const OTHER_SERVER: &str = "Spring Cloud Gateway runs on Netty, not on this server";
+const CLIENT: &str = "each worker pipelines over a few shared connections; `connections` sets their number";
+
+/// The properties by their path below the gateway's root or from the top. A path includes everything below it.
+pub const PROPERTIES: &[(&str, Meaning)] = &[
+    ("streaming-media-types", Nothing(STREAMS)),
+    ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
+    ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
+    (
+        "restrictive-property-accessor",
+        Nothing("expressions reach no properties of beans: `#{@name}` names a key resolver"),
+    ),
+    ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
+    ("observability", Nothing(SPANS)),
+    ("httpserver.wiretap", Nothing("bytes are not logged")),
+    (
+        "redis-route-definition-repository.enabled",
+        Only(
+            "false",
+            "routes are not kept in Redis",
+            "keep them in the file: SIGHUP or `POST /actuator/gateway/refresh` reads it again",
+        ),
+    ),
+    (
+        "server.compression.enabled",
+        Only(
+            "false",
+            "the gateway does not compress responses",
+            "let the upstreams compress, or a proxy in front of the gateway",
+        ),
+    ),
+    ("server.compression", Nothing("responses are forwarded as upstreams compress them")),
+    ("server.error", Nothing("errors of the gateway are short texts, or problem+json if the client accepts it")),
+    (
+        "server.netty.connection-timeout",
+        Nothing("`server.header-timeout` bounds how long a new connection may be silent"),
+    ),
+    (
+        "server.netty.h2c-max-content-length",
+        Nothing("HTTP/1.1 is not upgraded to h2c: HTTP/2 comes with prior knowledge"),
+    ),
+    ("server.netty.initial-buffer-size", Nothing("buffers grow on demand")),
+    ("server.netty.max-keep-alive-requests", Nothing("a connection serves any number of requests")),
+    (
+        "server.netty.max-initial-line-length",
+        Nothing("the request line counts into `server.max-http-request-header-size`"),
+    ),
+    ("server.netty.validate-headers", Nothing("fields are always validated")),
+    ("server.server-header", Nothing("the gateway adds no `Server` field and forwards the upstream's")),
+    ("server.servlet", Nothing(OTHER_SERVER)),
+    ("server.reactive", Nothing("the gateway keeps no sessions")),
+    ("server.tomcat", Nothing(OTHER_SERVER)),
+    ("server.jetty", Nothing(OTHER_SERVER)),
+    ("server.undertow", Nothing(OTHER_SERVER)),
+    ("management.endpoints.web.cors", Nothing("the management port has no CORS")),
+    ("management.endpoints.web.discovery", Nothing("`/actuator` lists the endpoints")),
+    ("management.endpoints.jmx", Nothing("there is no JVM to manage")),
+    ("management.endpoints.migrate-legacy-ids", Nothing("endpoints have one name")),
+    ("management.endpoint.health.group", Nothing("there are two groups: `/health/live` and `/health/ready`")),
+    ("management.endpoint.health.status", Nothing("200 while up, 503 otherwise")),
+    ("management.endpoint.health.roles", Nothing("the management port has tokens, no users")),
+    ("management.health", Nothing("`management.readiness.redis` includes Redis")),
+    ("management.info", Nothing("there is no `/actuator/info`")),
+    ("management.metrics.distribution", Nothing("buckets go from 1 ms to 10 s")),
+    ("management.metrics.enable", Nothing("all metrics are enabled")),
+    ("management.metrics.export", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
+    ("management.prometheus", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
+    ("management.metrics", Nothing("`management.metrics.tags` is read")),
+    ("management.observations", Nothing(SPANS)),
+    ("management.tracing.propagation", Nothing(CONTEXT)),
+    ("management.tracing.baggage", Nothing(CONTEXT)),
+    ("management.tracing", Nothing("`enabled` and `sampling.probability` are read")),
+    ("management.zipkin", Nothing("`management.otlp.tracing` sends traces")),
+    ("management.otlp.tracing", Nothing("`endpoint`, `headers` and `timeout` are read")),
+    ("management.otlp", Nothing("Prometheus reads `/metrics`; only traces are pushed")),
+    ("management.opentelemetry", Nothing("`resource-attributes` are read")),
+    ("management.httpexchanges", Nothing("the access log has a line per request")),
+    ("management.trace", Nothing("the access log has a line per request")),
+    ("management.auditevents", Nothing("the log of the gateway records reloads")),
+    ("management.security", Nothing("`management.tokens` secures the management port")),
+    ("redis.lettuce", Nothing(CLIENT)),
+    ("redis.jedis", Nothing(CLIENT)),
+    ("redis.client-type", Nothing("the gateway has its own client")),
+    ("redis.client-name", Nothing("connections have no name; `CLIENT LIST` shows their `user`")),
+    ("redis.connect-timeout", Nothing("connections are opened in the background; no request waits for one")),
+    ("redis.repositories", Nothing("the gateway stores counters, not entities")),
+    ("redis.cluster.max-redirects", Nothing("redirects are followed until `timeout`")),
+];
+
+/// Reports the key `unknown` of an `application.yml` below `root`. Returns false if the table does not have it.
+pub fn explain(unknown: &UnknownKey, root: &Node, diagnostics: &mut Diagnostics) -> bool {
+    let Some(node) = unknown.path.iter().try_fold(root, |node, key| node.get(key)) else { return false };
+    let mut found = Vec::new();
+    let mut path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
+    let is_known = gather(&mut path, node, &mut found);
+    if is_known {
+        found.into_iter().for_each(|(name, meaning, node)| report(&name, meaning, node, diagnostics));
+    }
+    is_known
+}
+
+/// Collects the entries of the table at and below `path`. Returns false if the table lacks one of the keys.
+fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
+    let tells_apart = PROPERTIES.iter().any(|(known, _)| {
+        let steps: Vec<&str> = known.split('.').collect();
+        steps.len() > path.len() && begins(&steps, path)
+    });
+    if let NodeKind::Map(entries) = &node.kind
+        && tells_apart
+    {
+        return entries.iter().all(|(key, value)| {
+            path.push(key);
+            let is_known = gather(path, value, found);
+            path.pop();
+            is_known
+        });
+    }
+    let meaning = meaning(path);
+    found.extend(meaning.map(|meaning| (spelled(path), meaning, node)));
+    meaning.is_some()
+}
+
+/// Reports the property `name` at `node`.
+fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
+    let at = node.span.key();
+    match meaning {
+        Nothing(why) => diagnostics.note(at, format!("`{name}` has no effect here")).ineffective().help(why),
+        Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
+        Only(_, lacking, instead) => {
+            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)
+        }
+    }
+}
+
+/// Returns the longest entry that `path` equals or is below.
+fn meaning(path: &[&str]) -> Option<Meaning> {
+    let steps = |known: &str| known.split('.').count();
+    PROPERTIES
+        .iter()
+        .filter(|(known, _)| begins(path, &known.split('.').collect::<Vec<_>>()))
+        .max_by_key(|(known, _)| steps(known))
+        .map(|(_, meaning)| *meaning)
+}
+
+/// Returns true if `path` begins with `start`.
+fn begins(path: &[&str], start: &[&str]) -> bool {
+    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| canonical(step) == canonical(known))
+}
+
+/// Returns the property as it is written in an `application.yml`.
+fn spelled(path: &[&str]) -> String {
+    let path = path.join(".");
+    if path.starts_with("redis.") { format!("spring.data.{path}") } else { path }
+}
+
+/// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
+const SHARED_SECTIONS: [&str; 8] =
+    ["server", "management", "redis", "httpclient", "consul", "eureka", "nacos", "kubernetes"];
+/// Spring's keys that resemble one of ours.
+const SPRINGS_KEYS: [&str; 5] =
+    ["deregister", "eurekaconnectionidletimeoutseconds", "healthcheckurl", "homepageurl", "statuspageurl"];
+
+/// Returns true for an unknown key of a shared section that resembles none of ours.
+pub fn is_springs(unknown: &UnknownKey) -> bool {
+    let section = unknown.path.first().map_or("", String::as_str).to_ascii_lowercase();
+    let name = unknown.path.last().map_or("", String::as_str);
+    let is_known = SPRINGS_KEYS.contains(&canonical(name).as_str());
+    SHARED_SECTIONS.contains(&section.as_str()) && (is_known || closest(name, unknown.fields.iter().copied()).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_entry_counts_in_any_spelling() {
+        let found = |path: &[&str]| format!("{:?}", meaning(path));
+        assert!(found(&["server", "compression", "enabled"]).contains("Only"));
+        assert!(found(&["server", "compression", "mimeTypes"]).contains("Nothing"));
+        assert!(found(&["handlerMapping", "order"]).contains("Nothing"));
+        assert_eq!(found(&["server", "port"]), "None");
+        assert_eq!(found(&["server"]), "None");
+    }
+}

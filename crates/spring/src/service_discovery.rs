@@ -1,0 +1,173 @@
+//! Settings of Spring Cloud that name service instances: `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the
+//! registries.
+
+use crate::source::dotted;
+use crate::tree::{find, is_empty, take};
+use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Sections of registries under `spring.cloud`, and their parts that concern no services.
+const REGISTRIES: [(&str, &[&str]); 3] = [
+    ("consul", &["config", "ribbon", "retry"]),
+    ("nacos", &["config"]),
+    ("kubernetes", &["config", "secrets", "reload", "leader", "ribbon", "loadbalancer", "discovery-server-url"]),
+];
+
+/// Moves `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the registries to the top level. Reports registries
+/// that are not supported.
+pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
+    for section in ["discovery", "loadbalancer"] {
+        if let Some(node) = take(whole, &["spring", "cloud", section]) {
+            add(result, section, node);
+        }
+    }
+    for (name, others) in REGISTRIES {
+        if find(whole, &["spring", "cloud", name]).is_none_or(|node| is_off(node)) {
+            continue;
+        }
+        let Some(mut node) = take(whole, &["spring", "cloud", name]) else { continue };
+        for other in others {
+            if let Some(part) = take(&mut node, &[other])
+                && *other == "config"
+                && !is_off(&part)
+            {
+                diagnostics
+                    .note(
+                        part.span.key(),
+                        format!("the configuration that `spring.cloud.{name}.config` names is not read"),
+                    )
+                    .help("if it has routes, export it to a file, and add that with `--config`");
+            }
+        }
+        if !is_empty(&node) {
+            add(result, name, node);
+        }
+    }
+    for path in UNSUPPORTED {
+        let name = path.join(".");
+        if find(whole, path).is_some_and(|node| !is_off(node))
+            && let Some(node) = take(whole, path)
+        {
+            diagnostics.note(node.span.key(), format!("`{name}` is a registry that is not supported")).help(
+                "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
+                 then `uri: lb://orders`; Kubernetes answers DNS itself",
+            );
+        }
+    }
+}
+
+/// Registration in a registry.
+struct Switch {
+    /// Key that switches it on.
+    path: &'static [&'static str],
+    /// Section of the instance.
+    instance: &'static [&'static str],
+    /// Keys of that section that only describe the instance, first the key of its name.
+    keys: &'static [&'static str],
+}
+
+const REGISTRATIONS: [Switch; 3] = [
+    Switch {
+        path: &["consul", "discovery", "register"],
+        instance: &["consul", "discovery"],
+        keys: &[
+            "service-name",
+            "instance-id",
+            "hostname",
+            "ip-address",
+            "port",
+            "tags",
+            "instance-zone",
+            "instance-group",
+            "metadata",
+            "heartbeat",
+        ],
+    },
+    Switch {
+        path: &["eureka", "client", "register-with-eureka"],
+        instance: &["eureka", "instance"],
+        keys: &[
+            "appname",
+            "instance-id",
+            "hostname",
+            "ip-address",
+            "prefer-ip-address",
+            "non-secure-port",
+            "home-page-url-path",
+            "status-page-url-path",
+            "health-check-url-path",
+            "lease-renewal-interval-in-seconds",
+            "lease-expiration-duration-in-seconds",
+        ],
+    },
+    Switch {
+        path: &["nacos", "discovery", "register-enabled"],
+        instance: &["nacos", "discovery"],
+        keys: &[
+            "service",
+            "ip",
+            "port",
+            "weight",
+            "cluster-name",
+            "metadata",
+            "heart-beat-interval",
+            "heart-beat-timeout",
+        ],
+    },
+];
+
+/// Sets the name under which the gateway registers, `spring.application.name`, in each registry with registration switched on.
+/// In the others, the keys of the instance have no effect and are removed. If
+/// `spring.cloud.service-registry.auto-registration.enabled` is false, registration is off everywhere. A name that is used is
+/// removed, so that it is not reported as skipped.
+pub(super) fn name_registrations(whole: &mut Node, result: &mut Node) {
+    let auto = ["spring", "cloud", "service-registry", "auto-registration"];
+    let is_auto = find(whole, &auto).is_none_or(|node| !is_off(node));
+    let name = find(whole, &["spring", "application", "name"]).map(|node| node.clone());
+    let mut is_used = false;
+    for Switch { path, instance, keys } in REGISTRATIONS {
+        let is_on = |node: &mut Node| node.scalar().is_some_and(|text| !text.trim().eq_ignore_ascii_case("false"));
+        if !is_auto || !find(result, path).is_some_and(is_on) {
+            take(result, path);
+            if let Some(section) = find(result, instance) {
+                keys.iter().for_each(|key| drop(take(section, &[key])));
+            }
+            continue;
+        }
+        let key = [instance, &keys[..1]].concat();
+        if let Some(name) = name.as_ref().filter(|_| find(result, &key).is_none()) {
+            let mut node = name.clone();
+            for step in key.iter().rev() {
+                let span = name.span.again();
+                node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
+            }
+            dotted::merge(result, node);
+            is_used = true;
+        }
+    }
+    if is_used {
+        take(whole, &["spring", "application", "name"]);
+    }
+}
+
+/// Merges `node` into `result` as its section `name`.
+fn add(result: &mut Node, name: &str, node: Node) {
+    dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
+}
+
+/// Sections of registries that are not supported.
+const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "zookeeper"]];
+
+/// Returns true if a section disables itself.
+pub(super) fn is_off(node: &Node) -> bool {
+    let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
+    match &node.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
+            "enabled" => is_false(value),
+            "client" | "discovery" => is_off(value),
+            _ => false,
+        }),
+        _ => false,
+    }
+}

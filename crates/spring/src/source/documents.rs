@@ -1,0 +1,214 @@
+//! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
+
+use crate::source::dotted;
+use crate::source::import_reports;
+use crate::source::profiles::Profiles;
+use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
+use tollgate_document::java_properties::{self, BadEscape};
+use tollgate_document::yaml::{self, Bytes, NameIndex, Node, NodeKind, Parsed, Problem, Span};
+
+/// Environment variable with properties as JSON.
+pub const JSON: &str = "SPRING_APPLICATION_JSON";
+
+/// A document with its position among the files.
+pub struct Document {
+    /// Its file and number.
+    pub id: DocumentId,
+    /// True if it is of the file of a profile.
+    pub is_of_profile: bool,
+    /// Its root.
+    pub node: Node,
+}
+
+/// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
+pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
+    let mut found = Vec::new();
+    for file in 0..text.files.len() {
+        found.extend(read_file(text, file, diagnostics));
+    }
+    diagnostics.root = found.first().map_or(Span::ROOT, |document: &Document| document.node.span);
+    if text.documents.is_empty() {
+        return found;
+    }
+    let mut found: Vec<Option<Document>> = found.into_iter().map(Some).collect();
+    let is = |document: &Option<Document>, id| document.as_ref().is_some_and(|document| document.id == id);
+    text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
+}
+
+/// Parses one file of `text`.
+pub fn read_file(text: &SourceText, file: usize, diagnostics: &mut Diagnostics) -> Vec<Document> {
+    let Some(source) = text.files.get(file) else { return Vec::new() };
+    let Parsed { documents, problems, .. } = parse(source, file);
+    diagnostics.add_syntax_errors(problems);
+    if source.format == Format::Properties {
+        report_utf8(&documents, diagnostics);
+    }
+    let documents = documents.into_iter().enumerate();
+    let id = |number| DocumentId { file, number };
+    documents.map(|(number, node)| Document { id: id(number), is_of_profile: source.is_of_profile, node }).collect()
+}
+
+fn parse(source: &SourceFile, file: usize) -> Parsed {
+    match &source.format {
+        Format::Value(key) => {
+            let span = Span::new(file, Bytes::new(0..source.text.len()));
+            let value = Node { span: span.again(), kind: NodeKind::Scalar(source.text.clone()) };
+            let node = Node { span, kind: NodeKind::Map(vec![(key.clone(), value)]) };
+            Parsed { documents: vec![node], ..Parsed::default() }
+        }
+        // Properties of the command line are added as one document.
+        Format::Argument => Parsed::default(),
+        Format::Yaml => yaml::parse(&source.text, file),
+        Format::Json => yaml::parse_json(&source.text, file),
+        Format::Properties => match java_properties::nodes(&source.text, file) {
+            Ok(documents) => Parsed { documents, ..Parsed::default() },
+            Err(BadEscape(at)) => {
+                let problem = Problem {
+                    at: Span::new(file, Bytes::new(at..at)),
+                    message: "`\\u` needs four hexadecimal digits behind it".to_owned(),
+                    help: Some("a backslash itself is written `\\\\`".to_owned()),
+                };
+                Parsed { problems: vec![problem], ..Parsed::default() }
+            }
+        },
+    }
+}
+
+/// Warns of values that are probably UTF-8, since files of properties are ISO-8859-1 in Spring Boot.
+fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
+    let entries = documents.iter().filter_map(|document| match &document.kind {
+        NodeKind::Map(entries) => Some(entries),
+        _ => None,
+    });
+    let is_utf8 = |text: &str| {
+        let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        !text.is_ascii() && bytes.is_some_and(|bytes| String::from_utf8(bytes).is_ok())
+    };
+    for (_, value) in entries.flatten().filter(|(_, value)| value.scalar().is_some_and(is_utf8)) {
+        diagnostics
+            .warn(value.span, "the value is UTF-8, but Spring Boot reads files of properties as ISO-8859-1")
+            .help("write escapes such as `\\u00e9`, or use YAML");
+    }
+}
+
+/// Returns the properties of `SPRING_APPLICATION_JSON`, which win over the files and the other variables.
+pub fn read_json(
+    text: &mut SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Document> {
+    let Some(json) = json(env) else { return Vec::new() };
+    let file = text.files.len();
+    let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
+    let Parsed { documents: found, problems, .. } = parse(&source, file);
+    diagnostics.add_syntax_errors(problems);
+    text.files.push(source);
+    let id = DocumentId { file, number: 0 };
+    found.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
+}
+
+/// Returns the value of [`JSON`], if there is one.
+pub fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(JSON).filter(|json| !json.trim().is_empty())
+}
+
+/// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
+pub fn expand(documents: Vec<Document>, diagnostics: &mut Diagnostics) -> Vec<Document> {
+    let mut expanded = Vec::with_capacity(documents.len());
+    for document in documents.into_iter().filter(|document| !matches!(document.node.kind, NodeKind::Null)) {
+        let node = dotted::expand(document.node, diagnostics);
+        if matches!(node.kind, NodeKind::Map(_)) {
+            expanded.push(Document { node, ..document });
+        } else {
+            diagnostics
+                .error(node.span, format!("expected a map of sections, found {}", node.describe()))
+                .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
+        }
+    }
+    expanded
+}
+
+/// Returns the active profiles, which the documents name that do not belong to a profile themselves.
+pub fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<String>) -> Profiles {
+    let plain: Vec<&Node> =
+        documents.iter().filter(|document| !document.is_of_profile).map(|document| &document.node).collect();
+    Profiles::of(&plain, env)
+}
+
+/// Merges the documents that `profiles` select, later ones over earlier ones.
+pub fn join(
+    documents: Vec<Document>,
+    imports: &[Import],
+    profiles: &Profiles,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Node {
+    import_reports::environment(imports, diagnostics);
+    let mut skipped = Vec::new();
+    let counts: Vec<bool> =
+        documents.iter().map(|document| profiles.accept(&document.node, env, &mut skipped, diagnostics)).collect();
+    if let Some((_, first)) = skipped.first() {
+        let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
+        diagnostics
+            .note(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
+            .help(format!(
+                "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
+                profiles.names().join(", ")
+            ));
+    }
+    let mut whole: Option<Node> = None;
+    for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
+        import_reports::document(&document.node, document.id, imports, diagnostics);
+        match &mut whole {
+            None => whole = Some(document.node),
+            Some(node) => overlay(node, document.node, "", diagnostics),
+        }
+    }
+    whole.unwrap_or(Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) })
+}
+
+/// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
+/// Reports a text in place of a map at `path`, and a map in place of a text; a Spring file keeps both. An empty value does
+/// not replace a map, as in Spring.
+fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagnostics) {
+    if diagnostics.is_spring && dotted::keep_own_value(under, &mut over) {
+        return;
+    }
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            let mut names = NameIndex::relaxed();
+            for (key, value) in more {
+                match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
+                    Some((name, old)) => {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        overlay(old, value, &path, diagnostics);
+                    }
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
+        (old, kind) => {
+            let is_map = |kind: &NodeKind| matches!(kind, NodeKind::Map(entries) if !entries.is_empty());
+            if is_map(old) != is_map(&kind) && !is_empty(old) && !is_empty(&kind) {
+                let words = |is_map: bool| if is_map { "a map of keys" } else { "a value" };
+                let (new, before) = (words(is_map(&kind)), words(is_map(old)));
+                diagnostics
+                    .warn(over.span, format!("`{path}` is {new} here, which replaces {before}"))
+                    .beside(" at", under.span)
+                    .help("a key has either a value or keys below it: write both in the same form");
+            }
+            *old = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+fn is_empty(kind: &NodeKind) -> bool {
+    match kind {
+        NodeKind::Null => true,
+        NodeKind::Scalar(text) => text.trim().is_empty(),
+        NodeKind::Map(entries) => entries.is_empty(),
+        NodeKind::Seq(_) => false,
+    }
+}

@@ -1,0 +1,217 @@
+//! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
+
+use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::{NameIndex, Node, NodeKind};
+
+/// Maximum number of steps of a dotted key. Longer keys stay unchanged.
+const MAX_STEPS: usize = 32;
+
+/// Key of a map under which the property's own value is kept. A Spring file may set both `a.b` and `a.b.c`: then `a.b` is a
+/// map with its own value under this key.
+const OWN_VALUE: &str = "";
+
+/// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
+pub fn expand(node: Node, diagnostics: &mut Diagnostics) -> Node {
+    lists_from_indices(expand_keys(node, diagnostics))
+}
+
+fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
+    let span = node.span;
+    let kind = match node.kind {
+        NodeKind::Map(entries) => {
+            let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
+            let mut names = NameIndex::relaxed();
+            for (key, value) in entries {
+                let mut value = expand_keys(value, diagnostics);
+                let at = value.span;
+                if diagnostics.is_spring && key.starts_with('/') {
+                    diagnostics
+                        .warn(at.key(), format!("Spring drops the slashes of the key `{key}`; here they stay"))
+                        .help(format!("write `\"[{key}]\"`"));
+                }
+                let mut steps = split(&key);
+                let first = if steps.is_empty() { key } else { steps.remove(0) };
+                for step in steps.into_iter().rev() {
+                    let span = value.span.again();
+                    value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
+                }
+                if is_taken(&result, &mut names, &first, &value, diagnostics.is_spring) {
+                    diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
+                }
+                let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
+                if diagnostics.is_spring {
+                    merge_properties(&mut result, one, &mut names);
+                } else {
+                    merge_indexed(&mut result, one, &mut names);
+                }
+            }
+            result.kind
+        }
+        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, diagnostics)).collect()),
+        other => other,
+    };
+    Node { span, kind }
+}
+
+/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
+/// and a map can: see [`OWN_VALUE`].
+fn is_taken(map: &Node, names: &mut NameIndex, key: &str, value: &Node, is_spring: bool) -> bool {
+    let NodeKind::Map(entries) = &map.kind else { return false };
+    names.find(entries, key).and_then(|at| entries.get(at)).is_some_and(|(_, old)| {
+        let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
+        let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
+        let is_own_value = is_spring && maps[0] != maps[1] && lists == [false, false];
+        maps != [true, true] && !is_own_value
+    })
+}
+
+/// Turns every map of indices below `node` into a list.
+fn lists_from_indices(node: Node) -> Node {
+    let kind = match node.kind {
+        NodeKind::Map(entries) => {
+            indexed(NodeKind::Map(entries.into_iter().map(|(key, value)| (key, lists_from_indices(value))).collect()))
+        }
+        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(lists_from_indices).collect()),
+        other => other,
+    };
+    Node { span: node.span, kind }
+}
+
+/// Splits `a.b[0].c` into `a`, `b`, `[0]`, `c`.
+pub fn split(key: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut rest = key;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let Some(end) = inside.find(']') else { return vec![key.to_owned()] };
+            let name = &inside[..end];
+            steps.push(if is_index(name) { format!("[{name}]") } else { name.to_owned() });
+            rest = inside[end + 1..].trim_start_matches('.');
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            steps.push(rest[..end].to_owned());
+            rest = rest[end..].strip_prefix('.').unwrap_or(&rest[end..]);
+        }
+    }
+    if steps.len() > MAX_STEPS { vec![key.to_owned()] } else { steps }
+}
+
+fn is_index(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Turns a map with the keys `[0]`, `[1]` … into a list.
+fn indexed(kind: NodeKind) -> NodeKind {
+    let NodeKind::Map(mut entries) = kind else { return kind };
+    let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
+    let mut named = entries.iter().filter(|(key, _)| number(key).is_none());
+    if entries.is_empty() || named.any(|(key, _)| key != OWN_VALUE) {
+        return NodeKind::Map(entries);
+    }
+    entries.retain(|(key, _)| key != OWN_VALUE);
+    let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
+    items.sort_by_key(|(index, _)| *index);
+    NodeKind::Seq(items.into_iter().map(|(_, value)| value).collect())
+}
+
+/// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
+pub fn property(properties: &Node, name: &str) -> Option<String> {
+    let node = split(name).iter().try_fold(properties, |node, step| node.step(step))?;
+    node.get(OWN_VALUE).unwrap_or(node).scalar().map(str::to_owned)
+}
+
+/// Removes the own values ([`OWN_VALUE`]) of all maps below `node`.
+pub fn drop_own_values(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::Map(entries) => {
+            entries.retain(|(key, _)| key != OWN_VALUE);
+            entries.iter_mut().for_each(|(_, value)| drop_own_values(value));
+        }
+        NodeKind::Seq(items) => items.iter_mut().for_each(drop_own_values),
+        NodeKind::Null | NodeKind::Scalar(_) => {}
+    }
+}
+
+/// Merges a text and a map: `under` becomes the map, with the text as its [`OWN_VALUE`]. Returns false, with both
+/// unchanged, if `under` and `over` are anything else.
+pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
+    let is_value = |node: &Node| matches!(node.kind, NodeKind::Scalar(_));
+    let has_parts = |node: &Node| matches!(&node.kind, NodeKind::Map(entries) if !entries.is_empty());
+    if is_value(under) && has_parts(over) {
+        std::mem::swap(under, over);
+        if let NodeKind::Map(entries) = &under.kind
+            && entries.iter().any(|(key, _)| key == OWN_VALUE)
+        {
+            return true;
+        }
+    } else if !(has_parts(under) && is_value(over)) {
+        return false;
+    }
+    if let NodeKind::Map(entries) = &mut under.kind {
+        entries.retain(|(key, _)| key != OWN_VALUE);
+        entries.push((OWN_VALUE.to_owned(), over.clone()));
+    }
+    true
+}
+
+/// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
+pub fn merge(under: &mut Node, over: Node) {
+    merge_indexed(under, over, &mut NameIndex::relaxed());
+}
+
+/// Merges as [`merge`] does; `names` are those of `under`.
+fn merge_indexed(under: &mut Node, over: Node, names: &mut NameIndex) {
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_indexed),
+        (_, kind) => {
+            names.clear();
+            under.kind = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+/// Merges as [`merge_indexed`] does. If a key has both a text and nested keys, the text stays as the [`OWN_VALUE`].
+fn merge_properties(under: &mut Node, mut over: Node, names: &mut NameIndex) {
+    if keep_own_value(under, &mut over) {
+        names.clear();
+        return;
+    }
+    match (&mut under.kind, over.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_properties),
+        (NodeKind::Map(entries), NodeKind::Null) if !entries.is_empty() => {}
+        (_, kind) => {
+            names.clear();
+            under.kind = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+fn merge_entries(
+    entries: &mut Vec<(String, Node)>,
+    more: Vec<(String, Node)>,
+    names: &mut NameIndex,
+    merge: fn(&mut Node, Node, &mut NameIndex),
+) {
+    for (key, value) in more {
+        match names.find(entries, &key) {
+            Some(at) => merge(&mut entries[at].1, value, names.below(at)),
+            None => entries.push((key, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_split_at_dots_and_indices_but_not_within_brackets() {
+        assert_eq!(split("a.b"), ["a", "b"]);
+        assert_eq!(split("routes[0].id"), ["routes", "[0]", "id"]);
+        assert_eq!(split("[redis-rate-limiter.replenishRate]"), ["redis-rate-limiter.replenishRate"]);
+        assert_eq!(split("[/**]"), ["/**"]);
+        assert_eq!(split("plain"), ["plain"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! Environment variables that override keys of the file, as in Spring Boot: `SPRING_DATA_REDIS_HOST` for
+//! `spring.data.redis.host`.
+//!
+//! Only Spring's own sections can be overridden. Other names may be set for another purpose: Kubernetes sets
+//! `REDIS_PORT=tcp://…` for a service called redis.
+
+use std::collections::HashSet;
+
+use crate::source::indexed::Variables;
+use crate::source::instances;
+use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{Node, NodeKind, Span};
+
+/// Keys that a variable can set even if the file does not have them.
+const SETTABLE_IF_ABSENT: [&str; 22] = [
+    "server.address",
+    "server.ssl.enabled",
+    "server.ssl.certificate",
+    "server.ssl.certificate-private-key",
+    "server.ssl.trust-certificate",
+    "server.ssl.client-auth",
+    "management.server.address",
+    "redis.url",
+    "redis.host",
+    "redis.port",
+    "redis.username",
+    "redis.password",
+    "redis.database",
+    "redis.timeout",
+    "consul.host",
+    "consul.port",
+    "consul.token",
+    "eureka.client.service-url.defaultZone",
+    "nacos.discovery.server-addr",
+    "nacos.discovery.username",
+    "nacos.discovery.password",
+    "nacos.discovery.namespace",
+];
+
+/// Variables that the checks of the listeners read: their errors are about the environment, not the file.
+const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
+
+/// Numbers of nodes with values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
+pub type Literal = HashSet<u32>;
+
+/// Overrides values of our sections in `root`, unless they are of the files from `first_final` on, and reports the variables
+/// that did so.
+pub fn overlay(
+    root: &mut Node,
+    env: &dyn Fn(&str) -> Option<String>,
+    arguments: &[&'static str],
+    first_final: Option<usize>,
+    diagnostics: &mut Diagnostics,
+) -> Literal {
+    let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
+    if let NodeKind::Map(sections) = &mut root.kind {
+        for (name, section) in sections {
+            for prefix in prefixes(name, diagnostics.is_spring) {
+                taken.over(section, &prefix);
+            }
+        }
+    }
+    for path in SETTABLE_IF_ABSENT {
+        let steps: Vec<&str> = path.split('.').collect();
+        let Some(prefix) = prefixes(steps[0], diagnostics.is_spring).pop() else { continue };
+        let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));
+        if let Some(value) = taken.given(&variable)
+            && let Some(place) = add(root, &steps, value)
+        {
+            taken.literal.insert(place);
+            taken.variables.push(variable);
+        }
+    }
+    if diagnostics.is_spring {
+        taken.lists(root, arguments, diagnostics);
+        let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
+        let added = instances::add(root, &mut given);
+        taken.literal.extend(added);
+    }
+    if !taken.variables.is_empty() {
+        taken.variables.sort_unstable();
+        diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
+    }
+    taken.literal
+}
+
+/// Returns the prefixes of the variables of a section.
+fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
+    let name = variable(section);
+    match name.as_str() {
+        "SERVER" | "MANAGEMENT" => vec![name],
+        _ if !is_spring => Vec::new(),
+        "REDIS" => vec!["SPRING_DATA_REDIS".to_owned()],
+        "EUREKA" => vec![name],
+        "NACOS" => vec!["SPRING_CLOUD_NACOS".to_owned()],
+        "CONSUL" => vec!["SPRING_CLOUD_CONSUL".to_owned()],
+        _ => ["TOLLGATE", "SPRING_CLOUD_GATEWAY", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX"]
+            .map(|root| format!("{root}_{name}"))
+            .to_vec(),
+    }
+}
+
+struct Taken<'e> {
+    env: &'e dyn Fn(&str) -> Option<String>,
+    /// First file whose values the environment cannot override.
+    first_final: Option<usize>,
+    literal: Literal,
+    variables: Vec<String>,
+}
+
+impl Taken<'_> {
+    fn given(&self, variable: &str) -> Option<String> {
+        (self.env)(variable).filter(|_| !PORTS.contains(&variable))
+    }
+
+    fn is_final(&self, span: Span) -> bool {
+        self.first_final.is_some_and(|first| span.file() >= first)
+    }
+
+    /// Adds `routes` and `default-filters`, which replace those of the file.
+    fn lists(&mut self, root: &mut Node, arguments: &[&'static str], diagnostics: &mut Diagnostics) {
+        for section in ["routes", "default-filters"] {
+            for prefix in prefixes(section, true).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
+                let known = root.step(section).map(|node| node.span);
+                let at = known.unwrap_or(root.span);
+                if known.is_some_and(|span| self.is_final(span)) {
+                    continue;
+                }
+                let Self { env, variables, .. } = self;
+                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read = Variables { given: &mut given, arguments, at, literal: Vec::new() };
+                let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
+                let literal = read.literal;
+                let (Some(list), NodeKind::Map(entries)) = (list, &mut root.kind) else { continue };
+                self.literal.extend(literal);
+                if let Some(at) = known {
+                    diagnostics
+                        .warn(at.key(), format!("the environment replaces the whole list `{section}`, as in Spring"))
+                        .help(format!("give all items in the environment, or unset `{prefix}_…`"));
+                }
+                entries.retain(|(key, _)| canonical(key) != canonical(section));
+                entries.push((section.to_owned(), list));
+            }
+        }
+    }
+
+    /// Overrides every scalar below `node`, and lists of scalars as a whole.
+    fn over(&mut self, node: &mut Node, variable_so_far: &str) {
+        if self.is_final(node.span) && !matches!(node.kind, NodeKind::Map(_)) {
+            return;
+        }
+        match &mut node.kind {
+            NodeKind::Map(entries) => {
+                for (key, value) in entries {
+                    self.over(value, &format!("{variable_so_far}_{}", variable(key)));
+                }
+            }
+            NodeKind::Null | NodeKind::Scalar(_) => {
+                if let Some(text) = self.given(variable_so_far) {
+                    node.kind = NodeKind::Scalar(text);
+                    self.literal.insert(node.span.node);
+                    self.variables.push(variable_so_far.to_owned());
+                }
+            }
+            NodeKind::Seq(_) => {
+                let Self { env, variables, .. } = self;
+                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read = Variables { given: &mut given, arguments: &[], at: node.span, literal: Vec::new() };
+                let list = read.scalars(variable_so_far);
+                self.literal.extend(read.literal);
+                if let Some(list) = list {
+                    *node = list;
+                }
+            }
+        }
+    }
+}
+
+/// Returns the variable of a path: `SERVER_SSL_CLIENTAUTH` for `server.ssl.client-auth`.
+fn variable(path: &str) -> String {
+    let letters = path.chars().filter(|letter| *letter != '-');
+    letters.map(|letter| if letter == '.' { '_' } else { letter.to_ascii_uppercase() }).collect()
+}
+
+/// Adds a missing key and returns its place; `None` if the key exists.
+fn add(node: &mut Node, steps: &[&str], value: String) -> Option<u32> {
+    let (first, rest) = steps.split_first()?;
+    let span = node.span;
+    if matches!(node.kind, NodeKind::Null) {
+        node.kind = NodeKind::Map(Vec::new());
+    }
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
+    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first));
+    if rest.is_empty() {
+        if at.is_some() {
+            return None;
+        }
+        let span = span.again();
+        entries.push(((*first).to_owned(), Node { span, kind: NodeKind::Scalar(value) }));
+        return Some(span.node);
+    }
+    let at = at.unwrap_or_else(|| {
+        entries.push(((*first).to_owned(), Node { span: span.again(), kind: NodeKind::Map(Vec::new()) }));
+        entries.len() - 1
+    });
+    add(&mut entries[at].1, rest, value)
+}

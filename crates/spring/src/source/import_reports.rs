@@ -1,0 +1,95 @@
+//! Diagnostics about `spring.config.import` and its relatives.
+
+use crate::source::imports::LOCATION;
+use crate::source::imports::location::{Location, Target, import_nodes};
+use tollgate_document::diagnostics::{Diagnostics, DocumentId, Import, Outcome};
+use tollgate_document::yaml::{Node, Span};
+
+/// Reports imports of a document that were not read.
+pub(super) fn document(document: &Node, id: DocumentId, imports: &[Import], diagnostics: &mut Diagnostics) {
+    for (node, locations) in import_nodes(document) {
+        for location in locations {
+            let mut known =
+                imports.iter().filter(|import| import.document == Some(id) && import.written == location).peekable();
+            if known.peek().is_none() {
+                unread(&location, node.span, diagnostics);
+            }
+            known.for_each(|import| report(import, node.span, diagnostics));
+        }
+    }
+    for key in ["additional-location", "location"] {
+        let path = ["spring", "config", key];
+        if let Some(node) = path.iter().try_fold(document, |node, key| node.step(key)) {
+            diagnostics
+                .warn(node.span.key(), format!("`spring.config.{key}` has no effect in a file, as in Spring"))
+                .ineffective()
+                .help("`spring.config.import` reads further files; so do `--config` and SPRING_CONFIG_ADDITIONAL_LOCATION");
+        }
+    }
+}
+
+/// Reports locations of the environment that were not read.
+pub(super) fn environment(imports: &[Import], diagnostics: &mut Diagnostics) {
+    imports
+        .iter()
+        .filter(|import| import.document.is_none())
+        .for_each(|import| report(import, Span::ROOT, diagnostics));
+}
+
+/// Reports an import of a text that has no files.
+fn unread(location: &str, at: Span, diagnostics: &mut Diagnostics) {
+    let Location { is_optional, target } = Location::parse(location);
+    let message = format!("`spring.config.import` is not read: `{location}`");
+    match target {
+        Target::Server(server) => {
+            let outcome = Outcome::Server(server);
+            report(&Import { document: None, written: location.to_owned(), is_optional, outcome }, at, diagnostics);
+        }
+        Target::File(_) | Target::Tree(_) => diagnostics
+            .note(at, message)
+            .help("a text without a file has no folder: give the file by its path, which reads its imports"),
+    }
+}
+
+fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
+    let location = &import.written;
+    match &import.outcome {
+        Outcome::Read => {}
+        Outcome::Bootstrap => diagnostics
+            .note(
+                at,
+                format!("{location} is read first, as in Spring Cloud: its values count unless another file sets them"),
+            )
+            .help("`spring.cloud.bootstrap.enabled: false` leaves it out"),
+        Outcome::Replaced => diagnostics
+            .note(at, format!("{LOCATION}=`{location}` is not read: the command line names files"))
+            .help("SPRING_CONFIG_ADDITIONAL_LOCATION adds files to those"),
+        Outcome::Missing(_) if import.is_optional => {}
+        Outcome::Missing(tried) => diagnostics
+            .error(at, format!("`spring.config.import`: `{location}` does not exist"))
+            .help(format!("tried {tried}; `optional:{location}` may be absent")),
+        Outcome::Unreadable(why) => {
+            diagnostics
+                .error(at, format!("`spring.config.import`: `{location}` cannot be read: {why}"))
+                .help("a file is UTF-8, or ISO-8859-1 if its name ends in `.properties`");
+        }
+        Outcome::Cycle(path) => diagnostics
+            .warn(at, format!("`spring.config.import` leads back to {path}, which is read once"))
+            .help("remove this import"),
+        Outcome::Server(server) => diagnostics
+            .warn(at, format!("`spring.config.import` is not read: `{location}` needs a server of the kind `{server}`"))
+            .help(export(server)),
+    }
+}
+
+/// Returns advice for the settings of a server.
+fn export(server: &str) -> String {
+    let how = match server {
+        "configserver" => "`curl http://SERVER/APPLICATION/PROFILE`, or the files of its repository",
+        "nacos" => "`curl 'http://SERVER/nacos/v1/cs/configs?dataId=NAME&group=DEFAULT_GROUP'`",
+        "consul" => "`consul kv get config/APPLICATION/data`",
+        "zookeeper" | "kubernetes" | "vault" => "its own client",
+        _ => "its own client or API",
+    };
+    format!("export what the gateway needs of it with {how}, and pass it as a second file: `--config exported.yml`")
+}

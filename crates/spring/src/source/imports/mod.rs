@@ -1,0 +1,295 @@
+//! `spring.config.import`: the files that documents import, and the order of all documents.
+//!
+//! The order is Spring's: an imported file comes right behind the document that imports it, so its values win over those of
+//! this document. Files of profiles come behind all files beside them. Each file is read once.
+
+mod bootstrap;
+mod group;
+pub mod location;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use self::group::{Branch, Group, Importer};
+use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
+use crate::source::documents;
+use crate::source::files::{LoadError, NAMES_END, beside, read_one};
+use crate::source::placeholder;
+use crate::source::profiles::{Profiles, condition};
+use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Most files of a configuration.
+const MAX_FILES: usize = 4096;
+/// Error of a folder on the command line.
+const EMPTY_FOLDER: &str = "Is a directory without application.yml or application.properties";
+/// Environment variable with the locations that are read if no path is given.
+pub const LOCATION: &str = "SPRING_CONFIG_LOCATION";
+/// Environment variables with further locations, in the order in which they are read.
+const VARIABLES: [&str; 2] = ["SPRING_CONFIG_ADDITIONAL_LOCATION", "SPRING_CONFIG_IMPORT"];
+/// Error of [`LOCATION`] without a file.
+const NO_FILE: &str = "no location has a configuration file";
+
+/// Reads the files at `paths`, those that they import, and those of their profiles. Without a path, reads those of
+/// [`LOCATION`].
+pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<SourceText, LoadError> {
+    let mut reader = Reader {
+        env,
+        text: SourceText::default(),
+        seen: Vec::new(),
+        root: folder_of(paths.first().map_or(Path::new(""), PathBuf::as_path)),
+    };
+    let mut groups = Vec::new();
+    let is_last = |at: usize| paths.iter().skip(at + 1).all(|later| identity(later) != identity(&paths[at]));
+    for (_, path) in paths.iter().enumerate().filter(|(at, _)| is_last(*at)) {
+        let mut group = Group::default();
+        if path.is_dir() {
+            let before = reader.text.files.len();
+            reader.folder(path, &mut group, &[])?;
+            if reader.text.files.len() == before {
+                let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, EMPTY_FOLDER);
+                return Err(LoadError::Unreadable { path: path.clone(), source });
+            }
+        } else {
+            reader.seen.retain(|seen| *seen != identity(path));
+            reader.file(path, None, &mut group.branches, &[], false)?;
+            group.paths.push(vec![path.clone()]);
+        }
+        groups.push(group);
+    }
+    let given = env(LOCATION).filter(|list| !list.trim().is_empty());
+    if paths.is_empty() {
+        let list = given.unwrap_or_default();
+        reader.locations(&list, &mut groups)?;
+        if reader.text.files.is_empty() {
+            let source = std::io::Error::new(std::io::ErrorKind::NotFound, NO_FILE);
+            return Err(LoadError::Unreadable { path: list.into(), source });
+        }
+    } else if let Some(written) = given {
+        let outcome = Outcome::Replaced;
+        reader.text.imports.push(Import { document: None, written, is_optional: true, outcome });
+    }
+    for list in VARIABLES.iter().filter_map(|variable| env(variable)) {
+        reader.locations(&list, &mut groups)?;
+    }
+    reader.bootstrap(&mut groups)?;
+    let profiles = {
+        let mut plain = Vec::new();
+        groups.iter().for_each(|group| group.collect(&mut plain));
+        Profiles::of(&plain, env)
+    };
+    groups.iter_mut().try_for_each(|group| reader.activate(group, &profiles))?;
+    let Reader { mut text, .. } = reader;
+    groups.iter().for_each(|group| group.order(&mut text.documents));
+    Ok(text)
+}
+
+struct Reader<'e> {
+    env: &'e dyn Fn(&str) -> Option<String>,
+    text: SourceText,
+    /// Files that have been read.
+    seen: Vec<PathBuf>,
+    /// Folder of the first file.
+    root: PathBuf,
+}
+
+impl Reader<'_> {
+    /// Reads the locations of an environment variable. Those with `;` between them are one group: the files of a profile
+    /// come behind all others of the group.
+    fn locations(&mut self, list: &str, groups: &mut Vec<Group>) -> Result<(), LoadError> {
+        for locations in list.split(',') {
+            let mut group = Group::default();
+            for location in locations.split(';').map(str::trim).filter(|location| !location.is_empty()) {
+                self.import(location, None, &[], &mut group)?;
+            }
+            group.paths = vec![group.paths.drain(..).flatten().collect()];
+            groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// Reads the file at `path` and what its documents without a condition import.
+    fn file(
+        &mut self,
+        path: &Path,
+        target: Option<&FileTarget>,
+        into: &mut Vec<Branch>,
+        chain: &[PathBuf],
+        is_of_profile: bool,
+    ) -> Result<(), LoadError> {
+        let id = identity(path);
+        if self.seen.contains(&id) || self.text.files.len() >= MAX_FILES {
+            return Ok(());
+        }
+        self.seen.push(id.clone());
+        let hints = target.map_or((None, false), |target| (target.format.clone(), target.is_utf8));
+        let file = SourceFile { is_of_profile, ..read_one(path, hints)? };
+        let chain: Vec<PathBuf> = chain.iter().cloned().chain([id]).collect();
+        self.add(file, into, path, &chain)
+    }
+
+    /// Adds a file and what its documents without a condition import.
+    fn add(
+        &mut self,
+        file: SourceFile,
+        into: &mut Vec<Branch>,
+        path: &Path,
+        chain: &[PathBuf],
+    ) -> Result<(), LoadError> {
+        let mut ignored = Diagnostics::default();
+        self.text.files.push(file);
+        let documents = documents::read_file(&self.text, self.text.files.len() - 1, &mut ignored);
+        for document in documents::expand(documents, &mut ignored) {
+            let has_condition = condition(&document.node).is_some();
+            let mut branch = Branch { document, imports: None, chain: chain.to_vec() };
+            if !has_condition {
+                self.imports(&mut branch, path)?;
+            }
+            into.push(branch);
+        }
+        Ok(())
+    }
+
+    /// Reads what `branch`, a document of the file at `path`, imports.
+    fn imports(&mut self, branch: &mut Branch, path: &Path) -> Result<(), LoadError> {
+        let mut group = Group::default();
+        for written in locations(&branch.document.node) {
+            let resolved = self.resolved(&written, &branch.document.node);
+            let importer = Importer { document: branch.document.id, folder: folder_of(path), written };
+            for location in resolved.split(';').map(str::trim).filter(|location| !location.is_empty()) {
+                self.import(location, Some(&importer), &branch.chain, &mut group)?;
+            }
+        }
+        branch.imports = Some(group);
+        Ok(())
+    }
+
+    /// Resolves the placeholders of a location by the environment and the properties of its document.
+    fn resolved(&self, location: &str, document: &Node) -> String {
+        let mut node = Node { span: document.span, kind: NodeKind::Scalar(location.to_owned()) };
+        let lookup = |name: &str| {
+            let value = placeholder::in_environment(name, self.env).map(placeholder::Value::Literal);
+            value.or_else(|| crate::source::dotted::property(document, name).map(placeholder::Value::Text))
+        };
+        placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Vec::new(), &mut Diagnostics::default());
+        node.scalar().unwrap_or(location).to_owned()
+    }
+
+    /// Reads one location; `None` as importer is the environment.
+    fn import(
+        &mut self,
+        location: &str,
+        importer: Option<&Importer>,
+        chain: &[PathBuf],
+        group: &mut Group,
+    ) -> Result<(), LoadError> {
+        let Location { is_optional, target } = Location::parse(location);
+        let outcome = match target {
+            Target::Server(server) => Outcome::Server(server),
+            Target::File(file) => self.local(&file, false, importer, chain, group)?,
+            Target::Tree(file) => self.local(&file, true, importer, chain, group)?,
+        };
+        if let (Outcome::Missing(tried), None, false) = (&outcome, importer, is_optional) {
+            let path = PathBuf::from(tried);
+            return Err(LoadError::Unreadable { path, source: std::io::ErrorKind::NotFound.into() });
+        }
+        let import = Import {
+            document: importer.map(|importer| importer.document),
+            written: importer.map_or(location, |importer| &importer.written).to_owned(),
+            is_optional,
+            outcome,
+        };
+        self.text.imports.push(import);
+        Ok(())
+    }
+
+    /// Reads a file or folder.
+    fn local(
+        &mut self,
+        target: &FileTarget,
+        is_tree: bool,
+        importer: Option<&Importer>,
+        chain: &[PathBuf],
+        group: &mut Group,
+    ) -> Result<Outcome, LoadError> {
+        let beside = importer.map_or(PathBuf::new(), |importer| importer.folder.clone());
+        let paths = target.paths(&beside, &self.root);
+        let exists = |path: &PathBuf| folders(path).iter().any(|path| path.exists());
+        let Some(path) = paths.iter().find(|path| exists(path)) else {
+            let tried: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            return Ok(Outcome::Missing(tried.join(", ")));
+        };
+        if is_tree || target.is_folder() || path.is_dir() {
+            for folder in folders(path) {
+                match is_tree {
+                    true => {
+                        for file in tree::read(&folder, MAX_FILES - self.text.files.len().min(MAX_FILES)) {
+                            self.add(file, &mut group.branches, &folder, chain)?;
+                        }
+                    }
+                    false => self.folder(&folder, group, chain)?,
+                }
+            }
+            return Ok(Outcome::Read);
+        }
+        if chain.contains(&identity(path)) {
+            return Ok(Outcome::Cycle(path.display().to_string()));
+        }
+        match self.file(path, Some(target), &mut group.branches, chain, false) {
+            Ok(()) => group.paths.push(vec![path.clone()]),
+            Err(LoadError::Unreadable { path, source }) if importer.is_some() => {
+                return Ok(Outcome::Unreadable(format!("{}: {source}", path.display())));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Outcome::Read)
+    }
+
+    /// Reads `application.yaml`, `.yml` and `.properties` of a folder.
+    fn folder(&mut self, folder: &Path, group: &mut Group, chain: &[PathBuf]) -> Result<(), LoadError> {
+        let names = (self.env)("SPRING_CONFIG_NAME").unwrap_or_else(|| "application".to_owned());
+        let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.contains(['/', '\\'])).collect();
+        for name in &names {
+            for end in NAMES_END {
+                let path = folder.join(format!("{name}.{end}"));
+                if path.is_file() {
+                    self.file(&path, None, &mut group.branches, chain, false)?;
+                }
+            }
+        }
+        group.paths.push(names.iter().map(|name| folder.join(name)).collect());
+        Ok(())
+    }
+
+    /// Reads what documents for active profiles import, and the files of profiles.
+    fn activate(&mut self, group: &mut Group, profiles: &Profiles) -> Result<(), LoadError> {
+        for branch in &mut group.branches {
+            self.activate_branch(branch, profiles)?;
+        }
+        for paths in std::mem::take(&mut group.paths) {
+            let of_profile = |profile| paths.iter().flat_map(move |path| beside(path, profile));
+            for file in profiles.names().iter().flat_map(|profile| of_profile(profile)) {
+                self.file(&file, None, &mut group.of_profiles, &[], true)?;
+            }
+        }
+        let mut of_profiles = std::mem::take(&mut group.of_profiles);
+        of_profiles.iter_mut().try_for_each(|branch| self.activate_branch(branch, profiles))?;
+        group.of_profiles = of_profiles;
+        Ok(())
+    }
+
+    fn activate_branch(&mut self, branch: &mut Branch, profiles: &Profiles) -> Result<(), LoadError> {
+        let mut ignored = Diagnostics::default();
+        if !profiles.accept(&branch.document.node, self.env, &mut Vec::new(), &mut ignored) {
+            return Ok(());
+        }
+        if branch.imports.is_none() {
+            let path = self.text.files.get(branch.document.id.file).map(|file| PathBuf::from(&file.name));
+            self.imports(branch, &path.unwrap_or_default())?;
+        }
+        match &mut branch.imports {
+            Some(group) => self.activate(group, profiles),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! From files to one tree of values: profiles, dotted keys, overrides by environment variables and placeholders.
+
+pub mod command_line;
+pub mod documents;
+pub mod dotted;
+pub mod environment;
+pub mod files;
+pub mod host;
+mod import_reports;
+pub mod imports;
+mod indexed;
+mod instances;
+pub mod placeholder;
+pub mod profiles;
+pub mod random;
+mod unset;

@@ -1,0 +1,293 @@
+//! `${NAME}` and `${NAME:default}` in values, as Spring resolves them.
+//!
+//! They are resolved in scalars after parsing, so no value can inject YAML. Defaults and properties of the file may
+//! contain placeholders. Values of the environment may not: a password may contain `${` and must not appear in a
+//! message.
+
+use std::collections::HashSet;
+
+use crate::source::environment::Literal;
+use crate::source::unset;
+use tollgate_document::diagnostics::{Diagnostics, Help, Missing};
+use tollgate_document::yaml::{Node, NodeKind, Span};
+
+/// Nesting of placeholders at most: a bound for defaults that refer to themselves.
+pub(super) const MAX_DEPTH: usize = 16;
+
+/// Help for a placeholder without a value.
+const UNSET: &str = "set it in the environment, or write a default: `${NAME:default}`";
+/// Help for a placeholder of a build.
+const OF_BUILD: &str = "Maven's resource filtering was not done: take the file that the build has written, `target/classes/application.yml`, or write the value";
+
+/// Value of a placeholder's name.
+pub enum Value {
+    /// A value without placeholders.
+    Literal(String),
+    /// A text that may contain placeholders.
+    Text(String),
+}
+
+/// Value with a placeholder that has no value. It stays as it is.
+#[derive(Debug)]
+pub struct Unresolved {
+    /// Place of the value.
+    pub at: Span,
+    message: String,
+    help: &'static str,
+    /// Properties that would give it a value.
+    missing: Vec<Missing>,
+}
+
+impl Unresolved {
+    /// Reports it as an error.
+    pub fn report(self, diagnostics: &mut Diagnostics) {
+        diagnostics.unmute(self.at);
+        let error = diagnostics.error(self.at, self.message);
+        self.missing.into_iter().fold(error, Help::missing).help(self.help);
+    }
+}
+
+/// Resolves every placeholder below `node`, except in `literal` places. Names that have neither a value nor
+/// a default are added to `unresolved`, since they are errors only in values with an effect. From then on, diagnostics about
+/// these values are muted.
+pub fn resolve(
+    node: &mut Node,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
+    diagnostics: &mut Diagnostics,
+) {
+    resolve_value(node, "", lookup, literal, unresolved, diagnostics);
+}
+
+/// Resolves the placeholders of a value of `key`.
+fn resolve_value(
+    node: &mut Node,
+    key: &str,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
+    diagnostics: &mut Diagnostics,
+) {
+    match &mut node.kind {
+        NodeKind::Scalar(_) if literal.contains(&node.span.node) => {}
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
+            let has_placeholder = text.contains("${");
+            let mut problem = None;
+            if has_placeholder {
+                match expand(text, lookup, 0) {
+                    Ok(resolved) => *text = resolved,
+                    Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, lookup))),
+                }
+            }
+            // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
+            if problem.is_none() && diagnostics.is_spring && (!has_placeholder || key == "uri") {
+                problem = fill_in(text, key, lookup).map(|(name, missing)| {
+                    (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
+                });
+            }
+            if let Some((message, help, missing)) = problem {
+                // Our own form has no sections of an application.
+                let missing = if diagnostics.is_spring { missing } else { Vec::new() };
+                unresolved.push(Unresolved { at: node.span, message, help, missing });
+                diagnostics.mute(node.span);
+            }
+        }
+        NodeKind::Seq(items) => {
+            items.iter_mut().for_each(|item| resolve_value(item, key, lookup, literal, unresolved, diagnostics))
+        }
+        NodeKind::Map(entries) => {
+            for (name, value) in entries {
+                if name == "metadata" {
+                    resolve_metadata(value, lookup, literal, unresolved, diagnostics);
+                } else {
+                    resolve_value(value, name, lookup, literal, unresolved, diagnostics);
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the placeholders of Maven in `text`, a value of the key `key`. Returns the name of one without a value, and the
+/// property that would give it one.
+fn fill_in(text: &mut String, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<(String, Vec<Missing>)> {
+    for _ in 0..MAX_DEPTH {
+        let OfMaven { before, name, after } = of_maven(text, key)?;
+        match of_build(name, lookup) {
+            Some(value) => *text = format!("{before}{value}{after}"),
+            None => return Some((name.to_owned(), unset::of_build(name, key, before, after))),
+        }
+    }
+    None
+}
+
+/// Returns the value that the environment or a property gives to `@name@`.
+fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String> {
+    match lookup(name)? {
+        Value::Literal(value) => Some(value),
+        // The property is itself a placeholder, as in `server.port: @server.port@`, and so has no value.
+        Value::Text(text) if maven_name(&text).is_some() => None,
+        Value::Text(text) => expand(&text, lookup, 1).ok(),
+    }
+}
+
+/// Resolves the metadata of a route. Only a few of them have a meaning here.
+fn resolve_metadata(
+    node: &mut Node,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    unresolved: &mut Vec<Unresolved>,
+    diagnostics: &mut Diagnostics,
+) {
+    let NodeKind::Map(entries) = &mut node.kind else {
+        return resolve(node, lookup, literal, unresolved, diagnostics);
+    };
+    const WITH_MEANING: [&str; 6] =
+        ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
+    for (name, value) in entries {
+        let mut ignored = Vec::new();
+        let into = if WITH_MEANING.contains(&name.as_str()) { &mut *unresolved } else { &mut ignored };
+        resolve(value, lookup, literal, into, diagnostics);
+    }
+}
+
+/// A placeholder of Maven, `@name@`, with the text around it.
+pub struct OfMaven<'t> {
+    /// Text before it.
+    pub before: &'t str,
+    /// Name between the signs.
+    pub name: &'t str,
+    /// Text behind it.
+    pub after: &'t str,
+}
+
+/// Returns the first placeholder of Maven in `text`, a value of the key `key`: at the begin, or in a part of an address. A
+/// password with an `@` is none.
+pub fn of_maven<'t>(text: &'t str, key: &str) -> Option<OfMaven<'t>> {
+    let is_address = key == "uri" || text.contains("://@");
+    text.match_indices('@').filter(|(at, _)| *at == 0 || is_address).find_map(|(at, _)| {
+        let (before, (name, after)) = (&text[..at], text[at + 1..].split_once('@')?);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let is_port = before.ends_with(':') && (after.is_empty() || after.starts_with('/'));
+        let is_part = before.is_empty() || before.ends_with(['/', '.', '-', '}']) || is_port;
+        (is_part && !name.is_empty() && name.chars().all(is_name)).then_some(OfMaven { before, name, after })
+    })
+}
+
+/// Returns the name of a placeholder of Maven with which `text` begins.
+pub fn maven_name(text: &str) -> Option<&str> {
+    of_maven(text, "").filter(|found| found.before.is_empty()).map(|found| found.name)
+}
+
+/// Collects the group names `(?<name>…)` in all texts below `node`. In a replacement, `${name}` refers to a group if
+/// no property has that name; Spring keeps placeholders that it cannot resolve.
+pub fn groups(node: &Node, into: &mut HashSet<String>) {
+    match &node.kind {
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
+            let names = text.split("(?<").skip(1).filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
+            into.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned));
+        }
+        NodeKind::Seq(items) => items.iter().for_each(|item| groups(item, into)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| groups(value, into)),
+    }
+}
+
+fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> Result<String, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("placeholder in `{text}` leads back to itself"));
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let inside = &from[2..];
+        let Some(end) = closing_brace(inside) else {
+            return Err(format!("placeholder `{from}` is never closed"));
+        };
+        let (name, default) = match inside[..end].split_once(':') {
+            Some((name, default)) => (name, Some(default)),
+            None => (&inside[..end], None),
+        };
+        match (lookup(name.trim()), default) {
+            (Some(Value::Literal(value)), _) => out.push_str(&value),
+            (Some(Value::Text(text)), _) => out.push_str(&expand(&text, lookup, depth + 1)?),
+            (None, Some(default)) => out.push_str(&expand(default, lookup, depth + 1)?),
+            (None, None) => return Err(format!("`${{{}}}` is not set and has no default", name.trim())),
+        }
+        rest = &inside[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Returns the index of the brace that closes a placeholder; `text` is the part behind `${`.
+pub fn closing_brace(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' if open == 0 => return Some(at),
+            b'}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Looks up `name` in the environment as Spring does: unchanged, then in capitals with `_` for `.` and without `-`.
+pub fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(name).or_else(|| {
+        let relaxed: String =
+            name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c.to_ascii_uppercase() }).collect();
+        if relaxed == name { None } else { env(&relaxed) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn env(name: &str) -> Option<String> {
+        match name {
+            "HOST" => Some("example.org".to_owned()),
+            "SERVER_PORT" => Some("9000".to_owned()),
+            "PASSWORD" => Some("s3${cret${".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn lookup(name: &str) -> Option<Value> {
+        let property = (name == "loop").then(|| Value::Text("${loop}".to_owned()));
+        env(name).map(Value::Literal).or(property)
+    }
+
+    #[test]
+    fn a_placeholder_takes_the_value_or_its_default() {
+        assert_eq!(expand("http://${HOST}:${PORT:80}/", &lookup, 0).unwrap(), "http://example.org:80/");
+        assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
+        assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
+        assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
+    }
+
+    #[test]
+    fn a_rewrite_replacement_is_no_placeholder() {
+        assert_eq!(expand(r"/$\{segment}", &lookup, 0).unwrap(), r"/$\{segment}");
+    }
+
+    #[test]
+    fn unset_unclosed_and_circular_placeholders_are_refused() {
+        assert!(expand("${NOPE}", &lookup, 0).unwrap_err().contains("not set"));
+        assert!(expand("${HOST", &lookup, 0).unwrap_err().contains("never closed"));
+        assert!(expand("${loop}", &lookup, 0).unwrap_err().contains("leads back"));
+    }
+
+    #[test]
+    fn a_property_name_is_found_in_the_environment_in_capitals() {
+        assert_eq!(in_environment("server.port", &env).as_deref(), Some("9000"));
+        assert_eq!(in_environment("absent", &env), None);
+    }
+}

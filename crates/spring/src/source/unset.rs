@@ -1,0 +1,220 @@
+//! Placeholders without a value, and example values for the overlay file that `tollgate check` proposes.
+
+use crate::source::placeholder::{MAX_DEPTH, Value, closing_brace};
+use tollgate_document::diagnostics::{Missing, Section};
+use tollgate_document::yaml::key::{canonical, words};
+
+/// Returns the properties that would give the placeholders in `text`, a value of `key`, a value. Empty if `text` would still
+/// be incomplete with them.
+pub(super) fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
+    let mut found = Vec::new();
+    let is_whole = collect(text, lookup, 0, &mut found);
+    if !is_whole || !found.iter().all(|unset| is_name(&unset.name)) {
+        return Vec::new();
+    }
+    found.into_iter().map(|unset| missing(unset.name, key, &unset.before, &unset.after)).collect()
+}
+
+/// Returns the property that stands for `@name@` between `before` and `after`, in a value of the key `key`.
+pub(super) fn of_build(name: &str, key: &str, before: &str, after: &str) -> Vec<Missing> {
+    if is_name(name) { vec![missing(name.to_owned(), key, before, after)] } else { Vec::new() }
+}
+
+/// A placeholder with the text around it.
+struct Unset {
+    name: String,
+    before: String,
+    after: String,
+}
+
+/// Collects placeholders without a value; returns false for a text that no value can complete.
+fn collect(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize, found: &mut Vec<Unset>) -> bool {
+    if depth > MAX_DEPTH {
+        return false;
+    }
+    let mut at = 0;
+    while let Some(start) = text[at..].find("${").map(|start| at + start) {
+        let inside = &text[start + 2..];
+        let Some(end) = closing_brace(inside) else { return false };
+        let (name, default) =
+            inside[..end].split_once(':').map_or((&inside[..end], None), |(name, default)| (name, Some(default)));
+        let name = name.trim();
+        let is_whole = match (lookup(name), default) {
+            (Some(Value::Literal(_)), _) => true,
+            (Some(Value::Text(text)), _) => collect(&text, lookup, depth + 1, found),
+            (None, Some(default)) => collect(default, lookup, depth + 1, found),
+            (None, None) => {
+                let (before, after) = (text[..start].to_owned(), inside[end + 1..].to_owned());
+                if found.iter().all(|known| known.name != name) {
+                    found.push(Unset { name: name.to_owned(), before, after });
+                }
+                true
+            }
+        };
+        if !is_whole {
+            return false;
+        }
+        at = start + 2 + end + 1;
+    }
+    true
+}
+
+/// Returns true for a name that can be a property at the top of a file.
+fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.split('.').all(is_part)
+}
+
+fn missing(name: String, key: &str, before: &str, after: &str) -> Missing {
+    let variable: String =
+        name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c }).collect::<String>();
+    let variable = if name.contains(['.', '-']) { variable.to_ascii_uppercase() } else { variable };
+    let section = Section::Properties;
+    let words: Vec<String> = words(&name).into_iter().filter(|word| !word.is_empty()).collect();
+    if is_secret(&words, key) {
+        let comment = format!("a secret: set {variable} in the environment");
+        return Missing { section, name, value: String::new(), comment };
+    }
+    if is_profile(&words, key) {
+        // Any other name would be an active profile, with the files and documents of that name.
+        let comment = format!("Spring's profile without another one; {variable} in the environment wins");
+        return Missing { section, name, value: "default".to_owned(), comment };
+    }
+    let value = example(&words, key, before, after);
+    Missing { section, name, value, comment: format!("an example; {variable} in the environment wins") }
+}
+
+/// Returns true for the active profiles, by the words of their name or by the key of the value.
+fn is_profile(words: &[String], key: &str) -> bool {
+    let ends = |last: [&str; 2]| words.len() > 1 && words[words.len() - 2..] == last;
+    ends(["profiles", "active"]) || ends(["profile", "active"]) || ["active", "profiles.active"].contains(&key)
+}
+
+/// Returns true for a secret, by the words of its name and the key of its value.
+fn is_secret(words: &[String], key: &str) -> bool {
+    let sounds_so =
+        |text: &str| ["passw", "secret", "credential", "pwd", "passphrase"].iter().any(|sign| text.contains(sign));
+    let ends = ["pass", "token", "key", "cookie", "auth", "apikey"];
+    let key = canonical(key);
+    words.iter().any(|word| sounds_so(word))
+        || words.last().is_some_and(|last| ends.contains(&last.as_str()))
+        || sounds_so(&key)
+        || ["token", "privatekey", "apikey"].iter().any(|end| key.ends_with(end))
+}
+
+/// Words for numbers, at the end of names.
+const NUMBERS: [&str; 13] = [
+    "rate", "capacity", "limit", "count", "size", "max", "min", "num", "burst", "tokens", "retries", "weight", "order",
+];
+/// Words for durations, at the end of names.
+const DURATIONS: [&str; 7] = ["timeout", "ttl", "interval", "duration", "delay", "period", "backoff"];
+/// Words for URLs, at the end of names.
+const URLS: [&str; 6] = ["url", "uri", "endpoint", "address", "baseurl", "upstream"];
+/// Words for hosts, at the end of names.
+const HOSTS: [&str; 5] = ["host", "hostname", "addr", "ip", "server"];
+
+/// Returns a value of the kind that the name, the key and the text around the placeholder suggest.
+fn example(words: &[String], key: &str, before: &str, after: &str) -> String {
+    let last = words.last().map_or("", String::as_str);
+    let key = canonical(key.rsplit('.').next().unwrap_or(key));
+    let is = |kinds: &[&str]| kinds.contains(&last) || kinds.iter().any(|kind| key.ends_with(kind));
+    let own: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| *word != "port" && !URLS.contains(word) && !HOSTS.contains(word))
+        .collect();
+    let host = if own.is_empty() { "localhost".to_owned() } else { own.join("-") };
+    let in_authority = before.rsplit_once("://").filter(|(_, authority)| !authority.contains('/'));
+    match in_authority {
+        Some((_, authority)) if authority.ends_with(':') => return "8080".to_owned(),
+        Some((scheme, "")) if scheme != "lb" && !after.starts_with([':', '.', '-']) && !last.ends_with("host") => {
+            return format!("{host}:8080");
+        }
+        Some(_) => return host,
+        None => {}
+    }
+    let is_start = before.is_empty();
+    if last == "port" || is_start && key.ends_with("port") {
+        return "8080".to_owned();
+    }
+    if is_start && (URLS.contains(&last) || URLS.iter().any(|url| key.ends_with(url))) {
+        return if after.starts_with("://") { "http".to_owned() } else { format!("http://{host}:8080") };
+    }
+    if is(&["origin", "origins"]) {
+        return "http://localhost:3000".to_owned();
+    }
+    if is(&NUMBERS) {
+        return "10".to_owned();
+    }
+    if is(&DURATIONS) {
+        return "5s".to_owned();
+    }
+    if is(&["enabled", "enable"]) {
+        return "true".to_owned();
+    }
+    if is(&HOSTS) { host } else { words.join("-") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_fit_their_places() {
+        for (name, key, text, value) in [
+            ("ACCOUNTS_URL", "uri", "${}", "http://accounts:8080"),
+            ("accountsService", "uri", "${}", "http://accounts-service:8080"),
+            ("LOANS_HOST", "uri", "http://${}:${LOANS_PORT}", "loans"),
+            ("LOANS_PORT", "uri", "http://loans:${}", "8080"),
+            ("LOANS", "uri", "http://${}/x", "loans:8080"),
+            ("LOANS_HOST", "uri", "http://${}", "loans"),
+            ("ORDERS", "uri", "lb://${}", "orders"),
+            ("SCHEME", "uri", "${}://a", "http"),
+            ("API", "predicates", "Path=/${}/**", "api"),
+            ("STAGE", "filters", "AddRequestHeader=X-Stage, ${}", "stage"),
+            ("gateway.port", "port", "${}", "8080"),
+            ("RATE_LIMIT", "redis-rate-limiter.replenishRate", "${}", "10"),
+            ("BURST", "redis-rate-limiter.burstCapacity", "${}", "10"),
+            ("UPSTREAM_TIMEOUT", "response-timeout", "${}", "5s"),
+            ("FRONTEND", "allowedOrigins", "${}", "http://localhost:3000"),
+            ("REDIS_HOST", "host", "${}", "redis"),
+            ("HOST", "host", "${}", "localhost"),
+        ] {
+            let (before, after) = text.split_once("${}").unwrap_or_default();
+            assert_eq!(example(&words(name), key, before, after), value, "{name} in {text}");
+        }
+    }
+
+    #[test]
+    fn an_active_profile_is_the_default_one() {
+        for (text, key) in [
+            ("http://a/${spring.profiles.active}", "uri"),
+            ("${SPRING_PROFILES_ACTIVE}", "uri"),
+            ("${profiles.active}", "x"),
+            ("${STAGE}", "active"),
+        ] {
+            let missing = of_text(text, key, &|_: &str| None);
+            assert_eq!(missing.len(), 1);
+            assert_eq!(missing[0].value, "default", "{text}");
+            assert!(!missing[0].comment.contains("example"));
+        }
+        assert_eq!(of_build("profiles.active", "active", "", "")[0].value, "default");
+        assert_eq!(of_text("${STAGE}", "uri", &|_: &str| None)[0].value, "http://stage:8080");
+    }
+
+    #[test]
+    fn secrets_and_names_that_are_no_properties_have_no_example() {
+        let none = |_: &str| None;
+        let secret = of_text("${REDIS_AUTH}", "password", &none);
+        assert!(secret.len() == 1 && secret[0].value.is_empty(), "{secret:?}");
+        for name in ["${DB_PASSWORD}", "${jwtSecret}", "${GITHUB_TOKEN}", "${api.key}"] {
+            assert!(of_text(name, "uri", &none)[0].value.is_empty(), "{name}");
+        }
+        assert_eq!(of_text("${AUTH_URL}", "uri", &none)[0].value, "http://auth:8080");
+        for text in ["${a..b}", "${#{x}}", "${A}${", "${}", "${a b}"] {
+            assert!(of_text(text, "uri", &none).is_empty(), "{text}");
+        }
+        let both = of_text("http://${A}:${B}/${A}/${C:${D}}", "uri", &none);
+        assert_eq!(both.iter().map(|missing| missing.name.as_str()).collect::<Vec<_>>(), ["A", "B", "D"]);
+    }
+}

@@ -1,0 +1,230 @@
+//! Stand-ins for the filters of an application: `filter-beans`, and Spring's filters that have nothing to do here.
+//!
+//! They are put into the lists of filters before these are read, so that `migrate` writes the result.
+
+use crate::limiter_bean;
+use crate::names::SKIP;
+use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{Node, NodeKind, Span};
+
+/// Section of the stand-ins.
+const SECTION: &str = "filter-beans";
+/// Example of a stand-in.
+const EXAMPLE: &str =
+    "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
+
+/// Spring's filters that are left out: the name, the reason and the remedy.
+const LEFT_OUT: [(&str, &str, &str); 3] = [
+    (
+        "TokenRelay",
+        "the gateway has no OAuth2 login; the `Authorization` field of a request is forwarded as it is",
+        "let the client or an authenticating proxy in front send the token",
+    ),
+    ("CacheRequestBody", "bodies stream here, and no filter of the gateway reads a cached one", "remove it"),
+    ("SaveSession", "the gateway keeps no session that it could save", "remove it; upstreams keep their own sessions"),
+];
+
+/// Stand-in for a filter.
+enum StandIn {
+    /// The filter is left out.
+    Skip,
+    /// Another filter takes its place.
+    Filter(Node),
+}
+
+/// Replaces a filter by the item that keeps its position: default filters and those of a route are merged by number.
+fn leave_out(filter: &mut Node) {
+    filter.kind = NodeKind::Scalar(SKIP.to_owned());
+}
+
+/// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
+/// the gateway's own.
+pub fn apply(root: &mut Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
+    let mut named = read(root, is_own, diagnostics);
+    let mut counts: Vec<(String, Span, usize)> = Vec::new();
+    lists(root, &mut |filters| {
+        for filter in filters.iter_mut() {
+            let Some((name, at)) = name(filter) else { continue };
+            if let Some(bean) = limiter_bean::of(&name, filter)
+                && let Some((_, uses, stand_in)) =
+                    named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&bean))
+            {
+                *uses += 1;
+                match stand_in {
+                    StandIn::Skip => leave_out(filter),
+                    StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span)),
+                }
+            } else if let Some((_, uses, stand_in)) =
+                named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
+            {
+                *uses += 1;
+                match stand_in {
+                    StandIn::Skip => leave_out(filter),
+                    StandIn::Filter(other) => *filter = copy(other, filter.span),
+                }
+            } else if diagnostics.is_spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
+                match counts.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, _, count)) => *count += 1,
+                    None => counts.push((name, at, 1)),
+                }
+                leave_out(filter);
+            }
+        }
+        // Nothing is behind the last one.
+        while filters.pop_if(|filter| filter.scalar() == Some(SKIP)).is_some() {}
+    });
+    report_left_out(&counts, diagnostics);
+    if let Some(section) = root.step(SECTION) {
+        for (name, uses, stand_in) in &named {
+            report_use(name, *uses, stand_in, section, diagnostics);
+        }
+    }
+}
+
+fn report_left_out(counts: &[(String, Span, usize)], diagnostics: &mut Diagnostics) {
+    for (name, at, count) in counts {
+        let Some((_, why, instead)) = LEFT_OUT.iter().find(|(known, ..)| known == name) else { continue };
+        let lists = if *count > 1 { format!(" (in {count} lists of filters)") } else { String::new() };
+        diagnostics.warn(*at, format!("`{name}` is left out{lists}: {why}")).help(*instead);
+    }
+}
+
+fn report_use(name: &str, uses: usize, stand_in: &StandIn, section: &Node, diagnostics: &mut Diagnostics) {
+    let at = section.step(name).map_or(section.span, |node| node.span).key();
+    match stand_in {
+        _ if uses == 0 => diagnostics
+            .mistake(
+                at,
+                format!("`{SECTION}.{name}` has no effect: no route has a filter or rate limiter of that name"),
+            )
+            .ineffective()
+            .help("remove it"),
+        StandIn::Skip => {
+            diagnostics.note(at, format!("the filter `{name}` is left out, in {uses} {}", lists_of(uses)));
+        }
+        StandIn::Filter(_) => {}
+    }
+}
+
+fn lists_of(count: usize) -> &'static str {
+    if count == 1 { "list of filters" } else { "lists of filters" }
+}
+
+/// Reads the section.
+fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) -> Vec<(String, usize, StandIn)> {
+    let Some(Node { kind: NodeKind::Map(entries), .. }) = root.step(SECTION) else { return Vec::new() };
+    let mut named = Vec::new();
+    for (name, node) in entries {
+        if is_own(name) {
+            diagnostics
+                .error(
+                    node.span.key(),
+                    format!("`{SECTION}.{name}`: `{name}` is a filter of the gateway and needs no stand-in"),
+                )
+                .help("remove it here, or remove the filter from the routes");
+            continue;
+        }
+        match stand_in(node) {
+            Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
+            Err(at) => {
+                diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
+                // Keeps references to the name from being reported as unknown.
+                named.push((name.clone(), 1, StandIn::Skip));
+            }
+        }
+    }
+    named
+}
+
+/// Reads one stand-in. The error is its place.
+fn stand_in(node: &Node) -> Result<StandIn, Span> {
+    let entries = match &node.kind {
+        NodeKind::Scalar(text) if text.trim() == SKIP => return Ok(StandIn::Skip),
+        NodeKind::Map(entries) => entries,
+        _ => return Err(node.span),
+    };
+    let used = entries.iter().find(|(key, _)| canonical(key) == "use").map(|(_, node)| node).ok_or(node.span)?;
+    let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(used.span)?;
+    if name == "jwt" {
+        return Ok(StandIn::Filter(verifier(entries, node.span)?));
+    }
+    if let Some((_, other)) = entries.iter().find(|(key, _)| !["use", "args"].contains(&canonical(key).as_str())) {
+        return Err(other.span.key());
+    }
+    if name.contains('=') {
+        return if entries.len() == 1 { Ok(StandIn::Filter(used.clone())) } else { Err(node.span) };
+    }
+    let renamed = entries.iter().map(|(key, node)| {
+        let key = if canonical(key) == "use" { "name".to_owned() } else { key.clone() };
+        (key, node.clone())
+    });
+    Ok(StandIn::Filter(Node { span: node.span, kind: NodeKind::Map(renamed.collect()) }))
+}
+
+/// Returns the filter that refuses requests without a valid token.
+fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, Span> {
+    let mut args = Vec::new();
+    for (key, node) in entries {
+        let name = canonical(key);
+        match name.as_str() {
+            "use" => {}
+            "claim" | "status" => {
+                let text = node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span)?;
+                args.push((name, Node { span: node.span.again(), kind: NodeKind::Scalar(text) }));
+            }
+            _ => return Err(node.span.key()),
+        }
+    }
+    let filter = NodeKind::Scalar("RequireToken".to_owned());
+    if args.is_empty() {
+        return Ok(Node { span, kind: filter });
+    }
+    let name = ("name".to_owned(), Node { span: span.again(), kind: filter });
+    let args = Node { span: span.again(), kind: NodeKind::Map(args) };
+    Ok(Node { span, kind: NodeKind::Map(vec![name, ("args".to_owned(), args)]) })
+}
+
+/// Calls `change` with each list of filters.
+fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
+    let NodeKind::Map(sections) = &mut root.kind else { return };
+    for (key, section) in sections {
+        let NodeKind::Seq(items) = &mut section.kind else { continue };
+        match canonical(key).as_str() {
+            "defaultfilters" => change(items),
+            "routes" => {
+                for route in items {
+                    let NodeKind::Map(fields) = &mut route.kind else { continue };
+                    for (_, list) in fields.iter_mut().filter(|(key, _)| canonical(key) == "filters") {
+                        if let NodeKind::Seq(filters) = &mut list.kind {
+                            change(filters);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the name of a filter with its place.
+fn name(filter: &Node) -> Option<(String, Span)> {
+    let node = match &filter.kind {
+        NodeKind::Map(_) => filter.step("name")?,
+        _ => filter,
+    };
+    let name = node.scalar()?.split('=').next()?.trim();
+    Some((name.to_owned(), node.span))
+}
+
+/// Returns a copy of `node` in which each part has a place of its own, that of `at`.
+fn copy(node: &Node, at: Span) -> Node {
+    let kind = match &node.kind {
+        NodeKind::Map(entries) => {
+            NodeKind::Map(entries.iter().map(|(key, value)| (key.clone(), copy(value, value.span))).collect())
+        }
+        NodeKind::Seq(items) => NodeKind::Seq(items.iter().map(|item| copy(item, item.span)).collect()),
+        other => other.clone(),
+    };
+    Node { span: at.again(), kind }
+}

@@ -1,0 +1,40 @@
+//! Properties of an application that placeholders in the gateway's settings name: they are not reported as skipped.
+
+use crate::source::dotted;
+use crate::source::placeholder::{closing_brace, of_maven};
+use crate::tree::{is_empty, take};
+use tollgate_document::yaml::{Node, NodeKind};
+
+/// Removes from `whole` the properties that `settings` need, directly or by other properties.
+pub(super) fn drop_used(whole: &mut Node, settings: &Node) {
+    let mut names = Vec::new();
+    collect(settings, &mut names);
+    while let Some(name) = names.pop() {
+        let steps = dotted::split(&name);
+        // A placeholder for one item of a list uses the whole list.
+        let steps: Vec<&str> = steps.iter().map(String::as_str).take_while(|step| !step.starts_with('[')).collect();
+        let Some(node) = take(whole, &steps) else { continue };
+        collect(&node, &mut names);
+        if let (NodeKind::Map(sections), Some(first)) = (&mut whole.kind, steps.first()) {
+            sections.retain(|(key, section)| key != first || !is_empty(section));
+        }
+    }
+}
+
+/// Collects the names in the placeholders below `node`.
+fn collect(node: &Node, into: &mut Vec<String>) {
+    match &node.kind {
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
+            for (at, _) in text.match_indices("${") {
+                let inside = &text[at + 2..];
+                let inside = &inside[..closing_brace(inside).unwrap_or(0)];
+                let name = inside.split_once(':').map_or(inside, |(name, _)| name).trim();
+                into.extend((!name.is_empty()).then(|| name.to_owned()));
+            }
+            into.extend(of_maven(text, "uri").map(|found| found.name.to_owned()));
+        }
+        NodeKind::Seq(items) => items.iter().for_each(|item| collect(item, into)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect(value, into)),
+    }
+}
