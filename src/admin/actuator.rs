@@ -3,25 +3,48 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::admin::reply::{json, problem, reply};
-use crate::admin::schema::{flag, map_of, object, text};
 use crate::admin::state::AdminState;
 use tollgate_config::Actuator;
 
+/// Endpoints of Spring Boot.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Index<'a> {
+    #[serde(rename = "_links")]
+    links: Links<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Links<'a> {
+    #[serde(rename = "self")]
+    index: Link<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<Link<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prometheus: Option<Link<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<Link<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Link<'a> {
+    href: &'a str,
+    templated: bool,
+}
+
 /// Lists the endpoints with their paths.
 pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
-    let mut links = Map::new();
-    links.insert("self".to_owned(), json!({"href": actuator.base, "templated": false}));
-    let endpoints =
-        [("health", &actuator.health), ("prometheus", &actuator.prometheus), ("gateway", &actuator.gateway)];
-    for (name, path) in endpoints {
-        if let Some(path) = path {
-            links.insert(name.to_owned(), json!({"href": path, "templated": false}));
-        }
-    }
-    json(StatusCode::OK, &json!({"_links": links}))
+    let link = |href| Link { href, templated: false };
+    let links = Links {
+        index: link(&actuator.base),
+        health: actuator.health.as_deref().map(link),
+        prometheus: actuator.prometheus.as_deref().map(link),
+        gateway: actuator.gateway.as_deref().map(link),
+    };
+    json(StatusCode::OK, &Index { links })
 }
 
 /// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
@@ -33,10 +56,4 @@ pub(super) async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
         }
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
-}
-
-/// Returns the JSON Schema of the list of endpoints.
-pub(super) fn schema() -> Value {
-    let link = object().with("href", text()).with("templated", flag());
-    object().with("_links", map_of(&link.build())).build()
 }

@@ -7,15 +7,32 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use humantime::format_duration;
 use hyper::body::Incoming;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::schema::{count, meaning, number, object, one_of, or_null, text};
 use crate::admin::state::AdminState;
+
+/// Circuit breaker.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct BreakerReply {
+    name: String,
+    #[schemars(extend("enum" = [State::Closed, State::HalfOpen, State::Open].map(State::as_str)))]
+    state: &'static str,
+    /// Percentage; null before the minimum number of calls.
+    failure_rate: Option<f64>,
+    /// Calls by outcome.
+    #[schemars(schema_with = "calls")]
+    calls: Map<String, Value>,
+    /// Rest of the time for which the state is forced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forced_for_ms: Option<u64>,
+}
 
 /// Returns every circuit breaker of a route.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
@@ -23,19 +40,19 @@ pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
 }
 
 /// Describes every circuit breaker of a route.
-pub(super) fn describe_all(state: &AdminState) -> Value {
+pub(super) fn describe_all(state: &AdminState) -> Vec<BreakerReply> {
     state.stores.circuit_breakers().all().iter().map(describe).collect()
 }
 
 /// Body of a forced state.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a JSON object")]
-struct Force {
+pub(super) struct Force {
     state: Forced,
     expires_in: ExpiresIn,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Forced {
     Open,
@@ -82,30 +99,19 @@ fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -
     }
 }
 
-fn describe(breaker: &Arc<Breaker>) -> Value {
-    let calls = CallKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), json!(breaker.calls(*kind))));
-    let forced = breaker.forced();
-    let mut described = json!({
-        "name": &**breaker.name(),
-        "state": breaker.state().as_str(),
-        "failure-rate": breaker.failure_rate(),
-        "calls": calls.collect::<Map<_, _>>(),
-    });
-    if let Some((_, time)) = forced {
-        described["forced-for-ms"] = json!(whole_millis(time));
+fn describe(breaker: &Arc<Breaker>) -> BreakerReply {
+    BreakerReply {
+        name: breaker.name().to_string(),
+        state: breaker.state().as_str(),
+        failure_rate: breaker.failure_rate(),
+        calls: CallKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), breaker.calls(*kind).into())).collect(),
+        forced_for_ms: breaker.forced().map(|(_, time)| whole_millis(time)),
     }
-    described
 }
 
-/// Returns the JSON Schema of a circuit breaker.
-pub(super) fn schema() -> Value {
-    let calls = CallKind::ALL.iter().fold(object(), |calls, kind| calls.with(kind.as_str(), count()));
-    let states = [State::Closed, State::HalfOpen, State::Open].map(State::as_str);
-    object()
-        .with("name", text())
-        .with("state", one_of(&states))
-        .with("failure-rate", meaning(or_null(&number()), "Percentage; null before the minimum number of calls"))
-        .with("calls", meaning(calls.build(), "Calls by outcome"))
-        .maybe("forced-for-ms", meaning(count(), "Rest of the time for which the state is forced"))
-        .build()
+fn calls(generator: &mut SchemaGenerator) -> Schema {
+    let names = CallKind::ALL.map(CallKind::as_str);
+    let counts: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), u64::json_schema(generator).into())).collect();
+    json_schema!({"type": "object", "required": names, "properties": counts})
 }

@@ -1,5 +1,6 @@
 //! `/api/config` and `/api/reload`: the source of the running configuration, and its replacement.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,11 +8,12 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::admin::health;
 use crate::admin::reply::{json, problem, problem_with};
-use crate::admin::schema::{count, list_of, meaning, object, one_of, or_null, text, time};
 use crate::admin::state::{AdminState, ReloadError};
 use tollgate_config::{LoadError, Report, Severity};
 
@@ -20,7 +22,7 @@ use tollgate_config::{LoadError, Report, Severity};
 pub struct ConfigState {
     file: Option<String>,
     hash: String,
-    loaded_at: Timestamp,
+    loaded_at: String,
     notes: Report,
 }
 
@@ -32,44 +34,95 @@ impl ConfigState {
         let file = (!names.is_empty()).then(|| names.join(", "));
         let hash = notes.hash();
         notes.drop_texts();
-        Self { file, hash, loaded_at: Timestamp::now(), notes }
+        Self { file, hash, loaded_at: Timestamp::now().to_string(), notes }
     }
 }
 
 /// Refused configuration of the latest reload.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RefusedReload {
-    at: Timestamp,
+    #[schemars(extend("format" = "date-time"))]
+    at: String,
+    /// Text that `tollgate check` prints.
     detail: String,
+}
+
+/// State of the running configuration.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ConfigReply<'c> {
+    /// Version of the gateway.
+    version: &'static str,
+    /// Files of the configuration; null if it is built in.
+    file: Option<&'c str>,
+    /// SHA-256 of the files.
+    hash: &'c str,
+    #[schemars(extend("format" = "date-time"))]
+    loaded_at: &'c str,
+    /// Number of routes.
+    routes: usize,
+    reloads: u64,
+    failed_reloads: u64,
+    /// Latest reload, if its configuration was refused.
+    refused_reload: Option<&'c RefusedReload>,
+    /// Null if limits are kept in memory.
+    redis: Option<health::RedisHealth>,
+    warnings: Vec<DiagnosticReply<'c>>,
+}
+
+/// Applied reload.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ReloadReply<'c> {
+    /// SHA-256 of the files.
+    hash: &'c str,
+    /// Changed settings that need a restart.
+    needs_restart: Vec<&'static str>,
+    warnings: Vec<DiagnosticReply<'c>>,
+}
+
+/// Member of the problem of a configuration with errors.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct InvalidConfig<'c> {
+    diagnostics: Vec<DiagnosticReply<'c>>,
+}
+
+/// Diagnostic, with secrets masked.
+#[derive(Serialize, JsonSchema)]
+struct DiagnosticReply<'c> {
+    #[schemars(extend("enum" = [Severity::Error, Severity::Warning, Severity::Note].map(Severity::as_str)))]
+    severity: &'static str,
+    file: &'c str,
+    line: usize,
+    column: usize,
+    message: Cow<'c, str>,
+    help: Option<&'c str>,
 }
 
 impl RefusedReload {
     /// Creates the state of a configuration that was refused just now.
     pub(super) fn new(text: &str) -> Self {
-        Self { at: Timestamp::now(), detail: in_words(text) }
+        Self { at: Timestamp::now().to_string(), detail: in_words(text) }
     }
 }
 
 /// Returns the state of the running configuration.
 pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config_state.load();
-    json(
-        StatusCode::OK,
-        &json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "file": config.file,
-            "hash": config.hash,
-            "loaded-at": config.loaded_at.to_string(),
-            "routes": state.config.load().routes.len(),
-            "reloads": state.reloads.load(Relaxed),
-            "failed-reloads": state.failed_reloads.load(Relaxed),
-            "refused-reload": state.refused_reload.load().as_ref().map(|refused| {
-                json!({"at": refused.at.to_string(), "detail": refused.detail})
-            }),
-            "redis": health::redis(state),
-            "warnings": diagnostics(&config.notes),
-        }),
-    )
+    let refused_reload = state.refused_reload.load();
+    let reply = ConfigReply {
+        version: env!("CARGO_PKG_VERSION"),
+        file: config.file.as_deref(),
+        hash: &config.hash,
+        loaded_at: &config.loaded_at,
+        routes: state.config.load().routes.len(),
+        reloads: state.reloads.load(Relaxed),
+        failed_reloads: state.failed_reloads.load(Relaxed),
+        refused_reload: refused_reload.as_deref(),
+        redis: health::redis(state),
+        warnings: diagnostics(&config.notes),
+    };
+    json(StatusCode::OK, &reply)
 }
 
 /// Returns the hash, the time and the number of warnings of the running configuration.
@@ -77,7 +130,7 @@ pub(super) fn summary(state: &AdminState) -> Value {
     let config = state.config_state.load();
     json!({
         "hash": config.hash,
-        "loaded-at": config.loaded_at.to_string(),
+        "loaded-at": config.loaded_at,
         "warnings": config.notes.list().len(),
         "failed-reloads": state.failed_reloads.load(Relaxed),
     })
@@ -89,11 +142,11 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
         Some(Ok(needs_restart)) => {
             let config = state.config_state.load();
             let warnings = diagnostics(&config.notes);
-            json(StatusCode::OK, &json!({"hash": config.hash, "needs-restart": needs_restart, "warnings": warnings}))
+            json(StatusCode::OK, &ReloadReply { hash: &config.hash, needs_restart, warnings })
         }
         Some(Err(ReloadError::Load(LoadError::Invalid(report)))) => {
             let detail = format!("the running configuration stays in use:\n{}", report.render(false));
-            problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, Some(("diagnostics", diagnostics(&report))))
+            problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, InvalidConfig { diagnostics: diagnostics(&report) })
         }
         Some(Err(ReloadError::Load(error))) => {
             let detail = format!("the running configuration stays in use: {}", in_words(&error.render(false)));
@@ -110,56 +163,14 @@ fn in_words(text: &str) -> String {
     text.trim().trim_start_matches("tollgate: ").to_owned()
 }
 
-/// Returns the diagnostics, with secrets masked.
-fn diagnostics(report: &Report) -> Value {
-    let describe = |diagnostic: &tollgate_config::Diagnostic| {
-        json!({
-            "severity": diagnostic.severity.as_str(),
-            "file": report.file_name(diagnostic.file),
-            "line": diagnostic.line,
-            "column": diagnostic.column,
-            "message": diagnostic.text(),
-            "help": diagnostic.help,
-        })
-    };
-    report.list().iter().map(describe).collect()
-}
-
-/// Returns the JSON Schema of the state of the running configuration.
-pub(super) fn schema() -> Value {
-    let refused = object().with("at", time()).with("detail", meaning(text(), "What `tollgate check` prints"));
-    object()
-        .with("version", meaning(text(), "Version of the gateway"))
-        .with("file", meaning(or_null(&text()), "Files of the configuration; null if it is built in"))
-        .with("hash", meaning(text(), "SHA-256 of the files"))
-        .with("loaded-at", time())
-        .with("routes", meaning(count(), "Number of routes"))
-        .with("reloads", count())
-        .with("failed-reloads", count())
-        .with("refused-reload", meaning(or_null(&refused.build()), "Latest reload, if its configuration was refused"))
-        .with("redis", meaning(or_null(&health::redis_schema()), "Null if limits are kept in memory"))
-        .with("warnings", diagnostics_schema())
-        .build()
-}
-
-/// Returns the JSON Schema of an applied reload.
-pub(super) fn reload_schema() -> Value {
-    object()
-        .with("hash", meaning(text(), "SHA-256 of the files"))
-        .with("needs-restart", meaning(list_of(&text()), "Changed settings that need a restart"))
-        .with("warnings", diagnostics_schema())
-        .build()
-}
-
-/// Returns the JSON Schema of diagnostics.
-pub(super) fn diagnostics_schema() -> Value {
-    let severities = [Severity::Error, Severity::Warning, Severity::Note].map(Severity::as_str);
-    let diagnostic = object()
-        .with("severity", one_of(&severities))
-        .with("file", text())
-        .with("line", count())
-        .with("column", count())
-        .with("message", text())
-        .with("help", or_null(&text()));
-    list_of(&diagnostic.build())
+fn diagnostics(report: &Report) -> Vec<DiagnosticReply<'_>> {
+    let diagnostics = report.list().iter().map(|diagnostic| DiagnosticReply {
+        severity: diagnostic.severity.as_str(),
+        file: report.file_name(diagnostic.file),
+        line: diagnostic.line,
+        column: diagnostic.column,
+        message: diagnostic.text(),
+        help: diagnostic.help.as_deref(),
+    });
+    diagnostics.collect()
 }

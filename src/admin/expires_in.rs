@@ -2,23 +2,17 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
 
 /// Shortest and longest time of a temporary change.
 const TIMES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Time after which a change ends by itself, with a unit: `90s`, `15m`, `2h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ExpiresIn(pub(super) Duration);
-
-impl ExpiresIn {
-    /// Returns the JSON Schema.
-    pub(super) fn schema() -> Value {
-        json!({"type": "string", "description": "Time with a unit, 1s to 30d", "examples": ["15m"]})
-    }
-}
+/// Time after which a change ends by itself, with a unit, from `1s` to `30d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("examples" = ["15m"]))]
+pub(super) struct ExpiresIn(#[schemars(with = "String")] pub(super) Duration);
 
 impl<'de> Deserialize<'de> for ExpiresIn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -32,6 +26,8 @@ impl<'de> Deserialize<'de> for ExpiresIn {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

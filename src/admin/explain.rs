@@ -16,8 +16,8 @@ use crate::admin::limits::BucketStore;
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem, whole_millis};
 use crate::admin::state::AdminState;
-use crate::admin::upstreams::shown_time;
-use crate::explain::model::{CountedKey, LiveBreaker, LiveEndpoint, LiveFailure, LiveLimit, LiveRoute};
+use crate::admin::upstreams::live_endpoint;
+use crate::explain::model::{CountedKey, LiveBreaker, LiveLimit, LiveRoute};
 use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};
 use tollgate_config::{Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
@@ -57,7 +57,7 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<By
         }
         matched.live = config.routes.iter().find(|route| *route.id == *matched.id).map(|route| live(route, state));
     }
-    json(StatusCode::OK, &serde_json::to_value(&explanation).unwrap_or_default())
+    json(StatusCode::OK, &explanation)
 }
 
 /// Reads a request; `GET /` from 127.0.0.1 without parameters.
@@ -89,45 +89,25 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
     };
     let read = read.map(|probe| probe.under(effective.as_ref()));
     let overridden = effective.as_ref().map(|(effective, _)| effective.as_str().to_owned());
-    let effective_rule = match &effective {
-        Some((EffectiveRule::Rule(rule), _)) => Some(describe(rule)),
-        Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => None,
-    };
-    Some(match read {
+    let live = match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),
-            capacity,
             is_exceeded: probe.is_exceeded,
             retry_after_ms: probe.retry_after.map(whole_millis),
             reset_after_ms: Some(whole_millis(probe.reset_after)),
-            overridden,
-            rule: effective_rule,
-            problem: None,
-        },
-        Err(error) => LiveLimit {
-            capacity,
-            overridden,
-            rule: effective_rule,
-            problem: Some(error.to_string()),
             ..LiveLimit::default()
         },
-    })
+        Err(error) => LiveLimit { problem: Some(error.to_string()), ..LiveLimit::default() },
+    };
+    let effective_rule = effective.as_ref().and_then(|(effective, _)| effective.rule()).map(describe);
+    Some(LiveLimit { capacity, overridden, rule: effective_rule, ..live })
 }
 
 /// Returns the state of the upstream and of the circuit breakers of `route`.
 fn live(route: &Route, state: &AdminState) -> LiveRoute {
     let name = if let Target::Balanced { upstream, .. } = &route.uri { &*upstream.name } else { "" };
     let upstream = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == *name);
-    let endpoints = upstream.iter().flat_map(|upstream| upstream.statuses()).map(|status| LiveEndpoint {
-        endpoint: status.endpoint.to_string(),
-        state: status.state.as_str().to_owned(),
-        in_flight: u64::from(status.endpoint.in_flight()),
-        consecutive_failures: status.consecutive_failures,
-        check_error: status.check_error,
-        last_failure: status
-            .last_failure
-            .map(|failure| LiveFailure { at: shown_time(failure.at), error: failure.error }),
-    });
+    let endpoints = upstream.iter().flat_map(|upstream| upstream.statuses()).map(live_endpoint);
     let names: Vec<&str> = route
         .filters
         .iter()

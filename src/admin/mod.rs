@@ -16,7 +16,6 @@ mod deadline;
 mod events;
 mod expires_in;
 mod explain;
-mod explain_schema;
 mod guard;
 mod health;
 mod limits;

@@ -6,10 +6,24 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Media type of problem details (RFC 9457).
 pub(super) const PROBLEM: &str = "application/problem+json";
+
+/// Problem (RFC 9457).
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Problem<'d, T = ()> {
+    /// Members of this kind of problem.
+    #[serde(flatten)]
+    members: Option<T>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'d str,
+}
 
 /// Descriptions of changes, made or failed, for the log.
 #[derive(Clone, Debug)]
@@ -47,31 +61,30 @@ pub(super) fn known_names(kind: &str, names: impl Iterator<Item = String>) -> St
 }
 
 /// Returns a response of indented JSON.
-pub(super) fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
-    reply(status, "application/json", format!("{body:#}\n").into())
+pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response<Full<Bytes>> {
+    reply(status, "application/json", indented(body))
 }
 
 /// Returns a problem (RFC 9457).
 pub(super) fn problem(status: StatusCode, detail: &str) -> Response<Full<Bytes>> {
-    problem_with(status, detail, None)
+    problem_with(status, detail, ())
 }
 
-/// Returns a problem with an additional member.
-pub(super) fn problem_with(
-    status: StatusCode,
-    detail: &str,
-    member: Option<(&'static str, Value)>,
-) -> Response<Full<Bytes>> {
-    problem_over(status, detail, member.map_or_else(|| json!({}), |(name, value)| json!({name: value})))
+/// Returns a problem with further `members`.
+pub(super) fn problem_with<T: Serialize>(status: StatusCode, detail: &str, members: T) -> Response<Full<Bytes>> {
+    let problem = Problem {
+        members: Some(members),
+        kind: "about:blank",
+        title: status.canonical_reason().unwrap_or_default(),
+        status: status.as_u16(),
+        detail,
+    };
+    reply(status, PROBLEM, indented(&problem))
 }
 
-/// Returns a problem with the members of the object `body`.
-pub(super) fn problem_over(status: StatusCode, detail: &str, mut body: Value) -> Response<Full<Bytes>> {
-    body["type"] = json!("about:blank");
-    body["title"] = json!(status.canonical_reason().unwrap_or_default());
-    body["status"] = json!(status.as_u16());
-    body["detail"] = json!(detail);
-    reply(status, PROBLEM, format!("{body:#}\n").into())
+fn indented<T: Serialize + ?Sized>(body: &T) -> Bytes {
+    let text = serde_json::to_string_pretty(body).unwrap_or_default();
+    (text + "\n").into()
 }
 
 /// Returns 405 with the `allowed` methods.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::admin::access::{Access, Caller, authorize};
 use crate::admin::api::{self, Call, Found, Run};
@@ -15,6 +15,12 @@ use crate::admin::peer::Peer;
 use crate::admin::reply::{Audit, method_not_allowed, problem, problem_with};
 use crate::admin::state::AdminState;
 use crate::admin::{guard, query};
+
+/// Member of the problem of an unknown endpoint.
+#[derive(Serialize)]
+struct KnownEndpoints {
+    endpoints: Vec<String>,
+}
 
 /// Checks a request, and does the work of its endpoint.
 pub(super) async fn respond(
@@ -44,8 +50,8 @@ pub(super) async fn respond(
         Found::Endpoint(endpoint, path, values) => (endpoint, path, values),
         Found::OtherMethods(allowed) => return method_not_allowed(&allowed).map(Either::Left),
         Found::Nothing => {
-            let endpoints = Some(("endpoints", json!(api::all_names())));
-            return problem_with(StatusCode::NOT_FOUND, "no such endpoint", endpoints).map(Either::Left);
+            let known = KnownEndpoints { endpoints: api::all_names() };
+            return problem_with(StatusCode::NOT_FOUND, "no such endpoint", known).map(Either::Left);
         }
     };
     let query = head.uri.query().unwrap_or_default();

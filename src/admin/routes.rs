@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::admin::reply::{json, problem};
-use crate::admin::schema::{count, integer, list_of, map_of, meaning, null, object, text};
 use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::Predicate;
@@ -18,10 +19,46 @@ const MASK: &str = "****";
 /// Read-only pages below the gateway endpoint.
 const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
+/// Route in effect.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RouteReply<'c> {
+    route_id: &'c str,
+    uri: String,
+    order: i32,
+    predicate: String,
+    filters: &'c [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<&'c str, &'c str>,
+}
+
+/// Route as in the file.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RouteDefinition<'c> {
+    id: &'c str,
+    uri: &'c str,
+    predicates: &'c [String],
+    filters: &'c [String],
+    metadata: BTreeMap<&'c str, &'c str>,
+    order: i32,
+}
+
+/// Link of the gateway endpoint.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Link {
+    href: String,
+    methods: [&'static str; 1],
+}
+
+/// Names of filters or predicates, each with null.
+pub(super) type Names = BTreeMap<&'static str, ()>;
+
+/// Positions of filters, by their text.
+pub(super) type Positions = BTreeMap<String, u32>;
+
 /// Returns every route, in matching order.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config.load();
-    json(StatusCode::OK, &Value::Array(config.routes.iter().map(describe).collect()))
+    json(StatusCode::OK, &config.routes.iter().map(describe).collect::<Vec<_>>())
 }
 
 /// Returns the route `id`, or 404.
@@ -35,12 +72,9 @@ pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
 /// Returns the links of the gateway endpoint.
 pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     let base = actuator.gateway.as_deref().unwrap_or_default();
-    let mut links: Vec<Value> =
-        PAGES.iter().map(|page| json!({"href": format!("{base}/{page}"), "methods": ["GET"]})).collect();
-    if actuator.may_refresh {
-        links.push(json!({"href": format!("{base}/refresh"), "methods": ["POST"]}));
-    }
-    json(StatusCode::OK, &Value::Array(links))
+    let link = |page, method| Link { href: format!("{base}/{page}"), methods: [method] };
+    let refresh = actuator.may_refresh.then(|| link("refresh", "POST"));
+    json(StatusCode::OK, &PAGES.into_iter().map(|page| link(page, "GET")).chain(refresh).collect::<Vec<_>>())
 }
 
 /// Returns every route as in the file.
@@ -48,16 +82,16 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config.load();
     let definitions = config.routes.iter().map(|route| {
         let definition = &route.definition;
-        json!({
-            "id": &*route.id,
-            "uri": definition.uri,
-            "predicates": definition.masked_predicates(),
-            "filters": definition.masked_filters(),
-            "metadata": masked(&definition.metadata),
-            "order": route.order,
-        })
+        RouteDefinition {
+            id: &route.id,
+            uri: &definition.uri,
+            predicates: definition.masked_predicates(),
+            filters: definition.masked_filters(),
+            metadata: masked(&definition.metadata),
+            order: route.order,
+        }
     });
-    json(StatusCode::OK, &Value::Array(definitions.collect()))
+    json(StatusCode::OK, &definitions.collect::<Vec<_>>())
 }
 
 /// Returns the filters of the route `id` with their positions, default filters included, or 404.
@@ -65,20 +99,33 @@ pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<By
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
             let positions = route.definition.masked_filters().iter().zip(1_u32..);
-            json(StatusCode::OK, &positions.map(|(filter, position)| (filter.clone(), json!(position))).collect())
+            json(
+                StatusCode::OK,
+                &positions.map(|(filter, position)| (filter.clone(), position.into())).collect::<Map<_, _>>(),
+            )
         }
         None => unknown_route(),
     }
 }
 
 /// Returns the names of all filters.
-pub(super) fn filters() -> Value {
-    tollgate_config::filters().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+pub(super) fn filters() -> Response<Full<Bytes>> {
+    names(tollgate_config::filters().map(|entry| entry.name))
 }
 
 /// Returns the names of all predicates.
-pub(super) fn predicates() -> Value {
-    tollgate_config::predicates().iter().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+pub(super) fn predicates() -> Response<Full<Bytes>> {
+    names(tollgate_config::predicates().iter().map(|entry| entry.name))
+}
+
+/// Returns Spring's global filters: Tollgate has no such chain.
+pub(super) fn global_filters() -> Response<Full<Bytes>> {
+    names(std::iter::empty())
+}
+
+/// Returns `names` in their order.
+fn names(names: impl Iterator<Item = &'static str>) -> Response<Full<Bytes>> {
+    json(StatusCode::OK, &names.map(|name| (name.to_owned(), Value::Null)).collect::<Map<_, _>>())
 }
 
 fn unknown_route() -> Response<Full<Bytes>> {
@@ -97,10 +144,10 @@ fn with_port(uri: &str) -> String {
 }
 
 /// Returns `metadata` with the values masked that have no meaning for the gateway: they may be secrets.
-fn masked(metadata: &BTreeMap<String, String>) -> Value {
+fn masked(metadata: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
     let is_known =
         |name: &str| ["connect-timeout", "response-timeout", "http2"].contains(&name) || name.starts_with("cors.");
-    metadata.iter().map(|(name, value)| (name.clone(), json!(if is_known(name) { value } else { MASK }))).collect()
+    metadata.iter().map(|(name, value)| (&**name, if is_known(name) { value } else { MASK })).collect()
 }
 
 /// Returns predicates in Spring's form. Expected values of headers, cookies and parameters are masked.
@@ -118,55 +165,13 @@ fn predicate(predicates: &[Predicate]) -> String {
     })
 }
 
-fn describe(route: &Route) -> Value {
-    let mut described = json!({
-        "route_id": &*route.id,
-        "uri": with_port(&route.definition.uri),
-        "order": route.order,
-        "predicate": predicate(&route.predicates),
-        "filters": route.definition.masked_filters(),
-    });
-    if !route.definition.metadata.is_empty() {
-        described["metadata"] = masked(&route.definition.metadata);
+fn describe(route: &Route) -> RouteReply<'_> {
+    RouteReply {
+        route_id: &route.id,
+        uri: with_port(&route.definition.uri),
+        order: route.order,
+        predicate: predicate(&route.predicates),
+        filters: route.definition.masked_filters(),
+        metadata: masked(&route.definition.metadata),
     }
-    described
-}
-
-/// Returns the JSON Schema of a route in effect.
-pub(super) fn schema() -> Value {
-    object()
-        .with("route_id", text())
-        .with("uri", text())
-        .with("order", integer())
-        .with("predicate", text())
-        .with("filters", list_of(&text()))
-        .maybe("metadata", map_of(&text()))
-        .build()
-}
-
-/// Returns the JSON Schema of a route as in the file.
-pub(super) fn definition_schema() -> Value {
-    object()
-        .with("id", text())
-        .with("uri", text())
-        .with("predicates", list_of(&text()))
-        .with("filters", list_of(&text()))
-        .with("metadata", map_of(&text()))
-        .with("order", integer())
-        .build()
-}
-
-/// Returns the JSON Schema of a link of the gateway endpoint.
-pub(super) fn link_schema() -> Value {
-    object().with("href", text()).with("methods", list_of(&text())).build()
-}
-
-/// Returns the JSON Schema of filters with their positions.
-pub(super) fn combined_filters_schema() -> Value {
-    map_of(&meaning(count(), "Position of the filter"))
-}
-
-/// Returns the JSON Schema of the names of filters or predicates.
-pub(super) fn names_schema() -> Value {
-    map_of(&null())
 }

@@ -1,113 +1,37 @@
-//! Helpers for the JSON Schemas of responses. Each schema is in the file of the code that writes the response.
+//! JSON Schemas of replies and of bodies, from their types.
 
-use serde_json::{Map, Value, json};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
 
-/// JSON Schema of an object.
-#[derive(Debug, Default)]
-pub(super) struct ObjectSchema {
-    properties: Map<String, Value>,
-    required: Vec<&'static str>,
+/// Returns the schema of a reply.
+pub(super) fn of_reply<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-impl ObjectSchema {
-    /// Adds a member that is always there.
-    pub(super) fn with(mut self, name: &'static str, schema: Value) -> Self {
-        self.required.push(name);
-        self.properties.insert(name.to_owned(), schema);
-        self
+/// Returns the schema of a body.
+pub(super) fn of_body<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = settings.with(|settings| settings.inline_subschemas = true).into_generator().subschema_for::<T>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    // Serialization sorts keywords, so that equal types have equal texts.
+    serde_json::to_value(schema).unwrap_or_default()
+}
+
+/// Removes null from members that may be absent: they are left out instead.
+fn without_null(schema: &mut Schema) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| required.as_array().is_some_and(|names| names.contains(&json!(name)));
+    for (name, member) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let Some([value_type, Value::String(null)]) = member["type"].as_array().map(Vec::as_slice)
+            && null == "null"
+            && !is_required(name)
+        {
+            member["type"] = value_type.clone();
+        }
     }
-
-    /// Adds a member that may be absent.
-    pub(super) fn maybe(mut self, name: &'static str, schema: Value) -> Self {
-        self.properties.insert(name.to_owned(), schema);
-        self
-    }
-
-    /// Makes the members optional, and adds those of `other`.
-    pub(super) fn partly(self, other: Self) -> Self {
-        Self { properties: self.properties.into_iter().chain(other.properties).collect(), required: other.required }
-    }
-
-    /// Returns the schema of a body, which has no other member.
-    pub(super) fn closed(self) -> Value {
-        let mut schema = self.build();
-        schema["additionalProperties"] = json!(false);
-        schema
-    }
-
-    /// Returns the schema.
-    pub(super) fn build(self) -> Value {
-        json!({"type": "object", "required": self.required, "properties": self.properties})
-    }
-}
-
-/// Returns the schema of an object without members yet.
-pub(super) fn object() -> ObjectSchema {
-    ObjectSchema::default()
-}
-
-/// Returns the schema of an object whose members have names that the schema does not know.
-pub(super) fn map_of(values: &Value) -> Value {
-    json!({"type": "object", "additionalProperties": values})
-}
-
-/// Returns the schema of a list.
-pub(super) fn list_of(items: &Value) -> Value {
-    json!({"type": "array", "items": items})
-}
-
-/// Returns the schema of two values, as a list.
-pub(super) fn pair_of(items: &Value) -> Value {
-    json!({"type": "array", "items": items, "minItems": 2, "maxItems": 2})
-}
-
-/// Returns the schema of one of `names`.
-pub(super) fn one_of(names: &[&str]) -> Value {
-    json!({"type": "string", "enum": names})
-}
-
-/// Returns the schema of a text.
-pub(super) fn text() -> Value {
-    json!({"type": "string"})
-}
-
-/// Returns the schema of a time of day.
-pub(super) fn time() -> Value {
-    json!({"type": "string", "format": "date-time"})
-}
-
-/// Returns the schema of a number of things, or of milliseconds.
-pub(super) fn count() -> Value {
-    json!({"type": "integer", "minimum": 0})
-}
-
-/// Returns the schema of a whole number, which may be negative.
-pub(super) fn integer() -> Value {
-    json!({"type": "integer"})
-}
-
-/// Returns the schema of a number.
-pub(super) fn number() -> Value {
-    json!({"type": "number"})
-}
-
-/// Returns the schema of a truth value.
-pub(super) fn flag() -> Value {
-    json!({"type": "boolean"})
-}
-
-/// Returns the schema of null.
-pub(super) fn null() -> Value {
-    json!({"type": "null"})
-}
-
-/// Returns `schema` with null as a further value.
-pub(super) fn or_null(schema: &Value) -> Value {
-    json!({"anyOf": [schema, {"type": "null"}]})
-}
-
-/// Adds the meaning of a value to its schema.
-pub(super) fn meaning(mut schema: Value, meaning: &str) -> Value {
-    schema["description"] = json!(meaning);
-    schema
 }

@@ -1,17 +1,19 @@
 //! `/api/top`: the keys that limiters deny, observe or allow most often.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem};
-use crate::admin::schema::{count, flag, list_of, meaning, object, one_of, text};
 use crate::admin::state::AdminState;
 use tollgate_telemetry::key_display;
-use tollgate_telemetry::top_keys::{CountedVerdict, KeyCount, Query, RuleTop};
+use tollgate_telemetry::top_keys::{CountedVerdict, Query, RuleTop};
 
 /// Number of keys without `limit`.
 const DEFAULT_LIMIT: usize = 10;
@@ -20,6 +22,44 @@ const MAX_LIMIT: usize = 100;
 
 /// Values of `verdict`. `asked` is another name of `all`.
 pub(super) const VERDICTS: [&str; 5] = ["denied", "observed", "allowed", "all", "asked"];
+
+/// Most frequent keys.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TopReply<'t> {
+    #[schemars(extend("enum" = VERDICTS))]
+    verdict: &'static str,
+    /// Time that the counts cover.
+    seconds: u64,
+    /// False if a worker did not respond.
+    complete: bool,
+    /// True if keys are shown as hashes.
+    hashed: bool,
+    rules: Vec<TopRule<'t>>,
+}
+
+/// Rule with its most frequent keys.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TopRule<'t> {
+    route: &'t str,
+    rule: &'t str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'t str>,
+    /// Requests of all keys.
+    total: u64,
+    keys: Vec<TopKey<'t>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct TopKey<'t> {
+    key: Cow<'t, str>,
+    /// Upper bound of the requests.
+    count: u64,
+    /// `count - error` is a lower bound.
+    error: u64,
+    /// True if the key is longer than its shown part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+}
 
 /// Error of a query.
 #[derive(Debug, Error)]
@@ -39,56 +79,31 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<By
         Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let top = state.top.read(&query).await;
-    json(
-        StatusCode::OK,
-        &json!({
-            "verdict": verdict,
-            "seconds": top.covered.as_secs(),
-            "complete": top.is_complete,
-            "hashed": key_display::is_hashed(),
-            "rules": top.rules.iter().map(describe).collect::<Vec<_>>(),
-        }),
-    )
+    let reply = TopReply {
+        verdict,
+        seconds: top.covered.as_secs(),
+        complete: top.is_complete,
+        hashed: key_display::is_hashed(),
+        rules: top.rules.iter().map(describe).collect(),
+    };
+    json(StatusCode::OK, &reply)
 }
 
 /// Returns a rule with its most frequent keys.
-pub(super) fn describe(rule: &RuleTop) -> Value {
-    let mut described = json!({"route": &*rule.name.route, "rule": &*rule.name.rule});
-    if let Some(plan) = &rule.name.plan {
-        described["plan"] = json!(&**plan);
+pub(super) fn describe(rule: &RuleTop) -> TopRule<'_> {
+    let keys = rule.keys.iter().map(|key| TopKey {
+        key: key_display::shown(&key.key),
+        count: key.count,
+        error: key.error,
+        cut: key.is_cut,
+    });
+    TopRule {
+        route: &rule.name.route,
+        rule: &rule.name.rule,
+        plan: rule.name.plan.as_deref(),
+        total: rule.total,
+        keys: keys.collect(),
     }
-    described["total"] = json!(rule.total);
-    let key = |key: &KeyCount| {
-        let mut described = json!({"key": key_display::shown(&key.key), "count": key.count, "error": key.error});
-        if key.is_cut {
-            described["cut"] = json!(true);
-        }
-        described
-    };
-    described["keys"] = rule.keys.iter().map(key).collect();
-    described
-}
-
-/// Returns the JSON Schema of the most frequent keys.
-pub(super) fn schema() -> Value {
-    let key = object()
-        .with("key", text())
-        .with("count", meaning(count(), "Upper bound of the requests"))
-        .with("error", meaning(count(), "`count - error` is a lower bound"))
-        .maybe("cut", meaning(flag(), "True if the key is longer than what is shown"));
-    let rule = object()
-        .with("route", text())
-        .with("rule", text())
-        .maybe("plan", text())
-        .with("total", meaning(count(), "Requests of all keys"))
-        .with("keys", list_of(&key.build()));
-    object()
-        .with("verdict", one_of(&VERDICTS))
-        .with("seconds", meaning(count(), "Time that the counts cover"))
-        .with("complete", meaning(flag(), "False if a worker did not respond"))
-        .with("hashed", meaning(flag(), "True if keys are shown as hashes"))
-        .with("rules", list_of(&rule.build()))
-        .build()
 }
 
 /// Reads a query, and the name of its verdict.

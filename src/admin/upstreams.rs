@@ -11,57 +11,71 @@ use http_body_util::Full;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::admin::body;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::schema::{count, list_of, meaning, object, one_of, or_null, text, time};
 use crate::admin::state::AdminState;
-use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, KnownState, Upstream};
+use crate::explain::model::{LiveEndpoint, LiveFailure};
+use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, Upstream};
+
+/// Upstream with its endpoints.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct UpstreamReply {
+    name: String,
+    endpoints: Vec<EndpointReply>,
+    /// Ejections of endpoints since the start.
+    ejections: u64,
+    /// Requests that found no endpoint.
+    unavailable: u64,
+    /// Failed lookups of names in DNS.
+    failed_lookups: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    registry: Option<RegistryReply>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct EndpointReply {
+    #[serde(flatten)]
+    live: LiveEndpoint,
+    /// Rest of the time for which an operator drains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drained_for_ms: Option<u64>,
+    /// Zone in the registry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+}
+
+/// Source of the endpoints.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct RegistryReply {
+    kind: &'static str,
+    server: String,
+    /// Time since the registry confirmed the list.
+    age_seconds: u64,
+    /// Latest error of the registry.
+    error: Option<String>,
+}
 
 /// Returns every upstream with its endpoints.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &describe_all(state))
 }
 
-/// Returns the JSON Schema of an upstream.
-pub(super) fn schema() -> Value {
-    let failure = object().with("at", time()).with("error", text()).build();
-    let endpoint = object()
-        .with("endpoint", text())
-        .with("state", one_of(&KnownState::ALL.map(KnownState::as_str)))
-        .with("in-flight", meaning(count(), "Requests in flight"))
-        .with("consecutive-failures", meaning(count(), "Attempts since the latest response that got none"))
-        .maybe("last-failure", meaning(failure, "Latest attempt without a response"))
-        .maybe("check-error", meaning(text(), "Reason of the latest health check, while it is down"))
-        .maybe("drained-for-ms", meaning(count(), "Rest of the time for which an operator drains it"))
-        .maybe("zone", meaning(text(), "Zone in the registry"));
-    let registry = object()
-        .with("kind", text())
-        .with("server", text())
-        .with("age-seconds", meaning(count(), "Time since the registry confirmed the list"))
-        .with("error", meaning(or_null(&text()), "Latest error of the registry"));
-    object()
-        .with("name", text())
-        .with("endpoints", list_of(&endpoint.build()))
-        .with("ejections", meaning(count(), "Ejections of endpoints since the start"))
-        .with("unavailable", meaning(count(), "Requests that found no endpoint"))
-        .with("failed-lookups", meaning(count(), "Failed lookups of names in DNS"))
-        .maybe("registry", meaning(registry.build(), "Source of the endpoints"))
-        .build()
-}
-
 /// Describes every upstream with its endpoints.
-pub(super) fn describe_all(state: &AdminState) -> Value {
+pub(super) fn describe_all(state: &AdminState) -> Vec<UpstreamReply> {
     state.upstreams.all().iter().map(describe).collect()
 }
 
 /// Body of a drain.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a JSON object")]
-struct Drain {
+pub(super) struct Drain {
     expires_in: ExpiresIn,
     /// True if the last endpoint that gets requests may be drained.
     #[serde(default)]
@@ -115,53 +129,47 @@ fn change(
 }
 
 /// Formats a time as RFC 3339 in UTC, with milliseconds.
-pub(super) fn shown_time(time: SystemTime) -> String {
+fn shown_time(time: SystemTime) -> String {
     Timestamp::try_from(time).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
-fn describe(upstream: &Arc<Upstream>) -> Value {
+/// Describes an endpoint.
+pub(super) fn live_endpoint(status: EndpointStatus) -> LiveEndpoint {
+    LiveEndpoint {
+        endpoint: status.endpoint.to_string(),
+        state: status.state.as_str().to_owned(),
+        in_flight: u64::from(status.endpoint.in_flight()),
+        consecutive_failures: status.consecutive_failures,
+        last_failure: status
+            .last_failure
+            .map(|failure| LiveFailure { at: shown_time(failure.at), error: failure.error }),
+        check_error: status.check_error,
+    }
+}
+
+fn describe(upstream: &Arc<Upstream>) -> UpstreamReply {
+    let source = upstream.source();
+    let instances = source.iter().flat_map(|source| source.instances.iter());
+    let zones: HashMap<String, &str> =
+        instances.filter_map(|instance| Some((instance.address.to_string(), instance.zone.as_deref()?))).collect();
     let endpoints = upstream.statuses().into_iter().map(|status| {
-        let EndpointStatus { endpoint, state, consecutive_failures, last_failure, check_error } = status;
-        let drained_for = upstream.drained_for(&endpoint);
-        let mut described = json!({
-            "endpoint": endpoint.to_string(),
-            "state": state.as_str(),
-            "in-flight": endpoint.in_flight(),
-            "consecutive-failures": consecutive_failures,
-        });
-        if let Some(failure) = last_failure {
-            described["last-failure"] = json!({"at": shown_time(failure.at), "error": failure.error});
-        }
-        if let Some(error) = check_error {
-            described["check-error"] = json!(error);
-        }
-        if let Some(time) = drained_for {
-            described["drained-for-ms"] = json!(whole_millis(time));
-        }
-        described
+        let drained_for = upstream.drained_for(&status.endpoint);
+        let live = live_endpoint(status);
+        let zone = zones.get(&live.endpoint).map(|zone| (*zone).to_owned());
+        EndpointReply { live, drained_for_ms: drained_for.map(whole_millis), zone }
     });
     let stats = upstream.stats();
-    let mut described = json!({
-        "name": &**upstream.name(),
-        "endpoints": endpoints.collect::<Vec<_>>(),
-        "ejections": stats.ejections.load(Relaxed),
-        "unavailable": stats.unavailable.load(Relaxed),
-        "failed-lookups": stats.failed_lookups.load(Relaxed),
-    });
-    if let Some(source) = upstream.source() {
-        described["registry"] = json!({
-            "kind": source.registry.kind(),
-            "server": source.registry.server(),
-            "age-seconds": source.confirmed.elapsed().as_secs(),
-            "error": source.registry.error(),
-        });
-        let zones = source.instances.iter().filter_map(|one| Some((one.address.to_string(), one.zone.as_deref()?)));
-        let zones: HashMap<String, &str> = zones.collect();
-        for endpoint in described["endpoints"].as_array_mut().into_iter().flatten() {
-            if let Some(zone) = endpoint["endpoint"].as_str().and_then(|address| zones.get(address)) {
-                endpoint["zone"] = json!(zone);
-            }
-        }
+    UpstreamReply {
+        name: upstream.name().to_string(),
+        endpoints: endpoints.collect(),
+        ejections: stats.ejections.load(Relaxed),
+        unavailable: stats.unavailable.load(Relaxed),
+        failed_lookups: stats.failed_lookups.load(Relaxed),
+        registry: source.as_ref().map(|source| RegistryReply {
+            kind: source.registry.kind(),
+            server: source.registry.server().to_owned(),
+            age_seconds: source.confirmed.elapsed().as_secs(),
+            error: source.registry.error(),
+        }),
     }
-    described
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_limiter::rule::Rule;
 
 use tollgate_config::StoreKind;
+use tollgate_proxy::upstream::balance::KnownState;
 
 /// Result of a dry run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explanation {
     /// Reason if the request is refused before routing. The other fields are empty then.
@@ -29,7 +31,7 @@ pub struct Explanation {
 }
 
 /// Route that does not match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SkippedRoute {
     /// Id of the route.
@@ -41,10 +43,10 @@ pub struct SkippedRoute {
 }
 
 /// Judgement of the CORS policy on a request with an `Origin` field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CorsJudgement {
-    /// Path pattern of the policy; `None` if the path has none, so that browsers deny scripts of other origins.
+    /// Path pattern of the policy; null if the path has none, so that browsers deny scripts of other origins.
     pub policy: Option<String>,
     /// Verdict.
     pub verdict: CorsVerdict,
@@ -53,7 +55,7 @@ pub struct CorsJudgement {
 }
 
 /// Verdict of a CORS policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CorsVerdict {
     /// The path has no policy: the request passes, and its response has no CORS fields.
@@ -71,7 +73,7 @@ pub enum CorsVerdict {
 }
 
 /// Route that matches, and the effect of its filters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct MatchedRoute {
     /// Id of the route.
@@ -84,7 +86,7 @@ pub struct MatchedRoute {
     pub variables: BTreeMap<String, String>,
     /// Filters in the order of execution, default filters included.
     pub filters: Vec<FilterTrace>,
-    /// Request to the upstream; `None` if the gateway responds.
+    /// Request to the upstream; null if the gateway responds.
     pub forwarded: Option<ForwardedRequest>,
     /// Response of a filter or of the CORS policy.
     pub answered: Option<LocalResponse>,
@@ -94,13 +96,14 @@ pub struct MatchedRoute {
 }
 
 /// Filter, and the keys that it counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct FilterTrace {
     /// Filter, as in the file.
     pub filter: String,
     /// Named arguments with their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<[String; 2]>")]
     pub arguments: Vec<(String, String)>,
     /// Keys under which a limiter or counter counts the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -111,7 +114,7 @@ pub struct FilterTrace {
 pub(super) const REQUEST_COUNTER: &str = "request counter";
 
 /// Key under which one rule or counter counts the request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CountedKey {
     /// Rule in a few words.
@@ -148,22 +151,23 @@ pub struct Bucket {
 }
 
 /// State of a key under a rule in a running gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveLimit {
-    /// Remaining tokens; `None` if they cannot be read.
+    /// Remaining tokens; null if they cannot be read.
     pub remaining: Option<u64>,
     /// Largest number of tokens.
     pub capacity: u64,
     /// True if the rule would not admit the request now.
     pub is_exceeded: bool,
-    /// Time until it would, in milliseconds, rounded up; `None` if it would now or never does. In Redis, an upper bound
+    /// Time until it would, in milliseconds, rounded up; null if it would now or never does. In Redis, an upper bound
     /// under rules with sliding windows or turns.
     pub retry_after_ms: Option<u64>,
     /// Time until all tokens are back, in milliseconds.
     pub reset_after_ms: Option<u64>,
     /// Temporary override of the rule: `numbers`, `unlimited` or `block`.
     #[serde(default, rename = "override", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["numbers", "unlimited", "block"]))]
     pub overridden: Option<String>,
     /// Rule with the numbers of the override, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,7 +178,7 @@ pub struct LiveLimit {
 }
 
 /// State of a route's upstream and circuit breakers in a running gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveRoute {
     /// Endpoints of an `lb://` target; empty for others.
@@ -184,12 +188,13 @@ pub struct LiveRoute {
 }
 
 /// Endpoint of an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveEndpoint {
     /// Address.
     pub endpoint: String,
-    /// `unknown`, `up`, `failing`, `down`, `ejected` or `drained`.
+    /// State.
+    #[schemars(extend("enum" = KnownState::ALL.map(KnownState::as_str)))]
     pub state: String,
     /// Requests in flight.
     pub in_flight: u64,
@@ -205,16 +210,17 @@ pub struct LiveEndpoint {
 }
 
 /// Failed attempt at an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFailure {
     /// Time, RFC 3339 in UTC.
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// Description.
     pub error: String,
 }
 
 /// Circuit breaker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveBreaker {
     /// Name.
@@ -224,7 +230,7 @@ pub struct LiveBreaker {
 }
 
 /// Request to an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ForwardedRequest {
     /// Method.
@@ -236,7 +242,7 @@ pub struct ForwardedRequest {
 }
 
 /// Response of the gateway itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LocalResponse {
     /// Status code.

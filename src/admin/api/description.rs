@@ -1,8 +1,10 @@
 //! Descriptions of the endpoints, for the OpenAPI document.
 
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::admin::schema::{ObjectSchema, integer, object, text as text_schema};
+use crate::admin::reply::Problem;
+use crate::admin::schema::{of_body, of_reply};
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -33,19 +35,19 @@ impl Description {
         self
     }
 
-    /// Sets the schema of the body, and adds its errors.
-    pub(super) fn sends(self, schema: Value) -> Self {
-        self.with_body(schema).or(&[(400, "Invalid body"), SLOW_BODY])
+    /// Sets the type of the body, and adds its errors.
+    pub(super) fn sends<T: JsonSchema>(self) -> Self {
+        self.with_body::<T>().or(&[(400, "Invalid body"), SLOW_BODY])
     }
 
-    /// Sets the schema of the body.
-    pub(super) fn with_body(self, schema: Value) -> Self {
-        Self { body: Some(schema), ..self }
+    /// Sets the type of the body.
+    pub(super) fn with_body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(of_body::<T>()), ..self }
     }
 
-    /// Sets the schema of the problem with `status`.
-    pub(super) fn with_problem(self, status: u16, schema: Value) -> Self {
-        Self { special_problem: Some((status, schema)), ..self }
+    /// Sets the members that the problem with `status` may have.
+    pub(super) fn with_problem<T: JsonSchema>(self, status: u16) -> Self {
+        Self { special_problem: Some((status, of_reply::<Problem<'_, T>>())), ..self }
     }
 
     /// Returns the schema of the problem with `status`.
@@ -67,20 +69,11 @@ fn described(id: &'static str, summary: &'static str, success: (&'static str, Va
     Description { id, summary, query: Vec::new(), body: None, success, further: Vec::new(), special_problem: None }
 }
 
-/// Describes an endpoint that returns JSON of this schema.
-pub(super) fn json(id: &'static str, summary: &'static str, schema: Value) -> Description {
-    described(id, summary, (JSON, schema))
+/// Describes an endpoint that returns JSON of type `T`.
+pub(super) fn json<T: JsonSchema>(id: &'static str, summary: &'static str) -> Description {
+    described(id, summary, (JSON, of_reply::<T>()))
 }
 
 pub(super) fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> Description {
-    described(id, summary, (media_type, text_schema()))
-}
-
-/// Returns the schema of a problem (RFC 9457).
-pub(super) fn problem_schema() -> ObjectSchema {
-    object()
-        .with("type", text_schema())
-        .with("title", text_schema())
-        .with("status", integer())
-        .with("detail", text_schema())
+    described(id, summary, (media_type, of_reply::<String>()))
 }

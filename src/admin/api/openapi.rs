@@ -5,14 +5,40 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::admin::access::Access;
-use crate::admin::api::description::{UNKNOWN_PARAMETER, problem_schema};
+use crate::admin::api::description::UNKNOWN_PARAMETER;
 use crate::admin::api::endpoint::{Base, Call, Endpoint, EndpointPath, template};
-use crate::admin::reply::{self, PROBLEM};
-use crate::admin::schema::{map_of, meaning, object, text};
+use crate::admin::reply::{self, PROBLEM, Problem};
+use crate::admin::schema::of_reply;
 use tollgate_config::Management;
+
+/// The document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Document {
+    openapi: &'static str,
+    info: Info,
+    /// Operations by path and method.
+    paths: BTreeMap<String, Map<String, Value>>,
+    components: Components,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Info {
+    title: &'static str,
+    version: &'static str,
+    description: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Components {
+    security_schemes: Value,
+    schemas: Value,
+}
 
 /// Returns the document of `endpoints` for the sender of a request.
 pub(super) fn respond(endpoints: &[Endpoint], call: &Call<'_>) -> Response<Full<Bytes>> {
@@ -22,7 +48,7 @@ pub(super) fn respond(endpoints: &[Endpoint], call: &Call<'_>) -> Response<Full<
 
 /// Returns the document of those of `endpoints` that `management` enables. `needs_token` is false for a
 /// client that needs neither a token nor a certificate.
-fn document(endpoints: &[Endpoint], management: &Management, needs_token: bool) -> Value {
+fn document(endpoints: &[Endpoint], management: &Management, needs_token: bool) -> Document {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for (endpoint, path) in
         endpoints.iter().flat_map(|endpoint| endpoint.paths.iter().map(move |path| (endpoint, *path)))
@@ -33,30 +59,22 @@ fn document(endpoints: &[Endpoint], management: &Management, needs_token: bool) 
             methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, path, management, needs_token));
         }
     }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Tollgate admin API",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "On a loopback address and on the Unix socket no token is needed.",
+    Document {
+        openapi: "3.1.0",
+        info: Info {
+            title: "Tollgate admin API",
+            version: env!("CARGO_PKG_VERSION"),
+            description: "On a loopback address and on the Unix socket no token is needed.",
         },
-        "paths": paths,
-        "components": {
-            "securitySchemes": {
+        paths,
+        components: Components {
+            security_schemes: json!({
                 "token": {"type": "http", "scheme": "bearer", "description": "`management.tokens`"},
                 "certificate": {"type": "mutualTLS", "description": "`management.server.ssl.client-auth`"},
-            },
-            "schemas": {"Problem": meaning(problem_schema().build(), "RFC 9457")},
+            }),
+            schemas: json!({"Problem": of_reply::<Problem<'_>>()}),
         },
-    })
-}
-
-/// Returns the JSON Schema of the document itself.
-pub(super) fn schema() -> Value {
-    let info = object().with("title", text()).with("version", text()).with("description", text()).build();
-    let paths = meaning(map_of(&json!({"type": "object"})), "Operations by path and method");
-    let components = map_of(&json!({"type": "object"}));
-    object().with("openapi", text()).with("info", info).with("paths", paths).with("components", components).build()
+    }
 }
 
 fn operation(endpoint: &Endpoint, path: EndpointPath, management: &Management, needs_token: bool) -> Value {

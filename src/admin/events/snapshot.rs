@@ -31,21 +31,21 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Value {
         tops.push((*verdict, state.top.read(&Query { verdicts, route: None, rule: None, limit: KEYS }).await));
     }
     let config = state.config.load_full();
-    let (status, reason) = health::readiness(state);
+    let readiness = health::readiness(state);
     json!({
         "at": milliseconds(SystemTime::now()),
         "started": milliseconds(state.started),
         "version": env!("CARGO_PKG_VERSION"),
-        "status": status,
-        "reason": reason,
+        "status": readiness.status,
+        "reason": readiness.reason,
         "connections": state.connections.open(),
         "workers": config.server.workers.get(),
         "all": all(rates.current()),
         "routes": routes(&config, rates.current()),
         "route-count": config.routes.len(),
         "redis": redis(&state.stores),
-        "upstreams": bounded(upstreams::describe_all(state)),
-        "breakers": bounded(breakers::describe_all(state)),
+        "upstreams": upstreams::describe_all(state).iter().take(MAX_UPSTREAMS).collect::<Vec<_>>(),
+        "breakers": breakers::describe_all(state).iter().take(MAX_UPSTREAMS).collect::<Vec<_>>(),
         "config": config_state::summary(state),
         "reloads": state.reloads.load(Relaxed),
         "top": describe_top(&tops),
@@ -113,16 +113,6 @@ fn redis(stores: &SharedStores) -> Value {
     })
 }
 
-fn bounded(list: Value) -> Value {
-    match list {
-        Value::Array(mut list) => {
-            list.truncate(MAX_UPSTREAMS);
-            Value::Array(list)
-        }
-        other => other,
-    }
-}
-
 fn describe_top(tops: &[(CountedVerdict, Top)]) -> Value {
     let mut described = Map::new();
     described.insert("hashed".to_owned(), json!(key_display::is_hashed()));
@@ -131,7 +121,7 @@ fn describe_top(tops: &[(CountedVerdict, Top)]) -> Value {
     let seconds = tops.iter().map(|(_, top)| top.covered.as_secs()).max();
     described.insert("seconds".to_owned(), json!(seconds));
     for (verdict, top) in tops {
-        let rules: Vec<Value> = top.rules.iter().take(MAX_RULES).map(top::describe).collect();
+        let rules: Vec<_> = top.rules.iter().take(MAX_RULES).map(top::describe).collect();
         described.insert(verdict.as_str().to_owned(), json!(rules));
     }
     Value::Object(described)

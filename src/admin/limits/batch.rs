@@ -5,18 +5,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 
 use crate::admin::limits::bucket_store::{BucketStore, Reading};
 use crate::admin::limits::change::{Change, Lost};
-use crate::admin::limits::describe;
 use crate::admin::limits::error::LimitsError;
-use crate::admin::limits::overrides::in_effect;
+use crate::admin::limits::reply::{BatchKey, BatchReply, EffectReply, RuleReply};
 use crate::admin::limits::selection::{Selector, select};
-use crate::admin::reply::{json, problem_over, whole_millis};
+use crate::admin::reply::{json, problem_with};
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::EffectiveRule;
@@ -29,22 +28,25 @@ const MAX_KEYS: usize = 256;
 pub(super) const MAX_BODY_BYTES: usize = 512 * 1024;
 
 /// Body of a POST.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(super) struct Batch {
+pub(in crate::admin) struct Batch {
     /// Name of the rule. Needed if the keys have several.
     pub(super) rule: Option<String>,
     /// Plan of the rule. Needed if several plans have a rule of this name.
     pub(super) plan: Option<String>,
+    #[schemars(length(min = 1, max = MAX_KEYS))]
     keys: Vec<Entry>,
 }
 
 /// Key of a batch.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
 struct Entry {
+    #[schemars(length(min = 1))]
     key: String,
-    /// Tokens to add; `None` reads the key.
+    /// Tokens to add. If absent, the key is read.
+    #[schemars(range(max = MAX_SAFE_INTEGER))]
     grant: Option<u64>,
 }
 
@@ -104,21 +106,19 @@ pub(super) async fn apply(
             let change = change.audit(&route.id, &rules, &key);
             changes.push(reading.as_ref().map_or_else(|error| format!("{change} failed: {error}"), |_| change.clone()));
         }
-        let mut described = describe_key(&key, reading);
-        if let Some((effective, left)) = effective {
-            described["override"] = in_effect(effective, *left);
-        }
-        described
+        let (reading, error) = match reading {
+            Ok(reading) => (Some(reading), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        BatchKey { key, reading, error, effect: effective.as_ref().map(EffectReply::new) }
     });
-    let keys: Vec<_> = described.collect();
-    let mut answer = describe(route, selected);
-    answer["store"] = json!(store.name());
-    answer["keys"] = json!(keys);
+    let keys = described.collect();
+    let reply = BatchReply { rule: RuleReply::new(route, selected), store: store.name(), keys };
     Ok(match failed {
-        0 => json(StatusCode::OK, &answer),
+        0 => json(StatusCode::OK, &reply),
         failed => {
             let detail = format!("{failed} of {} keys failed, each with its `error` in `keys`", batch.keys.len());
-            problem_over(StatusCode::SERVICE_UNAVAILABLE, &detail, answer)
+            problem_with(StatusCode::SERVICE_UNAVAILABLE, &detail, reply)
         }
     })
 }
@@ -150,14 +150,5 @@ async fn read_all(
 impl Entry {
     fn change(&self) -> Option<Change> {
         self.grant.map(|grant| Change::Grant(i64::try_from(grant).unwrap_or(i64::MAX)))
-    }
-}
-
-fn describe_key(key: &str, reading: Result<Reading, LimitsError>) -> Value {
-    match reading {
-        Ok(Reading { remaining, reset_after }) => {
-            json!({"key": key, "remaining": remaining, "reset-after-ms": whole_millis(reset_after)})
-        }
-        Err(error) => json!({"key": key, "error": error.to_string()}),
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, RuleShape};
 use tollgate_limiter::store::memory::MemoryStore;
@@ -12,6 +14,7 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
+use crate::admin::reply::whole_millis;
 use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, Filter, RateLimiter, StoreKind};
 use tollgate_proxy::state::overrides::EffectiveRule;
@@ -23,11 +26,19 @@ pub(in crate::admin) enum BucketStore {
 }
 
 /// State of a key, after a grant if there was one.
-pub(super) struct Reading {
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::admin) struct Reading {
     /// Remaining tokens.
-    pub(super) remaining: u64,
-    /// Time until the bucket is full.
-    pub(super) reset_after: Duration,
+    remaining: u64,
+    /// Time until all tokens are back.
+    reset_after_ms: u64,
+}
+
+impl Reading {
+    fn new(remaining: u64, reset_after: Duration) -> Self {
+        Self { remaining, reset_after_ms: whole_millis(reset_after) }
+    }
 }
 
 /// State of a key for a request.
@@ -100,8 +111,7 @@ impl BucketStore {
     ) -> Vec<Result<Reading, Lost>> {
         match self {
             Self::Redis(store) => {
-                let reading =
-                    |verdict: RuleVerdict| Reading { remaining: verdict.remaining, reset_after: verdict.reset_after };
+                let reading = |verdict: RuleVerdict| Reading::new(verdict.remaining, verdict.reset_after);
                 let verdicts = store.read_all(rule, wanted).await.into_iter();
                 verdicts.map(|verdict| verdict.map(reading).map_err(Lost::from)).collect()
             }
@@ -112,7 +122,7 @@ impl BucketStore {
                         store.grant_quota(key, quota, i64::try_from(grant).unwrap_or(i64::MAX));
                     }
                     let read = self.read(key, rule).await;
-                    let reading = read.map(|(remaining, reset_after)| Reading { remaining, reset_after });
+                    let reading = read.map(|(remaining, reset_after)| Reading::new(remaining, reset_after));
                     readings.push(reading.map_err(|_| Lost::unsent()));
                 }
                 readings

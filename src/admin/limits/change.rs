@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
@@ -25,16 +26,19 @@ pub(super) enum Change {
 }
 
 /// Body of a PUT.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(super) struct ChangeBody {
+#[schemars(extend("oneOf" = [{"required": ["remaining"]}, {"required": ["grant"]}]))]
+pub(in crate::admin) struct ChangeBody {
     /// Name of the rule. Needed if the key has several.
     pub(super) rule: Option<String>,
     /// Plan of the rule. Needed if several plans have a rule of this name.
     pub(super) plan: Option<String>,
     /// New number of remaining tokens.
+    #[schemars(range(max = MAX_SAFE_INTEGER))]
     remaining: Option<u64>,
     /// Tokens to add.
+    #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
     grant: Option<i64>,
 }
 

@@ -6,7 +6,7 @@ mod change;
 mod error;
 pub(super) mod overrides;
 mod plan;
-pub(super) mod schema;
+pub(super) mod reply;
 mod selection;
 
 use std::borrow::Cow;
@@ -16,23 +16,23 @@ use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde::Serialize;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::redis::RedisStore;
 
-use self::batch::Batch;
+pub(super) use self::batch::Batch;
 pub(super) use self::bucket_store::BucketStore;
-use self::change::{Change, ChangeBody, Lost};
+pub(super) use self::change::ChangeBody;
+use self::change::{Change, Lost};
 use self::error::LimitsError;
+use self::plan::KeyPlan;
+use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::body::BODY_TIMEOUT;
 use crate::admin::query::parameters;
 use crate::admin::reply::{audited, audited_each, json, whole_millis};
 use crate::admin::state::AdminState;
-use crate::explain::describe as in_words;
 use tollgate_config::{Config, Route};
-use tollgate_filters::request_rate_limiter::Enforcement;
-use tollgate_proxy::state::overrides::RuleChange;
 use tollgate_telemetry::key_display;
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
@@ -152,12 +152,8 @@ fn key_id<'c>(place: &Place<'c>, rules: &[RouteRule<'_>]) -> Cow<'c, [u8]> {
     rules.first().map_or(Cow::Borrowed(key), |rule| rule.key_id(key))
 }
 
-fn described_key(route: &Route, key: &[u8], (plan, limits): KeyState) -> Reply {
-    let mut answer = json!({"route": &*route.id, "key": key_display::shown(key), "limits": limits});
-    if let Some(plan) = plan {
-        answer["plan"] = json!(plan);
-    }
-    json(StatusCode::OK, &answer)
+fn described_key<L: Serialize>(route: &Route, key: &[u8], (plan, limits): KeyState<L>) -> Reply {
+    json(StatusCode::OK, &Budget { route: &route.id, key: key_display::shown(key), limits, plan })
 }
 
 /// Reads the names of a query: `rule=NAME&plan=NAME`.
@@ -175,8 +171,8 @@ fn selector(query: &str) -> Result<Selector, LimitsError> {
     Ok(selector)
 }
 
-/// Plan of a key, as [`plan::plan`] returns it, and its state under each rule.
-type KeyState = (Option<Option<String>>, Vec<Value>);
+/// Plan of a key, and its state under each rule.
+type KeyState<L> = (KeyPlan, Vec<L>);
 
 /// Applies `change` to each of `rules`. Returns the state of the key afterwards.
 async fn change_and_read(
@@ -186,7 +182,7 @@ async fn change_and_read(
     key: &[u8],
     config: &Config,
     state: &AdminState,
-) -> Result<KeyState, LimitsError> {
+) -> Result<KeyState<ChangedLimit>, LimitsError> {
     let unsent = |error| match error {
         LimitsError::Unreachable => Lost::unsent().during(change, rules, 0).into(),
         error => error,
@@ -207,14 +203,15 @@ async fn change_and_read(
         ended.push(ends_leases);
     }
     let read = read_rules(route, rules, key, config, state).await;
-    let (plan, mut limits) = read.map_err(|error| match error {
+    let (plan, limits) = read.map_err(|error| match error {
         LimitsError::Unreachable => Lost::unsent().during(change, rules, rules.len()).into(),
         error => error,
     })?;
-    for (limit, _) in limits.iter_mut().zip(ended).filter(|(_, ended)| *ended) {
-        limit["leases-end-within-ms"] = json!(whole_millis(RedisStore::MAX_LEASE));
-    }
-    Ok((plan, limits))
+    let limits = limits.into_iter().zip(ended).map(|(limit, ended)| ChangedLimit {
+        limit,
+        leases_end_within_ms: ended.then(|| whole_millis(RedisStore::MAX_LEASE)),
+    });
+    Ok((plan, limits.collect()))
 }
 
 /// Returns the state of a key under each of `rules`.
@@ -224,7 +221,7 @@ async fn read_rules(
     key: &[u8],
     config: &Config,
     state: &AdminState,
-) -> Result<KeyState, LimitsError> {
+) -> Result<KeyState<LimitReply>, LimitsError> {
     let plan = plan::plan(rules, key, config, state).await?;
     let mut limits = Vec::with_capacity(rules.len());
     for selected in rules {
@@ -234,24 +231,20 @@ async fn read_rules(
         let effective = state.stores.overrides().effective_rule(key, rule);
         let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
         let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
-        let mut limit = describe(route, selected);
-        limit["capacity"] = json!(rule.capacity());
-        limit["limit"] = json!(in_words(rule));
-        limit["numbers"] = json!(RuleChange::of(rule));
-        if let Some((effective, left)) = &effective {
-            limit["override"] = overrides::in_effect(effective, *left);
-        }
-        limit["store"] = json!(store.name());
-        limit["remaining"] = json!(probe.remaining);
-        limit["reset-after-ms"] = json!(whole_millis(probe.reset_after));
-        limit["retry-after-ms"] = if probe.is_exceeded { json!(probe.retry_after.map(whole_millis)) } else { json!(0) };
-        limits.push(limit);
+        limits.push(LimitReply {
+            rule: RuleReply::under(route, selected, rule),
+            effect: effective.as_ref().map(EffectReply::new),
+            store: store.name(),
+            remaining: probe.remaining,
+            reset_after_ms: whole_millis(probe.reset_after),
+            retry_after_ms: if probe.is_exceeded { probe.retry_after.map(whole_millis) } else { Some(0) },
+        });
     }
     Ok((plan, limits))
 }
 
 /// Describes the rules that `query` selects.
-fn all_rules(config: &Config, query: &str) -> Result<Value, LimitsError> {
+fn all_rules(config: &Config, query: &str) -> Result<Vec<RuleReply>, LimitsError> {
     let mut id = None;
     for (name, value) in parameters(query) {
         match name.as_str() {
@@ -264,30 +257,8 @@ fn all_rules(config: &Config, query: &str) -> Result<Value, LimitsError> {
     if let (Some(id), None) = (&id, routes.peek()) {
         return Err(LimitsError::no_route(id, config));
     }
-    let of_route = |route| rules(route).iter().map(|rule| describe(route, rule)).collect::<Vec<_>>();
+    let of_route = |route| rules(route).iter().map(|rule| RuleReply::new(route, rule)).collect::<Vec<_>>();
     Ok(routes.flat_map(of_route).collect())
-}
-
-fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
-    let mut described = json!({"route": &*route.id, "rule": rule.name()});
-    if let Some(plan) = rule.named.plan {
-        described["plan"] = json!(plan);
-    }
-    described["key-resolver"] = json!(rule.key_resolver().to_string());
-    described["algorithm"] = json!(rule.named.limit.rule.algorithm().as_str());
-    described["capacity"] = json!(rule.named.limit.rule.capacity());
-    described["limit"] = json!(in_words(&rule.named.limit.rule));
-    described["numbers"] = json!(RuleChange::of(&rule.named.limit.rule));
-    match rule.enforcement() {
-        Enforcement::FULL => described["mode"] = json!("enforce"),
-        Enforcement::OBSERVE => described["mode"] = json!("observe"),
-        Enforcement::Off => described["mode"] = json!("off"),
-        Enforcement::Keys(of_10_000) => {
-            described["mode"] = json!("enforce");
-            described["enforce-percent"] = json!(f64::from(of_10_000) / 100.0);
-        }
-    }
-    described
 }
 
 async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, LimitsError> {

@@ -8,33 +8,45 @@ use http_body_util::Full;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::admin::access::Caller;
 use crate::admin::expires_in::ExpiresIn;
 use crate::admin::limits::error::LimitsError;
+use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
 use crate::admin::limits::selection::{RouteRule, Selector, select};
-use crate::admin::limits::{MAX_BODY_BYTES, Place, describe, read_body, selector};
+use crate::admin::limits::{MAX_BODY_BYTES, Place, read_body, selector};
 use crate::admin::reply::{audited, json, whole_millis};
 use crate::admin::state::AdminState;
 use tollgate_config::Route;
-use tollgate_proxy::state::overrides::{Effect, EffectiveRule, Names, Override, RuleChange, Target};
+use tollgate_proxy::state::overrides::{Effect, Names, Override, RuleChange, Target};
 use tollgate_telemetry::key_display;
 
 /// Longest key. Redis returns all overrides in one reply.
 const MAX_KEY_BYTES: usize = 1024;
 
 /// Body of a PUT.
-struct Change {
-    selector: Selector,
-    effect: Effect,
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(in crate::admin) struct OverrideBody {
+    rule: Option<String>,
+    plan: Option<String>,
     expires_in: ExpiresIn,
+    #[schemars(default)]
+    unlimited: bool,
+    #[schemars(default)]
+    block: bool,
+    /// Numbers that change.
+    #[schemars(flatten, with = "Numbers")]
+    numbers: Map<String, Value>,
 }
 
 /// Lists the overrides.
 pub(in crate::admin) fn list(state: &AdminState) -> Response<Full<Bytes>> {
-    json(StatusCode::OK, &state.stores.overrides().all().iter().map(shown).collect())
+    json(StatusCode::OK, &state.stores.overrides().all().iter().map(listed).collect::<Vec<_>>())
 }
 
 /// Sets an override by `caller`.
@@ -52,7 +64,7 @@ pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Respo
     respond(remove(&place, state).await, state)
 }
 
-fn respond(changed: Result<(Value, String), LimitsError>, state: &AdminState) -> Response<Full<Bytes>> {
+fn respond<T: Serialize>(changed: Result<(T, String), LimitsError>, state: &AdminState) -> Response<Full<Bytes>> {
     match changed {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
         Err(error) => error.response(state),
@@ -78,12 +90,14 @@ async fn new(
     body: Incoming,
     caller: &Caller,
     state: &AdminState,
-) -> Result<(Value, String), LimitsError> {
+) -> Result<(NewOverride, String), LimitsError> {
     let config = state.config.load_full();
-    let (id, named) = checked(place)?;
+    let (id, query) = checked(place)?;
     let key = place.key;
-    let Change { selector, effect, expires_in: ExpiresIn(time) } =
-        Change::parse(&read_body(body, MAX_BODY_BYTES).await.map_err(of_override)?, named)?;
+    let body = OverrideBody::parse(&read_body(body, MAX_BODY_BYTES).await.map_err(of_override)?)?;
+    let ExpiresIn(time) = body.expires_in;
+    let effect = body.effect()?;
+    let selector = query.or(body.rule, body.plan);
     let (route, _) = place.route(&config)?;
     let selected = one(route, &selector)?;
     if let Effect::Rule(change) = &effect {
@@ -97,42 +111,44 @@ async fn new(
         "{}: {effect} for {}, until {}",
         named_override(id, selected.name(), key),
         format_duration(time),
-        end_after(time).unwrap_or_default()
+        end_after(time)
     );
-    let mut answer = described(route, &selected, key);
-    answer["override"] = numbers(&effect);
-    answer["expires-in-ms"] = json!(whole_millis(time));
+    let reply = NewOverride {
+        rule: RuleReply::new(route, &selected),
+        key: key.map(shown_key),
+        numbers: OverrideNumbers::from(&effect),
+        expires_in_ms: whole_millis(time),
+    };
     let names = Names { route: id.to_owned(), rule: selected.name().to_owned(), by: caller.to_string() };
     let new = Override { target, effect, names, until: Instant::now() + time };
     state.stores.set_override(new, &config).await?;
-    Ok((answer, applied))
+    Ok((reply, applied))
 }
 
 /// Ends an override. One whose rule is no longer configured is found by its names.
-async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(Value, String), LimitsError> {
+async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(EndedOverride, String), LimitsError> {
     let config = &state.config.load_full();
-    let (id, named) = &checked(place)?;
+    let (id, query) = &checked(place)?;
     let (id, key) = (*id, place.key);
     let route = config.routes.iter().find(|route| *route.id == *id);
-    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| one(route, named));
-    let (target, mut described, rule) = match (selected, route) {
+    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| one(route, query));
+    let (target, rule, settings) = match (selected, route) {
         (Ok(selected), Some(route)) => {
-            (target(&selected, key, state), describe(route, &selected), selected.name().to_owned())
+            let RuleReply { rule, settings, .. } = RuleReply::new(route, &selected);
+            (target(&selected, key, state), rule, Some(settings))
         }
         (Err(error), _) => {
-            let found = state.stores.overrides().find(id, named.rule.as_deref(), named.plan.as_deref(), key);
-            let Override { target, names, .. } = found.ok_or(error)?;
-            (target, json!({"route": id, "rule": names.rule}), names.rule)
+            let unconfigured = state.stores.overrides().find(id, query.rule.as_deref(), query.plan.as_deref(), key);
+            let Override { target, names, .. } = unconfigured.ok_or(error)?;
+            (target, names.rule, None)
         }
         (Ok(_), None) => return Err(LimitsError::no_route(id, config)),
     };
     if !state.stores.remove_override(&target, config).await? {
         return Err(LimitsError::NoOverride);
     }
-    if let Some(key) = key {
-        described["key"] = json!(key_display::shown(key));
-    }
-    Ok((described, format!("{} removed", named_override(id, &rule, key))))
+    let applied = format!("{} removed", named_override(id, &rule, key));
+    Ok((EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) }, applied))
 }
 
 /// Describes the form of an override in the error of a body.
@@ -162,86 +178,58 @@ fn named_override(route: &str, rule: &str, key: Option<&[u8]>) -> String {
     format!("override of rule {rule} of route {route} for {key}")
 }
 
-fn described(route: &Route, selected: &RouteRule<'_>, key: Option<&[u8]>) -> Value {
-    let mut described = describe(route, selected);
-    if let Some(key) = key {
-        described["key"] = json!(key_display::shown(key));
-    }
-    described
+fn shown_key(key: &[u8]) -> String {
+    key_display::shown(key).into_owned()
 }
 
-fn shown((it, applies): &(Override, bool)) -> Value {
+fn listed((it, in_effect): &(Override, bool)) -> ListedOverride {
     let left = it.until.saturating_duration_since(Instant::now());
-    let mut shown = json!({"route": it.names.route, "rule": it.names.rule});
-    if let Some(plan) = &it.target.plan {
-        shown["plan"] = json!(plan);
+    ListedOverride {
+        route: it.names.route.clone(),
+        rule: it.names.rule.clone(),
+        plan: it.target.plan.clone(),
+        key: it.target.key.as_deref().map(shown_key),
+        numbers: OverrideNumbers::from(&it.effect),
+        in_effect: *in_effect,
+        by: it.names.by.clone(),
+        expires_in_ms: whole_millis(left),
+        expires_at: end_after(left),
     }
-    if let Some(key) = &it.target.key {
-        shown["key"] = json!(key_display::shown(key));
-    }
-    shown["override"] = numbers(&it.effect);
-    shown["in-effect"] = json!(applies);
-    shown["by"] = json!(it.names.by);
-    shown["expires-in-ms"] = json!(whole_millis(left));
-    shown["expires-at"] = json!(end_after(left));
-    shown
 }
 
 /// Returns the time of day after `time`, in seconds and UTC.
-fn end_after(time: Duration) -> Option<String> {
-    let end = Timestamp::now().checked_add(SignedDuration::try_from(time).ok()?).ok()?;
-    Some(format!("{end:.0}"))
+fn end_after(time: Duration) -> String {
+    let end = SignedDuration::try_from(time).ok().and_then(|time| Timestamp::now().checked_add(time).ok());
+    end.map(|end| format!("{end:.0}")).unwrap_or_default()
 }
 
-/// Returns the override as the members of a body.
-fn numbers(effect: &Effect) -> Value {
-    match effect {
-        Effect::Rule(change) => json!(change),
-        Effect::Unlimited => json!({"unlimited": true}),
-        Effect::Block => json!({"block": true}),
-    }
-}
-
-/// Returns the rule in effect for an overridden key, and the time that it lasts.
-pub(super) fn in_effect(effective: &EffectiveRule, left: Duration) -> Value {
-    let mut shown = match effective {
-        EffectiveRule::Rule(rule) => json!({"rate": rule.rate(), "capacity": rule.capacity()}),
-        EffectiveRule::Unlimited => json!({"unlimited": true}),
-        EffectiveRule::Blocked => json!({"block": true}),
-    };
-    shown["expires-in-ms"] = json!(whole_millis(left));
-    shown
-}
-
-impl Change {
-    /// Reads a body. `named` are the names of the query.
-    fn parse(body: &[u8], named: Selector) -> Result<Self, LimitsError> {
+impl OverrideBody {
+    fn parse(body: &[u8]) -> Result<Self, LimitsError> {
         let bad = |reason: String| LimitsError::BadOverride(reason);
         let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
-        let rule: Option<String> = take(&mut members, "rule")?;
-        let plan: Option<String> = take(&mut members, "plan")?;
+        let rule = take(&mut members, "rule")?;
+        let plan = take(&mut members, "plan")?;
         let expires_in = take(&mut members, "expires-in")?;
         let expires_in = expires_in.ok_or_else(|| bad("`expires-in` is missing, a time such as `15m`".into()))?;
-        let unlimited: bool = take(&mut members, "unlimited")?.unwrap_or_default();
-        let block: bool = take(&mut members, "block")?.unwrap_or_default();
-        let effect = match (unlimited, block, members.is_empty()) {
-            (true, false, true) => Effect::Unlimited,
-            (false, true, true) => Effect::Block,
+        let unlimited = take(&mut members, "unlimited")?.unwrap_or_default();
+        let block = take(&mut members, "block")?.unwrap_or_default();
+        Ok(Self { rule, plan, expires_in, unlimited, block, numbers: members })
+    }
+
+    fn effect(&self) -> Result<Effect, LimitsError> {
+        match (self.unlimited, self.block, self.numbers.is_empty()) {
+            (true, false, true) => Ok(Effect::Unlimited),
+            (false, true, true) => Ok(Effect::Block),
             (false, false, _) => {
-                let change: RuleChange = parse(Value::Object(members))?;
-                Effect::Rule(change)
+                let change = RuleChange::deserialize(&self.numbers);
+                change.map(Effect::Rule).map_err(|error| LimitsError::BadOverride(error.to_string()))
             }
-            _ => return Err(bad("numbers, `unlimited` and `block` exclude each other".into())),
-        };
-        Ok(Self { selector: named.or(rule, plan), effect, expires_in })
+            _ => Err(LimitsError::BadOverride("numbers, `unlimited` and `block` exclude each other".into())),
+        }
     }
 }
 
 fn take<T: DeserializeOwned>(members: &mut Map<String, Value>, name: &str) -> Result<Option<T>, LimitsError> {
     let Some(value) = members.remove(name) else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| LimitsError::BadOverride(format!("`{name}`: {error}")))
-}
-
-fn parse<T: DeserializeOwned>(value: Value) -> Result<T, LimitsError> {
-    serde_json::from_value(value).map_err(|error| LimitsError::BadOverride(error.to_string()))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::store::redis::RedisPlans;
 
@@ -10,8 +12,24 @@ use crate::admin::limits::selection::RouteRule;
 use crate::admin::state::AdminState;
 use tollgate_config::{Config, PlanResolver, Plans};
 
-/// Returns the plan of `key` under the first of `rules` whose limiter has plans by key, or no plan. The outer `None`: plans
-/// are absent, or each request names its own.
+/// Plan of a key.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::admin) enum KeyPlan {
+    /// Plans are absent, or each request names its own.
+    #[serde(skip)]
+    Absent,
+    /// Plan that the key has; null for a key without a plan.
+    ByKey(Option<String>),
+}
+
+impl KeyPlan {
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// Returns the plan of `key` under the first of `rules` whose limiter has plans by key.
 ///
 /// # Errors
 /// Plans are in Redis, which is unreachable.
@@ -20,10 +38,10 @@ pub(super) async fn plan(
     key: &[u8],
     config: &Config,
     state: &AdminState,
-) -> Result<Option<Option<String>>, LimitsError> {
-    let Some(plans) = rules.iter().find_map(|rule| rule.limiter.plans.as_ref()) else { return Ok(None) };
-    let named = match &plans.resolver {
-        PlanResolver::Request(_) => return Ok(None),
+) -> Result<KeyPlan, LimitsError> {
+    let Some(plans) = rules.iter().find_map(|rule| rule.limiter.plans.as_ref()) else { return Ok(KeyPlan::Absent) };
+    let name = match &plans.resolver {
+        PlanResolver::Request(_) => return Ok(KeyPlan::Absent),
         PlanResolver::Table(table) => std::str::from_utf8(key).ok().and_then(|key| table.get(key)).cloned(),
         PlanResolver::RedisHash { key: hash, .. } => {
             let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
@@ -36,11 +54,11 @@ pub(super) async fn plan(
             plan.map(|plan| plan.to_string())
         }
     };
-    Ok(Some(known(plans, named)))
+    Ok(KeyPlan::ByKey(configured(plans, name)))
 }
 
-/// Returns `named` if there is such a plan, otherwise the default.
-fn known(plans: &Plans, named: Option<String>) -> Option<String> {
-    let named = named.filter(|named| plans.sets.iter().any(|(plan, _)| plan == named));
-    named.or_else(|| plans.default.clone())
+/// Returns `name` if there is such a plan, otherwise the default.
+fn configured(plans: &Plans, name: Option<String>) -> Option<String> {
+    let name = name.filter(|name| plans.sets.iter().any(|(plan, _)| plan == name));
+    name.or_else(|| plans.default.clone())
 }
