@@ -5,6 +5,7 @@
 //! | `cargo xtask language [PATH…]` | comments, strings and documents follow the project's rules of plain English |
 //! | `cargo xtask imports` | imports follow the arrows that ARCHITECTURE.md allows; no cycle of more than four files |
 //! | `cargo xtask sizes` | Rust files have at most 300 lines; 90 % of functions have at most 25; the crates do not grow |
+//! | `cargo xtask recipes` | the recipes of CONTRIBUTING.md apply to a copy of the repository, which then compiles |
 //!
 //! Without a path, `language` reads the whole repository. A command prints its violations and exits with status 1 if there
 //! are too many.
@@ -14,6 +15,7 @@
 mod files;
 mod imports;
 mod language;
+mod recipes;
 mod sizes;
 
 use std::path::PathBuf;
@@ -30,8 +32,9 @@ fn main() -> ExitCode {
         Some("language") => language::check(&root(), &arguments.collect::<Vec<_>>()),
         Some("imports") => imports::check(&root()),
         Some("sizes") => sizes::check(&root()),
+        Some("recipes") => recipes::check(&root()),
         _ => {
-            eprintln!("usage: cargo xtask language [PATH…] | imports | sizes");
+            eprintln!("usage: cargo xtask language [PATH…] | imports | sizes | recipes");
             return ExitCode::from(2);
         }
     };
