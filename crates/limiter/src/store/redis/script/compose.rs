@@ -27,7 +27,7 @@ mod packs;
 use std::fmt::Write as _;
 
 use self::packs::{Pack, packs, read_pack, write_pack};
-use crate::rule::{Algorithm, MAX_SAFE_INTEGER};
+use crate::rule::Algorithm;
 
 /// One rule within a script for several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -165,10 +165,7 @@ impl Composer<'_> {
         let commit = rule.relocate(&match rule.packed_as {
             Some(_) => sections.commit.replace(
                 WRITE,
-                &format!(
-                    "is{at}, till{key} = text, math.max(till{key}, ttl and now + ttl * 1000 or {MAX_SAFE_INTEGER})",
-                    key = rule.key
-                ),
+                &format!("is{at}, till{key} = text, math.max(till{key}, now + ttl * 1000)", key = rule.key),
             ),
             None => sections.commit.to_owned(),
         });

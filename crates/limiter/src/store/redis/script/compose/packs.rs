@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::ListedRule;
-use crate::rule::MAX_SAFE_INTEGER;
 
 /// Rules that share one string: the index of its key, and the indices of the rules.
 pub(super) type Pack = (usize, Vec<usize>);
@@ -64,9 +63,9 @@ pub(super) fn write_pack(script: &mut String, (key, members): &Pack, rules: &[Li
     let values: Vec<String> = members.iter().map(|at| format!("is{at} or was{at} or ''")).collect();
     let _ = write!(
         script,
-        "if {any} then\n  local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
-         \x20 if till{key} >= {MAX_SAFE_INTEGER} then\n    call('SET', KEYS[{n}], text)\n\
-         \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\nend\n",
+        "if {any} then\n  if till{key} > MOST then till{key} = MOST end\n\
+         \x20 local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
+         \x20 call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\nend\n",
         any = any.join(" or "),
         format = format.concat(),
         values = values.join(", "),
