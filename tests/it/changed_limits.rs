@@ -113,10 +113,11 @@ fn a_reload_says_that_renamed_limits_begin_full_in_redis() {
             redis.url()
         )
     };
-    let list = format!("limits: [{{name: a, {bucket}}}, {{name: b, {bucket}}}]");
-    for (store, expected) in [("store: memory, ", 0), ("", 1)] {
+    let named = format!("limits: [{{name: a, {bucket}}}, {{name: b, {bucket}}}]");
+    let unnamed = format!("limits: [{{{bucket}}}, {{{bucket}}}]");
+    for (store, list, expected) in [("store: memory, ", &named, 0), ("", &named, 1), ("", &unnamed, 0)] {
         let gateway = Gateway::start(&yaml(store, bucket));
-        gateway.reload(&yaml(store, &list));
+        gateway.reload(&yaml(store, list));
         gateway.reload(&yaml(store, &list.replace("burst-capacity: 20", "burst-capacity: 30")));
         let logged = gateway.log().matches("limits begin full in redis").count();
         assert_eq!(logged, expected, "once: {}", gateway.log());

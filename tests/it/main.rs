@@ -14,6 +14,7 @@ mod bodies;
 mod bounds;
 mod cached_identity;
 mod changed_limits;
+mod changed_lists;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;

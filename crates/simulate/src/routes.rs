@@ -14,7 +14,6 @@ use crate::local_responses::LocalResponses;
 use crate::report::Note;
 use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
-use tollgate_proxy::gateway::limiter::rule_name;
 use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{Predicate, RouteTable};
@@ -176,8 +175,7 @@ impl RouteBuilder<'_> {
         keys: &mut Vec<NeededKey>,
     ) -> Vec<String> {
         let naming = Naming { route: &route.id, number, limiter };
-        let names: Vec<String> =
-            naming.all().iter().map(|named| rule_name(&route.id, &named.scope).to_owned()).collect();
+        let names: Vec<String> = naming.all().iter().map(|named| named.label.to_string()).collect();
         let default = limiter.settings.key_resolver.clone();
         if limiter.forwards() {
             self.note(route, None, "limits of the route behind `on-limit: forward:` are not simulated".to_owned());

@@ -37,7 +37,7 @@ impl Selector {
 impl RouteRule<'_> {
     /// Returns the name of the rule in calls and responses.
     pub(super) fn name(&self) -> &str {
-        self.named.name.unwrap_or(&self.named.scope)
+        self.named.name.as_deref().unwrap_or(&self.named.scope)
     }
 
     /// Returns the name of the rule with its plan, for messages.

@@ -49,9 +49,17 @@ redis.call('SETEX', KEYS[1], ARGV[5], level)
 redis.call('SETEX', KEYS[2], ARGV[5], ARGV[3])
 return {allowed and 1 or 0, level}";
 
+/// Scopes of a list: the names of its rules are written, so they share a string.
+const NAMED: [&str; 3] = ["orders#second", "orders#minute", "orders#hour"];
+
+/// Scopes of a rule without a name and of those behind it.
+const UNNAMED: [&str; 3] = ["orders", "orders#rule2", "orders#rule3"];
+
 /// Row of the table.
+#[derive(Clone)]
 struct Design {
     name: &'static str,
+    scopes: [&'static str; 3],
     rules: Vec<Rule>,
     cost: u64,
     turns: Vec<[f64; 2]>,
@@ -66,7 +74,7 @@ async fn call_for_a_turn(
     let (stop, calls) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let (calls, store, rules, cost) = (Rc::clone(&calls), store.clone(), design.rules.clone(), design.cost);
+            let (calls, store, design) = (Rc::clone(&calls), store.clone(), design.clone());
             let mut connection = connection.clone();
             spawn_local(async move {
                 let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -74,7 +82,7 @@ async fn call_for_a_turn(
                     random ^= random << 13;
                     random ^= random >> 7;
                     random ^= random << 17;
-                    decide(&mut connection, &store, &rules, cost, random % KEYS).await?;
+                    decide(&mut connection, &store, &design, design.cost, random % KEYS).await?;
                     calls.set(calls.get() + 1);
                 }
                 Ok::<_, ToolError>(())
@@ -90,21 +98,20 @@ async fn call_for_a_turn(
 async fn decide(
     connection: &mut MultiplexedConnection,
     store: &RedisStore,
-    rules: &[Rule],
+    design: &Design,
     cost: u64,
     number: u64,
 ) -> Result<(), ToolError> {
     let id = format!("{number:016x}");
-    if rules.is_empty() {
+    if design.rules.is_empty() {
         let keys = ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.{id}}}.{suffix}"));
         let mut call = redis::cmd("EVALSHA");
         call.arg(redis::Script::new(BASE).get_hash()).arg(2).arg(&keys).arg(&[10, 100_000, 1_763_700_000]);
         let _: (i64, f64) = call.arg(cost).arg(3_600).query_async(connection).await?;
         return Ok(());
     }
-    let scopes = if rules.len() == 1 { ["orders"; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
-    let key = |n: usize| BucketKey { scope: scopes[n], id: id.as_bytes() };
-    let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
+    let key = |n: usize| BucketKey { scope: design.scopes[n], id: id.as_bytes() };
+    let checks: Vec<_> = design.rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
     let verdict = match store.decide(&checks) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
@@ -125,6 +132,7 @@ fn designs() -> Result<Vec<Design>, ToolError> {
     let quota = Rule::Quota(Quota::new(1_000_000).map_err(ToolError::design)?);
     let design = |name, rules: &[&Rule], cost| Design {
         name,
+        scopes: if rules.len() == 1 { UNNAMED } else { NAMED },
         rules: rules.iter().map(|rule| (*rule).clone()).collect(),
         cost,
         turns: Vec::new(),
@@ -145,6 +153,8 @@ fn designs() -> Result<Vec<Design>, ToolError> {
         design("three gcra rules", &[&gcra; 3], 1),
         design("three token-bucket rules", &[&second; 3], 1),
         design("token-bucket, gcra and fixed-window", &[&second, &gcra, &window], 1),
+        Design { scopes: UNNAMED, ..design("three gcra rules without names", &[&gcra; 3], 1) },
+        Design { scopes: UNNAMED, ..design("three token-bucket rules without names", &[&second; 3], 1) },
     ])
 }
 
@@ -192,7 +202,7 @@ async fn measure(rounds: usize) -> Result<(), ToolError> {
         };
         let before = info(&mut connection).await?;
         for number in 0..STORED {
-            decide(&mut connection, &store, &design.rules, design.cost * 997, number).await?;
+            decide(&mut connection, &store, design, design.cost * 997, number).await?;
         }
         let bytes = (info(&mut connection).await? - before).max(0.0) / STORED as f64;
         let ratio = median(design.turns.iter().zip(&base).map(|(turn, base)| turn[0] / base).collect());

@@ -10,7 +10,7 @@ use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, Missing, Section, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
-use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
+use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
 use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spring::limiter_bean;
@@ -74,7 +74,9 @@ pub(crate) fn check(
         store::warn_of_small_shares(&limiter, args.gateways.span().unwrap_or(spec.span), diagnostics);
     }
     users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
-    warn_of_mixed_keys(&limiter, args.bucket.span().unwrap_or(spec.span), context, diagnostics);
+    let bucket_at = args.bucket.span().unwrap_or(spec.span);
+    report_own_bucket_of_a_rule(&limiter, bucket_at, diagnostics);
+    warn_of_mixed_keys(&limiter, bucket_at, context, diagnostics);
     warn_of_shared_keys(&limiter, args.plans.span().unwrap_or(spec.span), diagnostics);
     if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
         warn_of_principal(&limiter, &args, spec.span, diagnostics);
@@ -171,6 +173,24 @@ fn check_lock(
 /// Returns true if the limiter names no key resolver.
 fn is_default(args: &LimiterArgs) -> bool {
     args.key_resolver.spanned().is_none_or(|texts| texts.value.items().is_empty())
+}
+
+/// Reports a list in which the limiter's bucket belongs to two rules: to one without a name, and to one that names it.
+fn report_own_bucket_of_a_rule(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagnostics) {
+    let Some(bucket) = &limiter.bucket else { return };
+    let plans = limiter.plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
+    let route = "route".into();
+    let naming = Naming { route: &route, number: 1, limiter };
+    let has_it =
+        |rules: &Rules| naming.named(None, rules).iter().filter(|named| *named.scope == *naming.scope()).count() > 1;
+    if std::iter::once(&limiter.rules).chain(plans).any(has_it) {
+        diagnostics
+            .error(
+                at,
+                format!("bucket `{bucket}` belongs to a rule of the list too: a request would be counted in it twice"),
+            )
+            .help("give the rule another bucket, or each other rule a name");
+    }
 }
 
 /// Warns of shared buckets whose limiters read their keys from different parts of requests.

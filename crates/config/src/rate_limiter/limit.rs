@@ -11,6 +11,7 @@ use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
+use crate::rate_limiter::naming::shown_name;
 use crate::rate_limiter::rule::rule;
 use crate::rate_limiter::words::{CostArg, Mode};
 use crate::spec::types::{MAX_COUNT, Percent};
@@ -46,7 +47,7 @@ pub(super) fn list(
             .help("add a second `RequestRateLimiter` to the route, which is decided after this one");
         return None;
     }
-    let mut rules: Vec<(String, Limit)> = Vec::with_capacity(items.len());
+    let mut rules: Vec<(Option<String>, Limit)> = Vec::with_capacity(items.len());
     let mut is_complete = !items.is_empty();
     for (position, item) in items.iter().enumerate() {
         let empty = ListedArgs::default();
@@ -58,11 +59,11 @@ pub(super) fn list(
             Given::Absent => (&empty, limits.span),
             Given::Value(item) => (&item.value, item.span),
         };
-        let Some((name, limit)) = listed(item, position, at, context, diagnostics) else {
+        let Some((name, limit)) = listed(item, at, context, diagnostics) else {
             is_complete = false;
             continue;
         };
-        report_repeats(item, &name, &limit, &rules, at, diagnostics);
+        report_repeats(item, &shown_name(name.as_deref(), position), &limit, &rules, at, diagnostics);
         rules.push((name, limit));
     }
     is_complete.then_some(Rules::Several(rules))
@@ -73,11 +74,11 @@ fn report_repeats(
     item: &ListedArgs,
     name: &str,
     limit: &Limit,
-    above: &[(String, Limit)],
+    above: &[(Option<String>, Limit)],
     at: Span,
     diagnostics: &mut Diagnostics,
 ) {
-    if above.iter().any(|(other, _)| other == name) {
+    if (0..).zip(above).any(|(position, (other, _))| shown_name(other.as_deref(), position) == name) {
         diagnostics
             .error(item.name.span().unwrap_or(at), format!("duplicate rule name `{name}`"))
             .help("give each rule its own name");
@@ -93,14 +94,13 @@ fn report_repeats(
 
 fn listed(
     item: &ListedArgs,
-    position: usize,
     at: Span,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<(String, Limit)> {
+) -> Option<(Option<String>, Limit)> {
     let name = match item.name.checked().ok()? {
-        None => format!("rule{}", position + 1),
-        Some(name) => identifier(&name.value, "a rule's name", name.span, diagnostics)?,
+        None => None,
+        Some(name) => Some(identifier(&name.value, "a rule's name", name.span, diagnostics)?),
     };
     let key_resolver = match item.key_resolver.checked() {
         Ok(Some(texts)) if !texts.value.items().is_empty() => {

@@ -48,8 +48,8 @@ pub enum GatewayNumber {
 pub enum Rules {
     /// One unnamed rule.
     One(Box<Limit>),
-    /// Named rules, decided together; empty: unlimited.
-    Several(Vec<(String, Limit)>),
+    /// Rules with the names that the file gives them, decided together; empty: unlimited.
+    Several(Vec<(Option<String>, Limit)>),
 }
 
 /// One rule.

@@ -1,5 +1,6 @@
 //! Scopes: the names under which a limiter counts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::rate_limiter::model::{Limit, RateLimiter, Rules};
@@ -21,7 +22,12 @@ pub struct NamedLimit<'n> {
     /// Its plan; `None`: requests without one.
     pub plan: Option<&'n str>,
     /// Its own name within a list.
-    pub name: Option<&'n str>,
+    pub name: Option<Cow<'n, str>>,
+    /// True if the file gives the name: a rule without one is named by its position.
+    pub is_named: bool,
+    /// Name in metrics and logs: its own in a list, behind the limiter's number from the second limiter on, otherwise its
+    /// scope.
+    pub label: Arc<str>,
     /// Scope of its buckets.
     pub scope: Arc<str>,
     /// The rule.
@@ -32,8 +38,7 @@ impl<'n> Naming<'n> {
     /// Returns the scope of the limiter as a whole.
     ///
     /// A route's first limiter counts under the route's id, as Spring's does, so that both share buckets in Redis. A
-    /// second limiter has a bucket of its own; Spring's would use the first one's. Each rule of a list has its own:
-    /// `orders`, `orders#2`, `orders#daily`, `orders#2#daily`. Route ids contain no `#`.
+    /// second limiter has a bucket of its own; Spring's would use the first one's. Route ids contain no `#`.
     #[must_use]
     pub fn scope(&self) -> Arc<str> {
         match &self.limiter.bucket {
@@ -44,18 +49,46 @@ impl<'n> Naming<'n> {
     }
 
     /// Returns each rule of `rules`, the rules of `plan`.
+    ///
+    /// A rule of a list counts under its name: `orders#daily`, in a second limiter `orders#2#daily`. One that could stand
+    /// without a list counts under the scope of the limiter, as it does there: so it keeps its buckets when other rules
+    /// come and go. It has no name, no key resolver and no bucket of its own; of several such rules, it is the first.
     pub fn named(&self, plan: Option<&'n str>, rules: &'n Rules) -> Vec<NamedLimit<'n>> {
-        let named = |name: Option<&'n str>, limit: &'n Limit| {
-            let scope = match (&limit.bucket, name) {
-                (Some(bucket), _) => format!("#{bucket}").into(),
-                (None, Some(name)) => format!("{}#{name}", self.scope()).into(),
-                (None, None) => self.scope(),
-            };
-            NamedLimit { plan, name, scope, limit }
-        };
         match rules {
-            Rules::One(limit) => vec![named(None, limit)],
-            Rules::Several(limits) => limits.iter().map(|(name, limit)| named(Some(name), limit)).collect(),
+            Rules::One(limit) => {
+                let scope = self.scope_of(limit, None);
+                vec![NamedLimit { plan, name: None, is_named: false, label: Arc::clone(&scope), scope, limit }]
+            }
+            Rules::Several(limits) => {
+                let is_plain = |(name, limit): &(Option<String>, Limit)| {
+                    name.is_none() && limit.key_resolver.is_none() && limit.bucket.is_none()
+                };
+                let plain = limits.iter().position(is_plain);
+                let listed = |(at, (name, limit)): (usize, &'n (Option<String>, Limit))| {
+                    let (is_named, name) = (name.is_some(), shown_name(name.as_deref(), at));
+                    let scope = self.scope_of(limit, (plain != Some(at)).then_some(&*name));
+                    let label = self.label_of(limit, &name);
+                    NamedLimit { plan, name: Some(name), is_named, label, scope, limit }
+                };
+                limits.iter().enumerate().map(listed).collect()
+            }
+        }
+    }
+
+    /// Returns the scope of a rule, of which `name` is a part.
+    fn scope_of(&self, limit: &Limit, name: Option<&str>) -> Arc<str> {
+        match (&limit.bucket, name) {
+            (Some(bucket), _) => format!("#{bucket}").into(),
+            (None, Some(name)) => format!("{}#{name}", self.scope()).into(),
+            (None, None) => self.scope(),
+        }
+    }
+
+    fn label_of(&self, limit: &Limit, name: &str) -> Arc<str> {
+        let full = self.scope_of(limit, Some(name));
+        match full.strip_prefix(&**self.route).and_then(|rest| rest.strip_prefix('#')) {
+            Some(within_route) => within_route.into(),
+            None => full,
         }
     }
 
@@ -67,4 +100,9 @@ impl<'n> Naming<'n> {
         }
         all
     }
+}
+
+/// Returns the name of the rule at `position` of a list.
+pub(super) fn shown_name(written: Option<&str>, position: usize) -> Cow<'_, str> {
+    written.map_or_else(|| format!("rule{}", position + 1).into(), Cow::Borrowed)
 }

@@ -2,7 +2,7 @@
 
 use crate::filters::model::Filter;
 use crate::parse;
-use crate::rate_limiter::{PlanResolver, RateLimiter, Rules};
+use crate::rate_limiter::{Naming, PlanResolver, RateLimiter, Rules};
 use tollgate_limiter::algorithm::SettingsForm;
 use tollgate_limiter::rule::Algorithm;
 
@@ -110,5 +110,45 @@ fn a_rule_is_read_by_the_row_of_its_algorithm() {
         let limiter = limiter(&format!("{{algorithm: {}, {settings}, key-resolver: ip}}", algorithm.as_str()));
         let Rules::One(limit) = &limiter.rules else { panic!("{algorithm:?}") };
         assert_eq!((limit.rule.algorithm(), limit.rule.rate(), limit.rule.capacity()), (algorithm, 5, 5));
+    }
+}
+
+#[test]
+fn a_rule_that_could_stand_alone_counts_under_the_scope_of_its_limiter() {
+    const RULE: &str = "replenish-rate: 1, burst-capacity: 1";
+    for (limits, expected) in [
+        ("RULE", [["a", "a"]].as_slice()),
+        ("limits: [{RULE}, {RULE}]", &[["a", "rule1"], ["a#rule2", "rule2"]]),
+        ("limits: [{name: x, RULE}, {RULE}, {RULE}]", &[["a#x", "x"], ["a", "rule2"], ["a#rule3", "rule3"]]),
+        ("limits: [{name: x, RULE}]", &[["a#x", "x"]]),
+        ("limits: [{key-resolver: ip, RULE}, {RULE}]", &[["a#rule1", "rule1"], ["a", "rule2"]]),
+        ("limits: [{bucket: b, RULE}, {RULE}]", &[["#b", "#b"], ["a", "rule2"]]),
+        (
+            "RULE, plan-resolver: path, plans: {p: {RULE}, q: {limits: [{RULE}, {name: x, RULE}]}}",
+            &[["a", "a"], ["a", "a"], ["a", "rule1"], ["a#x", "x"]],
+        ),
+    ] {
+        let limiter = limiter(&format!("{{key-resolver: 'header:x-key', {}}}", limits.replace("RULE", RULE)));
+        for (number, bucket, scope, label) in
+            [(1, None, "a", ""), (2, None, "a#2", "2#"), (1, Some("b0".to_owned()), "#b0", "#b0#")]
+        {
+            let limiter = RateLimiter { bucket, ..limiter.clone() };
+            let route = "a".into();
+            let named = Naming { route: &route, number, limiter: &limiter }.all();
+            let names: Vec<[String; 2]> = named.iter().map(|n| [n.scope.to_string(), n.label.to_string()]).collect();
+            let expected: Vec<[String; 2]> = expected
+                .iter()
+                .map(|[of, shown]| {
+                    let of = of.strip_prefix('a').map_or_else(|| (*of).to_owned(), |rest| format!("{scope}{rest}"));
+                    let shown = match *shown {
+                        "a" => scope.to_owned(),
+                        shared if shared.starts_with('#') => shared.to_owned(),
+                        name => format!("{label}{name}"),
+                    };
+                    [of, shown]
+                })
+                .collect();
+            assert_eq!(names, expected, "{limits} as {scope}");
+        }
     }
 }

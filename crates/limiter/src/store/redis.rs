@@ -31,7 +31,7 @@
 //! | `gcra`, `fixed-window`, `sliding-window-counter`, `leaky-bucket` | `TIME GET SET` | `gcra.*`, `window.*`, `counter.*`, `leaky.*` |
 //! | `sliding-window-log` | `TIME ZADD ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREMRANGEBYRANK PEXPIRE` | `entries.*` |
 //! | `quota` | `TIME GET SET DEL` | `quota.*` |
-//! | several rules on one limiter | `TIME GET SET`, and those of logs and quotas | `rules.*`, `entries.*`, `quota.*` |
+//! | several rules on one limiter | `TIME GET SET`, and those of rules with keys of their own | `rules.*`, and theirs |
 //! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |

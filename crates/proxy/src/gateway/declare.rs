@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::gateway::limiter::rule_name;
 use crate::gateway::resilience::breaker_name;
 use crate::gateway::response_cache::cache_name;
 use crate::gateway::stack::Position;
@@ -63,7 +62,7 @@ fn declare_filter(
         Filter::RequestRateLimiter(limiter) => {
             let naming = Naming { route: &route.id, number: position.number(), limiter };
             for named in naming.all() {
-                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, rule_name(&route.id, &named.scope));
+                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, &named.label);
                 series.configured(limiter.store == Some(StoreKind::Memory));
                 handles.push(series);
             }

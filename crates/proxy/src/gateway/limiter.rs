@@ -32,28 +32,27 @@ pub(super) fn with_rate_limiter(
     context: &dyn LayerContext,
 ) -> SharedService {
     let naming = Naming { route, number, limiter };
-    let (sets, labels) = rule_sets(naming, context);
+    let (sets, all) = (rule_sets(naming, context), naming.all());
+    let labels: Vec<Arc<str>> = all.iter().map(|named| Arc::clone(&named.label)).collect();
     let (metrics, worker) = context.metrics();
     let counts_keys = context.counts_keys();
-    let series = labels.iter().zip(naming.all()).map(|(label, named)| {
-        let rule = named.name.map_or_else(|| Arc::clone(&named.scope), Into::into);
+    let series = all.iter().map(|named| {
+        let rule = named.name.as_deref().map_or_else(|| Arc::clone(&named.scope), Into::into);
         let name = RuleName { route: Arc::clone(route), rule, plan: named.plan.map(Into::into) };
-        (metrics.limiter(worker, route, label), counts_keys.then(|| top_keys::register(name)))
+        (metrics.limiter(worker, route, &named.label), counts_keys.then(|| top_keys::register(name)))
     });
     let series: Vec<_> = series.collect();
     let (is_traced, scope) = (context.is_traced(), naming.scope());
     let limiter_series = metrics.limiter(worker, route, &scope);
     let store: Arc<dyn Store> = context.store(limiter);
-    let names =
-        || sets.rules().map(|limit| Arc::clone(&limit.scope)).zip(labels.iter().map(|label| label.as_str().into()));
-    let store = if context.logs_reasons() { recorded(store, names().collect()) } else { store };
+    let store = if context.logs_reasons() { recorded(store, &all) } else { store };
     let store = if is_traced { traced_store(store, route, Arc::clone(&scope)) } else { store };
     let traced_labels = if is_traced { labels.clone() } else { Vec::new() };
     let traced_route = Arc::clone(route);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event, key| {
             if is_traced && is_current_sampled() {
-                let label = event.rule.and_then(|rule| traced_labels.get(rule)).map_or(&*scope, String::as_str);
+                let label = event.rule.and_then(|rule| traced_labels.get(rule)).map_or(&*scope, |label| label);
                 report_verdict(
                     &traced_route,
                     &scope,
@@ -112,8 +111,8 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
     }
 }
 
-/// Returns the rules with their scopes, and the `rule` label of each in metrics.
-fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> (RuleSets, Vec<String>) {
+/// Returns the rules with their scopes.
+fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
     let limits = |plan, rules| naming.named(plan, rules).into_iter().map(limit).collect::<Vec<_>>();
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
@@ -130,19 +129,7 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> (RuleSets, Vec<S
         sets: plans.sets.iter().map(|(name, rules)| (name.as_str().into(), limits(Some(name), rules))).collect(),
         default: plans.default.as_deref().map(Into::into),
     });
-    let sets = RuleSets { default: limits(None, &naming.limiter.rules), plans };
-    let labels = sets.rules().map(|limit| rule_name(naming.route, &limit.scope).to_owned()).collect();
-    (sets, labels)
-}
-
-/// Returns the name of a rule in metrics and logs: its own name in a list, with the limiter's number in front from the
-/// second limiter on; otherwise its scope.
-#[must_use]
-pub fn rule_name<'s>(route: &str, scope: &'s str) -> &'s str {
-    match scope.strip_prefix(route).and_then(|rest| rest.strip_prefix('#')) {
-        Some(rest) if rest.parse::<usize>().is_err() => rest,
-        _ => scope,
-    }
+    RuleSets { default: limits(None, &naming.limiter.rules), plans }
 }
 
 fn limit(named: NamedLimit<'_>) -> Limit {

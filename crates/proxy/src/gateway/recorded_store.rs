@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tollgate_config::NamedLimit;
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{StagedVerdict, Verdict};
 
@@ -11,19 +13,30 @@ use crate::http::facts::report;
 /// Store of one limiter. It reports each decision to the facts of the request.
 struct RecordedStore {
     store: Arc<dyn Store>,
-    /// Scope and name of each rule.
-    rules: Vec<(Arc<str>, Arc<str>)>,
+    rules: Vec<LabelledRule>,
 }
 
-/// Returns `store` with a report of each decision. `rules` are the scopes of the rules with their names.
-pub(super) fn recorded(store: Arc<dyn Store>, rules: Vec<(Arc<str>, Arc<str>)>) -> Arc<dyn Store> {
-    Arc::new(RecordedStore { store, rules })
+/// Rule with its label in logs. Rules of several plans may share a scope.
+struct LabelledRule {
+    scope: Arc<str>,
+    rule: Rule,
+    label: Arc<str>,
+}
+
+/// Returns `store` with a report of each decision under `rules`.
+pub(super) fn recorded(store: Arc<dyn Store>, rules: &[NamedLimit<'_>]) -> Arc<dyn Store> {
+    let labelled = |named: &NamedLimit<'_>| LabelledRule {
+        scope: Arc::clone(&named.scope),
+        rule: named.limit.rule.clone(),
+        label: Arc::clone(&named.label),
+    };
+    Arc::new(RecordedStore { store, rules: rules.iter().map(labelled).collect() })
 }
 
 impl RecordedStore {
     fn checked(&self, check: &Check<'_>) -> CheckedRule {
-        let known = self.rules.iter().find(|(scope, _)| **scope == *check.key.scope);
-        let rule = known.map_or_else(|| check.key.scope.into(), |(_, name)| Arc::clone(name));
+        let known = self.rules.iter().find(|known| *known.scope == *check.key.scope && known.rule == *check.rule);
+        let rule = known.map_or_else(|| check.key.scope.into(), |known| Arc::clone(&known.label));
         CheckedRule { rule, key: check.key.id.into() }
     }
 

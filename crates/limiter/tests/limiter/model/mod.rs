@@ -5,7 +5,8 @@
 //! `TOLLGATE_FROM` the first seed, and `TOLLGATE_SEED` runs a single one. `TOLLGATE_MEMORY_ONLY=1` leaves out Redis.
 //! A trace has its own rules and keys and consists of:
 //!
-//! - one to four rules in a decision, of any algorithm, in a list (`limiter#name`), shared (`#name`) or alone;
+//! - one to four rules in a decision, of any algorithm, in a list (`limiter#name`, the first also `limiter`),
+//!   shared (`#name`) or alone;
 //! - costs from 0 to beyond every capacity; times that stand still, reach a promised time, skip days or move back;
 //! - some of the rules in a decision only observe;
 //! - changed rules, corrections, and grants to quotas;

@@ -112,6 +112,7 @@ impl<'e> Trace<'e> {
                 _ if !in_list => format!("t{seed}.{run}"),
                 0 => format!("#t{seed}.{run}-shared{at}"),
                 1 => format!("t{seed}.{run}.{at}"),
+                2..5 if at == 0 => format!("t{seed}.{run}"),
                 _ => format!("t{seed}.{run}#rule_{at}"),
             };
             let rule = (kind.rule)(rng);

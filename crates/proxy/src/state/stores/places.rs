@@ -1,7 +1,7 @@
 //! Places of rules in memory: the scopes under which their states stay.
 //!
-//! A rule counts under its scope, which contains its name in a list and none without a list. A reload may rename a rule, or
-//! give its limiter a list. The rule then keeps the place of its predecessor, so that nothing is refilled.
+//! A rule counts under its scope. A reload may rename a rule, or move a rule that has no name to another position. The rule
+//! then keeps the place of its predecessor, so that nothing is refilled.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,9 +23,19 @@ struct PlacedRule {
     limiter: Arc<str>,
     scope: Arc<str>,
     place: Arc<str>,
+    /// True if the file names it.
+    is_named: bool,
     rule: Rule,
     key_resolver: Option<KeyResolver>,
     is_in_redis: bool,
+}
+
+/// Search for the predecessors of rules.
+struct Succession {
+    /// Former rules without a successor, by limiter.
+    left: HashMap<Arc<str>, Vec<PlacedRule>>,
+    /// Predecessors of rules, by the scopes of these.
+    found: HashMap<Arc<str>, PlacedRule>,
 }
 
 /// Likeness of a rule and its predecessor, from the closest on: equal rules, equal times, the same algorithm.
@@ -37,35 +47,52 @@ impl Places {
     /// configuration, which decides until all workers have the new one.
     pub(super) fn follow(&mut self, config: &Config) -> HashMap<Arc<str>, Arc<str>> {
         let mut rules = declared(config);
-        let scopes: HashSet<Arc<str>> = rules.iter().map(|rule| Arc::clone(&rule.scope)).collect();
-        let (stays, gone): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.present).into_iter().partition(|old| scopes.contains(&old.scope));
-        let kept: HashMap<_, _> = stays.iter().map(|old| (Arc::clone(&old.scope), Arc::clone(&old.place))).collect();
-        let mut places: HashSet<Arc<str>> = kept.values().cloned().collect();
-        let (mut placed, mut left) = (kept, gone.clone());
-        for is_alike in LIKENESSES {
-            for new in &rules {
-                let precedes = |old: &PlacedRule| {
-                    old.limiter == new.limiter && old.key_resolver == new.key_resolver && is_alike(&old.rule, &new.rule)
-                };
-                if !placed.contains_key(&new.scope)
-                    && let Some(at) = left.iter().position(precedes)
-                {
-                    let old = left.remove(at);
-                    places.insert(Arc::clone(&old.place));
-                    placed.insert(Arc::clone(&new.scope), old.place);
-                }
-            }
-        }
-        let stays: HashSet<_> = stays.iter().map(|old| &old.scope).collect();
-        report_renamed(rules.iter().filter(|new| placed.contains_key(&new.scope) && !stays.contains(&new.scope)));
+        let Succession { found, left } = Succession::of(&rules, std::mem::take(&mut self.present));
+        report_renamed(rules.iter().filter(|new| found.get(&new.scope).is_some_and(|old| old.scope != new.scope)));
+        let mut places: HashSet<Arc<str>> = found.values().map(|old| Arc::clone(&old.place)).collect();
         for rule in &mut rules {
-            rule.place = placed.remove(&rule.scope).unwrap_or_else(|| free_place(&rule.scope, &places));
+            rule.place = match found.get(&rule.scope) {
+                Some(old) => Arc::clone(&old.place),
+                None => free_place(&rule.scope, &places),
+            };
             places.insert(Arc::clone(&rule.place));
         }
-        (self.present, self.former) = (rules, gone);
+        let scopes: HashSet<&Arc<str>> = rules.iter().map(|rule| &rule.scope).collect();
+        let all = left.into_values().flatten().chain(found.into_values());
+        self.former = all.filter(|old| !scopes.contains(&old.scope)).collect();
+        self.present = rules;
         let renamed = self.former.iter().chain(&self.present).filter(|rule| rule.scope != rule.place);
         renamed.map(|rule| (Arc::clone(&rule.scope), Arc::clone(&rule.place))).collect()
+    }
+}
+
+impl Succession {
+    /// Finds the predecessors of `rules`: rules with their names, or else rules that are like them, first under their own
+    /// scopes.
+    fn of(rules: &[PlacedRule], former: Vec<PlacedRule>) -> Self {
+        let mut succession = Self { left: HashMap::new(), found: HashMap::new() };
+        for old in former {
+            succession.left.entry(Arc::clone(&old.limiter)).or_default().push(old);
+        }
+        succession.pair(rules, |old, new| old.scope == new.scope && old.is_named && new.is_named);
+        for is_alike in LIKENESSES {
+            succession.pair(rules, |old, new| old.scope == new.scope && is_alike(&old.rule, &new.rule));
+            succession.pair(rules, |old, new| old.key_resolver == new.key_resolver && is_alike(&old.rule, &new.rule));
+        }
+        succession.pair(rules, |old, new| old.scope == new.scope);
+        succession
+    }
+
+    /// Finds a predecessor for each rule that has none yet.
+    fn pair(&mut self, rules: &[PlacedRule], precedes: impl Fn(&PlacedRule, &PlacedRule) -> bool) {
+        for new in rules {
+            if !self.found.contains_key(&new.scope)
+                && let Some(left) = self.left.get_mut(&new.limiter)
+                && let Some(at) = left.iter().position(|old| precedes(old, new))
+            {
+                self.found.insert(Arc::clone(&new.scope), left.remove(at));
+            }
+        }
     }
 }
 
@@ -82,7 +109,7 @@ fn report_renamed<'r>(renamed: impl Iterator<Item = &'r PlacedRule>) {
 fn declared(config: &Config) -> Vec<PlacedRule> {
     let (mut known, mut rules) = (HashSet::new(), Vec::new());
     for naming in config.routes.iter().flat_map(Route::rate_limiters) {
-        for NamedLimit { scope, limit, .. } in naming.all() {
+        for NamedLimit { scope, limit, is_named, .. } in naming.all() {
             if !scope.starts_with('#') && known.insert(Arc::clone(&scope)) {
                 let (rule, key_resolver) = (limit.rule.clone(), limit.key_resolver.clone());
                 let is_in_redis = config.redis.is_some() && naming.limiter.store != Some(StoreKind::Memory);
@@ -90,6 +117,7 @@ fn declared(config: &Config) -> Vec<PlacedRule> {
                     limiter: naming.scope(),
                     place: Arc::clone(&scope),
                     scope,
+                    is_named,
                     rule,
                     key_resolver,
                     is_in_redis,
@@ -183,6 +211,10 @@ mod tests {
         format!("limits: [{}]", rules.join(", "))
     }
 
+    fn unnamed(rules: &[&str]) -> String {
+        format!("limits: [{{{}}}]", rules.join("}, {"))
+    }
+
     #[test]
     fn a_second_rule_that_comes_and_goes_refills_nothing() {
         for (first, second) in [(HOURLY, DAILY), (HOURLY, SLOW), (BUCKET, SLOW), (BUCKET, DAILY)] {
@@ -191,6 +223,12 @@ mod tests {
                 assert_eq!(admitted, [20, 0, 0, 0], "{first} and {lists:?}");
                 let admitted = reloads(&[list(&lists), first.to_owned(), list(&lists)]);
                 assert_eq!(admitted, [20, 0, 0], "{lists:?} and {first}");
+            }
+            for rules in [[first, second], [second, first]] {
+                let admitted = reloads(&[first.to_owned(), unnamed(&rules), first.to_owned(), unnamed(&rules)]);
+                assert_eq!(admitted, [20, 0, 0, 0], "{first} and {rules:?} without names");
+                let admitted = reloads(&[unnamed(&rules), first.to_owned(), unnamed(&rules)]);
+                assert_eq!(admitted, [20, 0, 0], "{rules:?} without names and {first}");
             }
         }
     }
@@ -204,8 +242,11 @@ mod tests {
                 list(&[("hour", first), ("b", second)]),
                 list(&[("day", second), ("hour", first)]),
                 list(&[("a", first), ("b", second)]),
+                unnamed(&[first, second]),
+                unnamed(&[second, first]),
+                unnamed(&[second, BUCKET, first]),
             ]);
-            assert_eq!(admitted, [20, 0, 0, 0, 0], "{first} and {second}");
+            assert_eq!(admitted, [20, 0, 0, 0, 0, 0, 0, 0], "{first} and {second}");
         }
     }
 

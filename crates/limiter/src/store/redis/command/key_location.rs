@@ -13,8 +13,8 @@ pub(crate) struct KeyLocation<'a> {
     /// Key that the Redis key is named after and that determines its slot. All rules of a limiter that count one key id
     /// share it.
     pub(crate) key: BucketKey<'a>,
-    /// Name of the rule within its limiter (`limiter#name`). A limiter's only rule has none, and neither have rules that
-    /// limiters share (`#name`): those have a key of their own, where each limiter finds it.
+    /// Name of the rule within its limiter (`limiter#name`). A limiter's only rule has none, in a list too if it is the one
+    /// that counts under the limiter; neither have rules that limiters share (`#name`). Those have keys of their own.
     pub(crate) rule_name: Option<&'a str>,
     /// True if the state shares one string with those of other rules.
     pub(crate) packed: bool,
@@ -109,7 +109,9 @@ mod tests {
         #[test]
         fn rules_of_a_list_share_a_slot(scope in "[a.%{}= ]{1,4}", id in "[a.#%{}=|+\u{e9}\n]{0,6}") {
             let rules = samples();
-            let names: Vec<String> = (0..rules.len()).map(|number| format!("{scope}#r{number}")).collect();
+            // One of them, not in Spring's keys, counts as a rule without a list does.
+            let name = |number| if number == 1 { String::new() } else { format!("#r{number}") };
+            let names: Vec<String> = (0..rules.len()).map(|number| format!("{scope}{}", name(number))).collect();
             let checks: Vec<_> = names.iter().zip(&rules).map(|(scope, rule)| {
                 Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 }
             }).collect();
@@ -117,5 +119,18 @@ mod tests {
                 decide(&checks, &CallOptions::default()).keys.iter().map(HashSlot::of).collect();
             prop_assert_eq!(slots.len(), 1);
         }
+    }
+
+    #[test]
+    fn springs_keys_share_the_slot_of_a_list_unless_a_part_is_encoded() {
+        let slots = |id: &str| {
+            [("orders", Algorithm::TokenBucket), ("orders#daily", Algorithm::TokenBucket)].map(|(scope, algorithm)| {
+                slot_of(BucketKey { scope, id: id.as_bytes() }, algorithm, &CallOptions::default())
+            })
+        };
+        for id in ["10.0.0.1", "2001:db8::1", "a@example.org", "6f1c-_~/", ""] {
+            assert_eq!(slots(id)[0], slots(id)[1], "{id}");
+        }
+        assert_ne!(slots("Bearer x")[0], slots("Bearer x")[1]);
     }
 }
