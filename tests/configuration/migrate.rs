@@ -18,7 +18,8 @@ fn both(name: &str, text: &str) -> (Migrated, Config, Config) {
     let new = new.unwrap_or_else(|problems| panic!("{problems}{}", migrated.yaml));
     let warnings = new.notes.list().iter().filter(|note| note.severity == Severity::Warning).count();
     assert_eq!(warnings, 0, "{}{}", new.notes, migrated.yaml);
-    assert!(!new.config.is_spring);
+    let is_springs = |line: &str| line.starts_with("spring") || line.starts_with("tollgate");
+    assert!(!migrated.yaml.lines().any(is_springs), "{}", migrated.yaml);
     (migrated, old.config, new.config)
 }
 
@@ -90,6 +91,8 @@ fn every_spring_file_keeps_its_meaning_when_migrated() {
             config.routes.iter().map(of_route).collect()
         };
         assert_eq!(timeouts(&old), timeouts(&new), "{name}");
+        assert_eq!(old.management.on_traffic, new.management.on_traffic, "{name}");
+        assert_eq!(old.cors.keeps_upstream_headers, new.cors.keeps_upstream_headers, "{name}");
 
         let patterns = old.routes.iter().flat_map(|route| &route.definition.predicates);
         let patterns = patterns.filter_map(|text| text.strip_prefix("Path=")).flat_map(|list| list.split(','));
@@ -185,6 +188,58 @@ fn settings_without_effect_are_left_out() {
     assert!(new.notes.is_empty(), "{}{}", new.notes, migrated.yaml);
     for (kept, gone) in [("connect-timeout: 1000", "wiretap: true"), ("# Left out: `compression`", "metrics: true")] {
         assert!(migrated.yaml.contains(kept) && !migrated.yaml.contains(gone), "{}", migrated.yaml);
+    }
+}
+
+#[test]
+fn settings_that_spring_reads_differently_become_explicit() {
+    let instances = "spring.cloud.discovery.client.simple.instances.a: [{uri: 'http://a:1', metadata.zone: eu}, {uri: 'http://b:1', metadata.zone: us}]\n";
+    for (settings, expected, gone) in [
+        (
+            "spring.data.redis: {url: 'redis://s3cret@cache', password: other, database: 3}",
+            "url: redis://:s3cret@cache",
+            "other",
+        ),
+        ("spring.data.redis: {url: 'redis://cache:1', ssl.enabled: true}", "url: rediss://cache:1", "ssl:"),
+        ("spring.data.redis: {url: 'redis://cache:1', tls: true}", "url: rediss://cache:1", "ssl:"),
+        ("spring.data.redis: {host: other, cluster.nodes: 'a:1'}", "nodes: a:1", "other"),
+        ("eureka.client.tls.trust-store: /other", "eureka:", "/other"),
+        (
+            "spring.cloud.loadbalancer: {zone: eu, configurations: zone-preference}",
+            "zone-scope: configured",
+            "zone-scope: all",
+        ),
+        (
+            "spring.cloud.loadbalancer: {zone: eu, clients.b.configurations: zone-preference}",
+            "zone: eu",
+            "zone-scope: all",
+        ),
+        (
+            "spring.cloud.loadbalancer.configurations: zone-preference\neureka: {client.enabled: true, instance.metadata-map.zone: eu}",
+            "\n  zone: eu\n",
+            "zone-scope: all",
+        ),
+        ("spring.cloud.loadbalancer.zone: eu", "# Left out: `zone`", "\n  zone: eu\n"),
+        ("tollgate.loadbalancer: {zone: eu, zone-scope: all}", "\n  zone: eu\n  zone-scope: all\n", "Left out"),
+        (
+            "spring.cloud.gateway.globalcors.cors-configurations: {'[/**]': {allowed-origins: '*'}}",
+            "keep-upstream-headers: true",
+            "spring.cloud",
+        ),
+        ("management.server.port: 9191", "on-traffic-port: auto", "on-traffic-port: true"),
+    ] {
+        let text = format!("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n{instances}{settings}\n");
+        let (migrated, old, new) = both("a.yml", &text);
+        let settings: Vec<&str> = migrated.yaml.lines().filter(|line| !line.starts_with("# -")).collect();
+        let settings = settings.join("\n");
+        assert!(settings.contains(expected) && !settings.contains(gone), "{expected}, {gone}:\n{settings}");
+        let meaning = |config: &Config| {
+            format!(
+                "{:?} {:?} {:?} {:?} {:?}",
+                config.redis, config.registries, config.upstreams, config.cors, config.management.on_traffic
+            )
+        };
+        assert_eq!(meaning(&old), meaning(&new), "{settings}");
     }
 }
 

@@ -21,7 +21,7 @@ use crate::sections::upstreams::spring::locator::Located;
 use crate::sections::upstreams::{self, Named, UpstreamSections};
 use crate::spec::values::header_name;
 use crate::switches::{self, Switches};
-use crate::yaml::{Node, Span};
+use crate::yaml::Node;
 
 /// Facts about the file that are not in the raw configuration.
 pub(crate) struct CheckInput<'i> {
@@ -33,8 +33,6 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) switches: &'i Switches,
     /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
     pub(crate) ignores_trailing_slash: bool,
-    /// True if the file has the section `management`.
-    pub(crate) has_management: bool,
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -55,14 +53,10 @@ pub(crate) fn check(
     let upstreams = upstreams(raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, input, &upstreams, &context, diagnostics);
     drop(context);
-    report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
     let access_log = crate::sections::access_log::check(&raw.access_log, diagnostics);
-    let traffic = TrafficListener {
-        port: server.port,
-        base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()),
-        has_management: input.has_management,
-    };
+    let traffic =
+        TrafficListener { port: server.port, base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()) };
     Config {
         management: management(&raw.management, nodes, traffic, env, diagnostics),
         server,
@@ -86,7 +80,6 @@ pub(crate) fn check(
         cors,
         repeated_keys: raw.repeated_keys.unwrap_or_default(),
         routes,
-        is_spring: diagnostics.is_spring,
     }
 }
 
@@ -158,7 +151,6 @@ fn upstreams(
         upstreams: &raw.upstreams,
         discovery: &raw.discovery,
         loadbalancer: &raw.loadbalancer,
-        own_zone: raw.eureka.as_ref().and_then(|eureka| eureka.value.zone()),
         has_registry,
     };
     upstreams::check(sections, nodes, key_resolvers, diagnostics)
@@ -194,9 +186,7 @@ fn routes(
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
-    if diagnostics.is_spring {
-        crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
-    }
+    crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
     let cache = &raw.filter.local_response_cache;
     crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
@@ -214,18 +204,6 @@ fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: 
                 "`filter.secure-headers` has no effect: no route has the filter `SecureHeaders`",
             )
             .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
-    }
-}
-
-/// Notes that limits of a Spring file without Redis are kept in memory.
-fn report_limits_in_memory(raw: &RawConfig, routes: &[Route], diagnostics: &mut Diagnostics) {
-    let limits_something =
-        |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
-    let is_limited = |route: &Route| route.filters.iter().any(limits_something);
-    if diagnostics.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
-        diagnostics
-            .note(Span::ROOT, "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379")
-            .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
 }
 

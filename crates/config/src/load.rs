@@ -92,6 +92,8 @@ pub(crate) struct MigrationFacts {
     pub(crate) unknown: Vec<Span>,
     /// See [`Normalized`].
     pub(crate) ignores_trailing_slash: bool,
+    /// Form of the file.
+    pub(crate) form: Form,
 }
 
 /// Checks `text`. `inspect` is called with the tree before its placeholders are resolved.
@@ -148,6 +150,7 @@ fn parse_once(
         return Err(diagnostics.finish(text));
     }
     diagnostics.is_spring = form == Form::Spring;
+    diagnostics.has_other_readers = form == Form::Spring;
     let documents = documents::expand(documents, &mut diagnostics);
     let profiles = documents::profiles(&documents, env);
     let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
@@ -159,7 +162,7 @@ fn parse_once(
     let unresolved = resolve(&mut root, (&properties, first_final), env, &mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let located = locator::add_routes(&mut root, services, &mut diagnostics);
-    if diagnostics.is_spring {
+    if form == Form::Spring {
         translate::translate(&mut root, &mut diagnostics);
     }
     let switches = Switches::take(&mut root, &names, &mut diagnostics);
@@ -167,9 +170,8 @@ fn parse_once(
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
     let nodes = Nodes::new(&root);
-    let has_management = root.get("management").is_some();
     let properties = &properties;
-    let input = CheckInput { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash, has_management };
+    let input = CheckInput { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash };
     let mut config = check::check(&raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
@@ -181,7 +183,7 @@ fn parse_once(
     if failed {
         Err(notes)
     } else {
-        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash }))
+        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash, form }))
     }
 }
 

@@ -24,21 +24,19 @@ const WITHOUT: &str =
 
 /// Returns lines of an overlay: the settings of the registry that `properties` point to, or of the most frequent one, and those
 /// of the others as comments.
-pub fn proposal(properties: &Node, is_spring: bool) -> String {
+pub fn proposal(properties: &Node) -> String {
+    // Our own form has the section of the locator at the top.
+    let is_own = at(properties, &["discovery", "locator"]).is_some();
+    let key = |key: &'static str| key.strip_prefix("spring.cloud.").filter(|_| is_own).unwrap_or(key);
     let likely = PROPOSALS.iter().position(|proposal| is_named(properties, proposal.name)).unwrap_or(0);
-    let line = |proposal: &Proposal| format!("{}: {}", key(proposal.key, is_spring), proposal.example);
+    let line = |proposal: &Proposal| format!("{}: {}", key(proposal.key), proposal.example);
     let mut lines = "# The registry that the application gets from elsewhere. Keep one of these lines:\n".to_owned();
     lines.push_str(&format!("{}\n", line(&PROPOSALS[likely])));
     for (_, other) in PROPOSALS.iter().enumerate().filter(|(at, _)| *at != likely) {
         lines.push_str(&format!("# {}\n", line(other)));
     }
-    lines.push_str(&format!("# {}\n", key(WITHOUT, is_spring)));
+    lines.push_str(&format!("# {}\n", key(WITHOUT)));
     lines
-}
-
-/// Returns the key in the gateway's own form, or in a Spring file.
-fn key(key: &str, is_spring: bool) -> &str {
-    if is_spring { key } else { key.strip_prefix("spring.cloud.").unwrap_or(key) }
 }
 
 /// Returns true if `properties` switch a registry off.

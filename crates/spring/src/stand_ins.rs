@@ -186,7 +186,7 @@ fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, Span> {
 }
 
 /// Calls `change` with each list of filters.
-fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
+pub(super) fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
     let NodeKind::Map(sections) = &mut root.kind else { return };
     for (key, section) in sections {
         let NodeKind::Seq(items) = &mut section.kind else { continue };
@@ -208,7 +208,7 @@ fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
 }
 
 /// Returns the name of a filter with its place.
-fn name(filter: &Node) -> Option<(String, Span)> {
+pub(super) fn name(filter: &Node) -> Option<(String, Span)> {
     let node = match &filter.kind {
         NodeKind::Map(_) => filter.step("name")?,
         _ => filter,

@@ -133,6 +133,15 @@ impl KeyResolver {
         if self.headers().is_empty() { self } else { Self(Kind::OrPreflight(Box::new(self))) }
     }
 
+    /// Returns true if preflights without a key id get one by [`or_preflight`](Self::or_preflight).
+    #[must_use]
+    pub fn counts_preflights(&self) -> bool {
+        match &self.0 {
+            Kind::OrShared(inner) => inner.counts_preflights(),
+            kind => matches!(kind, Kind::OrPreflight(_)),
+        }
+    }
+
     /// Sets the prefix lengths of addresses: `v4` from 0 to 32 bits and `v6` from 0 to 128; larger numbers mean the full address.
     /// Resolvers without an address stay as they are.
     #[must_use]

@@ -128,7 +128,7 @@ impl Filter {
 
     /// Returns true if it refuses requests without a header field of their sender, and so preflights.
     pub(crate) fn refuses_preflights(&self) -> bool {
-        let is_sent = |resolver: &KeyResolver| !resolver.headers().is_empty();
+        let is_sent = |resolver: &KeyResolver| !resolver.headers().is_empty() && !resolver.counts_preflights();
         match self {
             Self::RequestRateLimiter(limiter) => {
                 let settings = &limiter.settings;

@@ -8,7 +8,6 @@ mod caches;
 mod comments;
 mod host_port;
 mod hystrix;
-mod management;
 mod names;
 mod placeholders;
 mod print;
@@ -27,7 +26,8 @@ use crate::load::{Loaded, MigrationFacts, Unresolved, parse_text, read};
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
-use crate::spring::translate::{self, Explicit};
+use crate::spring::form::Form;
+use crate::spring::translate::{self, Explicit, with_tls};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections of registries. An empty one has an effect: it enables the registry.
@@ -68,7 +68,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
     let (Loaded { config, notes }, facts) = parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
-    let is_spring = config.is_spring;
+    let is_spring = facts.form == Form::Spring;
     let explicit =
         if is_spring { translate::translate(&mut root, &mut Diagnostics::default()) } else { Explicit::default() };
     placeholders::inline_properties(&mut root, &properties);
@@ -158,7 +158,6 @@ impl Rewriting<'_> {
         if self.is_spring {
             caches::add_strategy(sections, self.config);
             host_port::keep(sections);
-            management::add(sections, &self.config.management);
         }
     }
 
@@ -236,13 +235,5 @@ impl Rewriting<'_> {
         made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
         entries.insert(at, ("tls".to_owned(), made));
         item
-    }
-}
-
-/// Replaces `redis://` with `rediss://`.
-fn with_tls(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme @ ("redis" | "valkey"), rest)) => format!("{scheme}s://{rest}"),
-        _ => url.to_owned(),
     }
 }

@@ -91,6 +91,4 @@ pub struct Config {
     pub repeated_keys: RepeatedKeys,
     /// Enabled routes, in the order in which they are tried.
     pub routes: Vec<Route>,
-    /// True for a Spring `application.yml`.
-    pub is_spring: bool,
 }

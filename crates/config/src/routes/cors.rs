@@ -63,6 +63,7 @@ pub(crate) fn all(
     Cors {
         by_path: predicates(table.by_path, node, diagnostics),
         unrouted: predicates(table.unrouted, node, diagnostics),
+        keeps_upstream_headers: globalcors.keep_upstream_headers.unwrap_or(false),
     }
 }
 
@@ -150,8 +151,7 @@ fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagn
     }
 }
 
-/// Notes routes of a Spring file whose filters refuse preflights, which carry no key. In Tollgate's own form they are counted
-/// by address. A policy answers preflights before any filter.
+/// Notes routes whose filters refuse preflights, which carry no key. A policy answers preflights before any filter.
 pub(crate) fn note_refused_preflights(routes: &[Route], cors: &Cors, diagnostics: &mut Diagnostics) {
     let is_answered = |route: &Route| {
         cors.by_path.iter().any(|(path, _)| Predicate::all_imply(&route.predicates, std::slice::from_ref(path)))

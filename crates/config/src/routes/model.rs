@@ -82,6 +82,8 @@ pub struct Cors {
     pub by_path: Vec<(Predicate, Arc<Policy>)>,
     /// Policies of requests that match no route, mostly preflights.
     pub unrouted: Vec<(Predicate, Arc<Policy>)>,
+    /// Keeps CORS fields of upstreams' responses behind those of the policy.
+    pub keeps_upstream_headers: bool,
 }
 
 /// A route as in the file, for `/actuator/gateway/routes`.

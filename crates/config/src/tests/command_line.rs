@@ -24,7 +24,7 @@ fn properties_win_over_files_json_and_profiles() {
         loaded(&folder, &["application.yml"], properties).unwrap_or_else(|error| panic!("{error}"))
     };
     let config = of(&[("server.port", "2"), ("server.maxHeaders", "70"), ("host.name", "given")]).config;
-    assert_eq!((config.server.port, config.server.max_headers, config.is_spring), (2, 70, true));
+    assert_eq!((config.server.port, config.server.max_headers, has_springs_timeouts(&config)), (2, 70, true));
     assert!(format!("{:?}", config.routes[0].uri).contains("given"), "{:?}", config.routes[0].uri);
     assert_eq!(of(&[("spring.profiles.active", "dev")]).config.server.max_headers, 60);
     assert_eq!(of(&[("spring.profiles.active", "dev"), ("server.max-headers", "5")]).config.server.max_headers, 5);
@@ -47,10 +47,10 @@ fn files_in_our_own_form_take_properties_too() {
     let folder = Folder::of(&[("tollgate.yaml", "routes: [{id: a, uri: 'http://a', predicates: [Path=/a]}]\n")]);
     let of = |properties: &[(&str, &str)]| loaded(&folder, &["tollgate.yaml"], properties);
     let config = of(&[("server.port", "2"), ("upstreams.a.endpoints", "http://b")]).unwrap().config;
-    assert_eq!((config.server.port, config.is_spring), (2, false));
+    assert_eq!((config.server.port, has_springs_timeouts(&config)), (2, false));
     assert!(of(&[("spring.profiles.active", "dev")]).unwrap().notes.is_empty());
     let notes = of(&[("spring.data.redis.host", "cache")]).unwrap();
-    assert!(!notes.config.is_spring && notes.config.redis.is_none());
+    assert!(!has_springs_timeouts(&notes.config) && notes.config.redis.is_none());
     let notes = notes.notes.to_string();
     assert!(notes.contains("--spring.data.redis.host: warning: `spring.data.redis.host` has no effect"), "{notes}");
     let error = of(&[("sever.port", "2")]).unwrap_err();

@@ -77,7 +77,7 @@ fn values_of_later_files_win_and_lists_are_replaced() {
     assert!(folder.load(&["application.yml"], None).unwrap_err().contains("Java bean"));
     let loaded = folder.load(&["application.yml", "overlay.yaml", "last.yaml"], None).unwrap();
     assert_eq!(loaded.config.server.max_headers, 60);
-    assert!(loaded.config.is_spring);
+    assert!(has_springs_timeouts(&loaded.config));
     let upstream = format!("{:?}", loaded.config.upstreams);
     assert!(upstream.contains("127.0.0.2") && !upstream.contains("127.0.0.1"), "{upstream}");
 }
@@ -187,7 +187,7 @@ fn json_of_the_environment_wins_over_the_environment_and_the_file() {
         assert_eq!((config.server.max_headers, &*config.routes[0].id), (70, "j"), "{file}");
     }
     let own = parse("tollgate.yaml", "routes: ['a=http://a,Path=/**']\n", &env).unwrap().config;
-    assert_eq!((&*own.routes[0].id, own.is_spring), ("a", false), "our own form does not read it");
+    assert_eq!((&*own.routes[0].id, has_springs_timeouts(&own)), ("a", false), "our own form does not read it");
     let env = |name: &str| (name == "SPRING_APPLICATION_JSON").then(|| r#"{"server.port": "s3cret""#.to_owned());
     let error = parse("application.yml", "spring: {application: {name: x}}", &env).unwrap_err().to_string();
     assert!(error.contains("SPRING_APPLICATION_JSON: error: not valid JSON") && !error.contains("s3cret"), "{error}");
@@ -239,21 +239,23 @@ fn files_decide_the_form_before_properties_do() {
     ];
     for (env, name) in envs.iter().zip(["APPLICATION_JSON has", "APPLICATION_JSON has", "ROUTES_0_… has", ""]) {
         let own = parse("tollgate.yaml", "memory: {max-keys: 7}\nserver.max-headers: 50\n", env).unwrap();
-        assert_eq!((own.config.is_spring, own.config.memory.max_keys.get()), (false, 7), "{name}");
+        assert_eq!((has_springs_timeouts(&own.config), own.config.memory.max_keys.get()), (false, 7), "{name}");
         let notes = own.notes.to_string();
         assert!(notes.contains(&format!("{name} no effect: the files have Tollgate's own form")) || name.is_empty());
         let spring = "memory: {max-keys: 7}\n---\nspring.application.name: y\n";
         let spring = parse("application.yml", spring, env).unwrap().config;
-        assert_eq!((spring.is_spring, spring.memory.max_keys.get()), (true, 1_000_000), "{name}");
+        assert_eq!((has_springs_timeouts(&spring), spring.memory.max_keys.get()), (true, 1_000_000), "{name}");
     }
     let open = "server.max-headers: 50\nupstreams: {a: {endpoints: ['http://a']}}\n";
-    let decided =
-        envs.map(|env| parse("a.yaml", open, &env).unwrap_or_else(|error| panic!("{error}")).config.is_spring);
+    let decided = envs
+        .map(|env| has_springs_timeouts(&parse("a.yaml", open, &env).unwrap_or_else(|error| panic!("{error}")).config));
     assert_eq!(decided, [true, false, true, true]);
     let folder = Folder::of(&[("own.yaml", "memory: {max-keys: 7}\n"), ("open.yaml", open)]);
     let of = |file: &str, name: &str| {
         let line = CommandLine { profiles: None, properties: vec![(name.to_owned(), "x".to_owned())] };
-        load(&[folder.path(file)], &line).unwrap_or_else(|error| panic!("{}", error.render(false))).config.is_spring
+        has_springs_timeouts(
+            &load(&[folder.path(file)], &line).unwrap_or_else(|error| panic!("{}", error.render(false))).config,
+        )
     };
     assert!(!of("own.yaml", "spring.cloud.gateway.routes[0].id"));
     assert!(!of("own.yaml", "spring.application.name"));

@@ -1,6 +1,7 @@
 //! `spring.config.import`, further locations, and their order.
 
 use crate::tests::files::Folder;
+use crate::tests::has_springs_timeouts;
 
 const ROUTES: &str = "spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n";
 
@@ -144,7 +145,7 @@ fn a_bootstrap_file_is_read_below_the_application_file() {
     let loaded = read(&folder);
     assert!(loaded.config.registries.is_empty() && loaded.config.server.max_headers != 40);
     folder.write("application.yml", "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n");
-    assert!(!read(&folder).config.is_spring, "our own form has none");
+    assert!(!has_springs_timeouts(&read(&folder).config), "our own form has none");
     folder.write("other.yml", ROUTES);
     assert!(folder.load(&["other.yml"], None).unwrap().config.registries.is_empty());
 }

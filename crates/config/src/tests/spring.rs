@@ -71,7 +71,7 @@ fn foreign_sections_of_an_application_yml_are_skipped_with_one_message() {
         "{rendered}"
     );
     assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Note), "{rendered}");
-    assert!(loaded.config.is_spring);
+    assert!(has_springs_timeouts(&loaded.config));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_migrated_file_serves_the_endpoints_that_its_source_serves() {
         assert_eq!(old.on_traffic, new.on_traffic, "{yaml}");
         assert_eq!((old.enabled, old.port, old.actuator), (new.enabled, new.port, new.actuator), "{yaml}");
         assert!(notes.list().iter().all(|note| note.severity == Severity::Note), "{notes}{yaml}");
-        assert_eq!(yaml.contains("on-traffic-port: true"), is_shared, "{yaml}");
+        assert_eq!(yaml.contains("on-traffic-port: auto"), management.contains("management"), "{yaml}");
     }
 }
 

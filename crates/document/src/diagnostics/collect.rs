@@ -17,6 +17,8 @@ pub struct Diagnostics {
     pub is_spring: bool,
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
     pub has_acceptances: bool,
+    /// True if other parts of an application read the file: settings that the gateway does not use are then notes.
+    pub has_other_readers: bool,
     found: Vec<Found>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
@@ -73,6 +75,12 @@ impl Diagnostics {
             found.is_mistake = is_own;
         }
         if at.key { help.ineffective() } else { help }
+    }
+
+    /// Reports a setting that the gateway does not use: a note if another part of an application may.
+    pub fn unused(&mut self, severity: Severity, at: Span, message: impl Into<String>) -> Help<'_> {
+        let severity = if self.has_other_readers { Severity::Note } else { severity };
+        self.push(severity, Some(at), message.into()).ineffective()
     }
 
     /// Reports an error without a position in the file.

@@ -64,10 +64,9 @@ pub(super) fn with_cors(policies: PolicyTable, service: SharedService) -> Shared
     SharedService::new(CorsLayer::new(policies).layer(service))
 }
 
-/// Adds CORS headers to the responses of `innermost`, before the route's filters see them. In a Spring file the upstream's
-/// own follow, as in Spring.
-pub(super) fn with_cors_headers(is_spring: bool, innermost: SharedService) -> SharedService {
-    let upstream_headers = if is_spring { UpstreamHeaders::Keep } else { UpstreamHeaders::Replace };
+/// Adds CORS headers to the responses of `innermost`, before the route's filters see them.
+pub(super) fn with_cors_headers(keeps_upstream_headers: bool, innermost: SharedService) -> SharedService {
+    let upstream_headers = if keeps_upstream_headers { UpstreamHeaders::Keep } else { UpstreamHeaders::Replace };
     SharedService::new(PolicyHeadersLayer::new(upstream_headers).layer(innermost))
 }
 

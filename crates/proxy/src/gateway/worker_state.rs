@@ -115,7 +115,7 @@ impl WorkerState {
             false => innermost,
         };
         let innermost = match shared.cors {
-            Some(_) => with_cors_headers(config.is_spring, innermost),
+            Some(_) => with_cors_headers(config.cors.keeps_upstream_headers, innermost),
             None => innermost,
         };
         let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);

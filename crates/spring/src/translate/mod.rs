@@ -4,21 +4,41 @@
 //! into the tree, so that everything behind it reads one form with one meaning. `tollgate migrate` prints the same tree, each
 //! added key below the comment that says why it is there.
 
+mod cors;
+mod eureka;
 mod explicit;
 mod http_client;
+mod management;
 mod paths;
 mod proxies;
+mod redis;
+mod zones;
 
 pub use self::explicit::Explicit;
+pub use self::redis::with_tls;
 
+use crate::tree::find;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::Node;
+use tollgate_document::yaml::{Node, NodeKind};
 
 /// Adds Spring's defaults to `root`, normalized and with or without its placeholders. Returns the keys that it added.
 pub fn translate(root: &mut Node, diagnostics: &mut Diagnostics) -> Explicit {
     let mut explicit = Explicit::default();
+    cors::translate(root, &mut explicit, diagnostics);
     paths::translate(root, &mut explicit);
     http_client::translate(root, &mut explicit);
     proxies::translate(root, &mut explicit, diagnostics);
+    management::translate(root, &mut explicit);
+    redis::translate(root, diagnostics);
+    eureka::translate(root, diagnostics);
+    zones::translate(root, &mut explicit, diagnostics);
     explicit
+}
+
+/// Reports the key `name` of `section`, if it has a value, as one that Spring ignores, and empties it.
+fn ignore(section: &mut Node, name: &str, message: String, help: &str, diagnostics: &mut Diagnostics) {
+    if let Some(node) = find(section, &[name]).filter(|node| !matches!(node.kind, NodeKind::Null)) {
+        diagnostics.warn(node.span.key(), message).ineffective().help(help);
+        node.kind = NodeKind::Null;
+    }
 }

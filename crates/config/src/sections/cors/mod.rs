@@ -67,12 +67,6 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
     let mut known = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         if METADATA_KEYS.contains(&key.as_str()) {
-            let several = value.scalar().filter(|text| text.contains(',') && !key.starts_with("allowedOrigin"));
-            if let Some(text) = several.filter(|_| diagnostics.is_spring) {
-                diagnostics
-                    .warn(value.span, format!("Spring reads `{text}` as one name; here it is a list"))
-                    .help("write a list: `[a, b]`");
-            }
             known.push((key.clone(), value.clone()));
             continue;
         }

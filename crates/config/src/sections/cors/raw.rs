@@ -20,6 +20,8 @@ pub(crate) struct RawGlobalCors {
     pub(crate) add_to_simple_url_handler_mapping: Option<bool>,
     /// Enables `metadata.cors` of routes, as in Spring; the policies here always apply. Default true.
     pub(crate) enabled: Option<Spanned<bool>>,
+    /// Keeps CORS fields of upstreams' responses behind those of the policy; browsers refuse a response with two origins. Default false, so that the policy's replace them; true in a Spring file, as in Spring.
+    pub(crate) keep_upstream_headers: Option<bool>,
 }
 
 /// CORS policy.

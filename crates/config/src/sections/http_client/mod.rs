@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Size, Time, Timeout, positive};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Severity};
 use crate::sections::http_client::pool::{ConnectionPool, RawPool};
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
 #[cfg(test)]
@@ -194,10 +194,5 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
 
 /// Reports a setting of Spring's that has no effect, with the reason.
 fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
-    let message = format!("`{name}` has no effect here");
-    if diagnostics.is_spring {
-        diagnostics.note(at.key(), message).ineffective().help(why);
-    } else {
-        diagnostics.error(at.key(), message).help(format!("remove it: {why}"));
-    }
+    diagnostics.unused(Severity::Error, at.key(), format!("`{name}` has no effect here")).help(why);
 }

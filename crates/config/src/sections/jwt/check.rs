@@ -46,9 +46,8 @@ impl Tokens {
             Some(jwt) => resolver.with_jwt(&jwt.verifier),
             None => {
                 if !self.is_given && resolver.needs_verifier() {
-                    let place = if diagnostics.is_spring { "below `tollgate:`" } else { "at the top level" };
                     diagnostics.error(at, "`jwt:` needs a section `jwt` with the keys that tokens are verified with")
-                        .help(format!("add {place}: `jwt: {{jwks: \"https://id.example.com/jwks.json\", issuer: \"https://id.example.com\", audience: my-api}}`"));
+                        .help("add at the top level: `jwt: {jwks: \"https://id.example.com/jwks.json\", issuer: \"https://id.example.com\", audience: my-api}`; in an `application.yml`, below `tollgate:`");
                 }
                 resolver
             }

@@ -7,7 +7,7 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
-use crate::sections::management::raw::RawManagement;
+use crate::sections::management::raw::{OnTrafficPort, RawManagement};
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::{endpoints, key_hashing, socket, tokens, tracing};
 use crate::sections::server::port_from;
@@ -24,8 +24,6 @@ pub(crate) struct TrafficListener<'t> {
     pub(crate) port: u16,
     /// Prefix of every path, such as `/api`.
     pub(crate) base_path: &'t str,
-    /// True if the file has a section `management`, so that the application has Spring Boot's endpoints.
-    pub(crate) has_management: bool,
 }
 
 /// Checks the management listener.
@@ -38,11 +36,9 @@ pub(crate) fn management(
 ) -> Management {
     let overridden = port_from("MANAGEMENT_SERVER_PORT", env, diagnostics);
     let named = overridden.map(i32::from).or(raw.server.port.map(|port| port.value));
-    // As in Spring Boot.
-    let is_shared = diagnostics.is_spring
-        && traffic.has_management
-        && named.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
-    // Spring's shared port is no port of its own: the admin port stays at its default.
+    let is_auto = raw.on_traffic_port.is_some_and(|word| word.value == OnTrafficPort::Auto);
+    let is_shared = is_auto && named.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
+    // A shared port is no port of its own: the admin port stays at its default.
     let own = |port: &i32| !(is_shared && *port == i32::from(traffic.port));
     let overridden = overridden.filter(|port| own(&i32::from(*port)));
     let given = raw.server.port.filter(|port| own(&port.value));
@@ -61,8 +57,8 @@ pub(crate) fn management(
         if !diagnostics.has_errors_since(mark) {
             report_exposure(raw, &tokens, tls.as_ref(), diagnostics);
         }
-        if diagnostics.is_spring {
-            note_spring_defaults(raw, port, (is_shared, on_traffic.as_ref()), diagnostics);
+        if is_auto {
+            note_differences(raw, port, (is_shared, on_traffic.as_ref()), diagnostics);
         }
     }
     Management {
@@ -90,17 +86,16 @@ fn on_traffic(
     traffic: TrafficListener<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<TrafficEndpoints> {
-    let asked = raw.on_traffic_port.is_some_and(|asked| asked.value);
+    let always = raw.on_traffic_port.filter(|word| word.value == OnTrafficPort::Always);
     let is_off = raw.enabled == Some(false);
-    if let Some(at) = raw.on_traffic_port.filter(|asked| asked.value && is_off) {
+    if let Some(at) = always.filter(|_| is_off) {
         diagnostics
             .mistake(at.span, "`on-traffic-port` has no effect with `management.enabled: false`")
             .ineffective()
             .help("for these endpoints without a management listener, write `management.server.port: -1` instead");
     }
-    let is_shared = raw.on_traffic_port.map_or(is_shared, |asked| asked.value);
-    let is_served = !is_off && (enabled || asked);
-    if is_served { endpoints::on_traffic(raw, is_shared, traffic.base_path) } else { None }
+    let is_served = !is_off && (enabled || always.is_some());
+    if is_served { endpoints::on_traffic(raw, is_shared || always.is_some(), traffic.base_path) } else { None }
 }
 
 /// Returns the port of the listener; the default for -1, which disables it.
@@ -155,8 +150,8 @@ fn report_port(given: Option<Spanned<i32>>, port: u16, traffic: u16, diagnostics
     }
 }
 
-/// Notes defaults that differ from Spring Boot's, and what clients of the port for traffic can read.
-fn note_spring_defaults(
+/// Notes differences from Spring Boot, and what clients of the port for traffic can read.
+fn note_differences(
     raw: &RawManagement,
     port: u16,
     (is_shared, on_traffic): (bool, Option<&TrafficEndpoints>),

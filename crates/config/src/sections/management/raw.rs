@@ -23,8 +23,9 @@ pub(crate) struct RawManagement {
     pub(crate) enabled: Option<bool>,
     /// Its address, port, socket and TLS.
     pub(crate) server: RawManagementServer,
-    /// Serves Spring Boot's endpoints on the port for traffic too, only for reads: `/actuator/health`, and what `management.endpoints.web.exposure.include` names. Default false; in a Spring file true, unless `management.server.port` is another port.
-    pub(crate) on_traffic_port: Option<Spanned<bool>>,
+    /// Serves Spring Boot's endpoints on the port for traffic too, only for reads: `/actuator/health`, and what `management.endpoints.web.exposure.include` names. `auto` does so unless `management.server.port` is another port, as Spring Boot. Default false; `auto` in a Spring file with `management`.
+    #[cfg_attr(test, schemars(with = "Option<OnTrafficPortSchema>"))]
+    pub(crate) on_traffic_port: Option<Spanned<OnTrafficPort>>,
     /// Readiness of the gateway.
     pub(crate) readiness: RawReadiness,
     /// Spring Boot's settings of all endpoints.
@@ -47,6 +48,43 @@ pub(crate) struct RawManagement {
     pub(crate) otlp: RawOtlp,
     /// OpenTelemetry.
     pub(crate) opentelemetry: RawOpenTelemetry,
+}
+
+/// `on-traffic-port`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum OnTrafficPort {
+    #[serde(rename = "true", alias = "yes", alias = "on")]
+    Always,
+    #[default]
+    #[serde(rename = "false", alias = "no", alias = "off")]
+    Never,
+    /// Unless the management port is another one.
+    #[serde(rename = "auto")]
+    Auto,
+}
+
+/// Endpoints on the port for traffic: `true`, `false` or `auto`.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "OnTrafficPort")]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a flag or a word")]
+pub(crate) enum OnTrafficPortSchema {
+    /// Always or never.
+    Flag(bool),
+    /// `auto`.
+    Word(AutoWord),
+}
+
+/// Endpoints on the port for traffic unless the management port is another one.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "OnTrafficPortWord")]
+#[serde(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "describes a word")]
+pub(crate) enum AutoWord {
+    /// Unless the management port is another one.
+    Auto,
 }
 
 /// Address, port, socket and TLS of the management listener.

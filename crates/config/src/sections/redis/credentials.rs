@@ -9,9 +9,7 @@ use crate::sections::redis::servers::FoundServers;
 
 /// Credentials beside the URL.
 pub(super) fn credentials(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Login> {
-    let heeded = !found.url_decides(diagnostics);
-    let username = redis.username.as_ref().filter(|_| heeded);
-    let password = redis.password.as_ref().filter(|_| heeded);
+    let (username, password) = (redis.username.as_ref(), redis.password.as_ref());
     let login = login(username, password, redis.password_file.as_ref(), diagnostics)?;
     let (named, with_password) = match found {
         FoundServers::Url(url) => (url.has_username, url.has_password),

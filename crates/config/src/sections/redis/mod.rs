@@ -175,7 +175,7 @@ fn key_prefix(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Arc<str
 }
 
 fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
-    let Some(Spanned { value: number, span }) = redis.database.filter(|_| !found.url_decides(diagnostics)) else {
+    let Some(Spanned { value: number, span }) = redis.database else {
         return Some(None);
     };
     match found {

@@ -55,13 +55,6 @@ pub(super) enum FoundServers {
     Sentinel(Sentinel),
 }
 
-impl FoundServers {
-    /// Returns true if the URL decides everything, as in Spring.
-    pub(super) fn url_decides(&self, diagnostics: &Diagnostics) -> bool {
-        diagnostics.is_spring && matches!(self, Self::Url(url) if url.is_written)
-    }
-}
-
 /// Returns the servers that `raw` names. Reports errors; `None` if they cannot be used.
 pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<FoundServers> {
     let redis = &raw.value;
@@ -77,7 +70,7 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Op
     }
 }
 
-/// Reports servers named in more than one way. Spring prefers `sentinel`, then `cluster`.
+/// Reports servers named in more than one way.
 fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
@@ -94,36 +87,24 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let port = redis.port.map(|port| ("port", port.span));
     let cluster = cluster.filter(|_| sentinel.is_some()).map(|at| ("cluster", at));
     let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
-    let is_clear = diagnostics.is_spring || clashes.peek().is_none();
+    let is_clear = clashes.peek().is_none();
     for (name, at) in clashes {
-        let both = format!("`{name}` and `{winner}` are both given");
-        if diagnostics.is_spring {
-            diagnostics.mistake(at.key(), format!("{both}; the latter wins, as in Spring")).help(help);
-        } else {
-            diagnostics.error(at.key(), both).beside(", the other at", place).help(help);
-        }
+        diagnostics
+            .error(at.key(), format!("`{name}` and `{winner}` are both given"))
+            .beside(", the other at", place)
+            .help(help);
     }
     is_clear.then_some(())
 }
 
 /// Keys that a URL replaces.
 fn report_beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
-    let text = |part: &Option<Spanned<String>>| part.as_ref().map(|part| part.span);
-    let parts = [("host", text(&redis.host)), ("port", redis.port.map(|part| part.span))];
-    let in_spring = [
-        ("username", text(&redis.username)),
-        ("password", text(&redis.password)),
-        ("database", redis.database.map(|part| part.span)),
-    ];
-    let (in_spring, wins) =
-        if diagnostics.is_spring { (in_spring.as_slice(), ", as in Spring") } else { (&[][..], "") };
-    for (name, at) in parts.iter().chain(in_spring) {
-        if let Some(at) = at {
-            diagnostics
-                .warn(at.key(), format!("`url` wins over `{name}`{wins}"))
-                .ineffective()
-                .help("remove it, or put it into the URL");
-        }
+    let host = redis.host.as_ref().map(|part| ("host", part.span));
+    for (name, at) in host.into_iter().chain(redis.port.map(|part| ("port", part.span))) {
+        diagnostics
+            .warn(at.key(), format!("`url` wins over `{name}`"))
+            .ineffective()
+            .help("remove it, or put it into the URL");
     }
 }
 

@@ -200,7 +200,7 @@ pub(super) fn combine(
             diagnostics.error(at, "a unix socket has no TLS").help("remove `tls`");
             None
         }
-        (Transport::Plain, TlsSettings::On(_, at)) if url.is_written && !diagnostics.is_spring => {
+        (Transport::Plain, TlsSettings::On(_, at)) if url.is_written => {
             diagnostics
                 .error(at, "TLS is enabled here, but `redis.url` begins with redis://")
                 .help("write `rediss://`");

@@ -70,11 +70,6 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     }
     host(host_port, "redis.url", at, diagnostics)?;
     found.database = database(path, at, diagnostics)?;
-    if diagnostics.is_spring && found.has_username && password.is_none() {
-        // Spring reads a word without a colon as the password.
-        found.text = text.replacen("://", "://:", 1);
-        (found.has_username, found.has_password) = (false, true);
-    }
     Some(found)
 }
 

@@ -117,13 +117,6 @@ const DEFAULT_ZONE: &str = "defaultZone";
 /// Server without a setting.
 const DEFAULT_URL: &str = "http://localhost:8761/eureka/";
 
-impl RawEureka {
-    /// Returns the zone of the gateway.
-    pub(crate) fn zone(&self) -> Option<&Spanned<String>> {
-        self.instance.metadata_map.get("zone")
-    }
-}
-
 /// Checks `eureka`. Returns its order and settings; `None` if it is not used, or after an error.
 pub(super) fn check(
     section: &Spanned<RawEureka>,

@@ -53,7 +53,7 @@ pub(super) fn of_consul(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &
     tls::check(&node, diagnostics)
 }
 
-/// Checks `eureka.client.tls`, which `enabled` switches. In Spring it is off by default.
+/// Checks `eureka.client.tls`, which `enabled` switches.
 pub(super) fn of_eureka(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let Some(mut node) = node.and_then(|node| nodes.get(node)).cloned() else { return Some(Tls::default()) };
     let enabled = take_enabled(&mut node);
@@ -65,13 +65,6 @@ pub(super) fn of_eureka(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &
             diagnostics.error(span, "`enabled` must be true or false");
             return None;
         }
-        None if diagnostics.is_spring && has_only_stores(&node) => {
-            diagnostics
-                .warn(node.span.key(), "the stores have no effect without `enabled: true`, as in Spring")
-                .ineffective()
-                .help("add `enabled: true` here");
-            return Some(Tls::default());
-        }
         None => {}
     }
     tls::check(&node, diagnostics)
@@ -81,14 +74,4 @@ fn take_enabled(node: &mut Node) -> Option<Node> {
     let NodeKind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
     Some(entries.remove(at).1)
-}
-
-/// Returns true for a section with the keys of Spring Cloud alone, at least one.
-fn has_only_stores(node: &Node) -> bool {
-    let NodeKind::Map(entries) = &node.kind else { return false };
-    let is_of_store = |key: &str| {
-        let key = canonical(key);
-        key.starts_with("keystore") || key.starts_with("truststore") || key == "keypassword"
-    };
-    !entries.is_empty() && entries.iter().all(|(key, _)| is_of_store(key))
 }

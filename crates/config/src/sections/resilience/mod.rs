@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::{Diagnostics, Severity, suggest};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
 use crate::sections::resilience::inherit::{inherited, resolved};
 use crate::sections::resilience::time_limiter::RawTimeLimiters;
@@ -117,12 +117,7 @@ impl Resilience {
             let message = format!("no `CircuitBreaker` has the name `{name}`: these settings have no effect");
             let help =
                 if names.is_empty() { "add `CircuitBreaker=…` to a route".to_owned() } else { suggest(name, &names) };
-            if diagnostics.is_spring {
-                // Other parts of a Spring application may use it.
-                diagnostics.note(*at, message).ineffective().help(help);
-            } else {
-                diagnostics.warn(*at, message).help(help);
-            }
+            diagnostics.unused(Severity::Warning, *at, message).help(help);
         }
     }
 }

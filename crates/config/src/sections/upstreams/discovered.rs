@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::health::HealthCheck;
-use crate::sections::upstreams::spring::RawLoadBalancer;
 use crate::sections::upstreams::spring::instances::{Lists, health_check, report_unused_checks};
+use crate::sections::upstreams::spring::{RawLoadBalancer, ZoneScope};
 use crate::sections::upstreams::{EndpointSource, Upstream, ejection};
 use crate::yaml::Span;
 
@@ -28,8 +27,7 @@ pub(crate) struct Discovered {
     general: ServiceSettings,
     by_name: BTreeMap<String, ServiceSettings>,
     zone: Option<String>,
-    /// True if Spring's `configurations` select the use of `zone`.
-    is_spring: bool,
+    zone_scope: ZoneScope,
 }
 
 /// Settings of one service.
@@ -40,29 +38,15 @@ pub(crate) struct ServiceSettings {
 }
 
 impl Discovered {
-    /// Checks `loadbalancer`. `own_zone` is the zone in a Spring file without `loadbalancer.zone`. Reports errors.
-    pub(super) fn check(
-        raw: &RawLoadBalancer,
-        own_zone: Option<&Spanned<String>>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
+    /// Checks `loadbalancer`. Reports errors.
+    pub(super) fn check(raw: &RawLoadBalancer, diagnostics: &mut Diagnostics) -> Self {
         let lists = Lists::read(raw.configurations.as_ref(), diagnostics);
         let clients: BTreeMap<&str, _> = raw
             .clients
             .iter()
             .map(|(name, client)| (name.as_str(), (Lists::read(client.configurations.as_ref(), diagnostics), client)))
             .collect();
-        let any_zoned = lists.zoned || clients.values().any(|(lists, _)| lists.zoned);
         report_unused_checks(raw.health_check.as_ref(), lists.checked, diagnostics);
-        if let Some(zone) = raw.zone.as_ref().filter(|_| diagnostics.is_spring && !any_zoned) {
-            diagnostics
-                .note(
-                    zone.span.key(),
-                    "`loadbalancer.zone` has no effect without `configurations: zone-preference`, as in Spring",
-                )
-                .ineffective()
-                .help("add `spring.cloud.loadbalancer.configurations: zone-preference`");
-        }
         let with_path = raw.health_check.iter().flat_map(|checks| checks.value.path.keys().map(String::as_str));
         let names: BTreeSet<&str> = clients.keys().copied().chain(with_path).collect();
         let mut settings = |name: &str| {
@@ -75,9 +59,8 @@ impl Discovered {
         };
         let by_name = names.into_iter().map(|name| (name.to_owned(), settings(name))).collect();
         let general = settings("default");
-        let zone = raw.zone.as_ref().or(own_zone.filter(|_| diagnostics.is_spring));
-        let zone = zone.map(|zone| zone.value.trim().to_owned()).filter(|zone| !zone.is_empty());
-        Self { general, by_name, zone, is_spring: diagnostics.is_spring }
+        let zone = raw.zone.as_ref().map(|zone| zone.value.trim().to_owned()).filter(|zone| !zone.is_empty());
+        Self { general, by_name, zone, zone_scope: raw.zone_scope.unwrap_or_default() }
     }
 
     /// Returns the settings of the service `name`.
@@ -88,7 +71,7 @@ impl Discovered {
 
     /// Returns the zone that a service prefers.
     pub(super) fn zone(&self, settings: &ServiceSettings) -> Option<&str> {
-        self.zone.as_deref().filter(|_| settings.lists.zoned || !self.is_spring)
+        self.zone.as_deref().filter(|_| settings.lists.zoned || self.zone_scope == ZoneScope::All)
     }
 
     /// Returns the lookup of the service `name`. Reports a name that no registry can have.

@@ -89,8 +89,6 @@ pub(crate) struct UpstreamSections<'r> {
     pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
     pub(crate) discovery: &'r RawDiscovery,
     pub(crate) loadbalancer: &'r RawLoadBalancer,
-    /// Zone of the gateway in Eureka.
-    pub(crate) own_zone: Option<&'r Spanned<String>>,
     /// True if the file has a registry.
     pub(crate) has_registry: bool,
 }
@@ -102,7 +100,7 @@ pub(crate) fn check(
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    let services = Discovered::check(sections.loadbalancer, sections.own_zone, diagnostics);
+    let services = Discovered::check(sections.loadbalancer, diagnostics);
     let mut listed = BTreeMap::new();
     for (name, raw) in sections.upstreams {
         let discovered = sections.has_registry.then_some(&services);

@@ -79,14 +79,10 @@ fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) 
         }
         let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
         let near = near.unwrap_or_default();
-        let registry = if diagnostics.is_spring {
-            "; or name the registry that knows it, such as `eureka.client.service-url.defaultZone`"
-        } else {
-            ""
-        };
         diagnostics.error(at, format!("unknown upstream `{name}`")).missing(missing(name)).help(format!(
             "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
-             or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file{registry}"
+             or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file; \
+             or name the registry that knows it, such as `eureka.client.service-url.defaultZone`"
         ));
         return None;
     };

@@ -44,7 +44,7 @@ pub(crate) fn check(
         }
         Some(_) if located.has_registry || !discovery.client.simple.instances.is_empty() => false,
         Some(enabled) => {
-            let value = likely_registry::proposal(located.properties, diagnostics.is_spring);
+            let value = likely_registry::proposal(located.properties);
             let missing =
                 Missing { section: Section::Registry, name: "registry".to_owned(), value, comment: String::new() };
             diagnostics

@@ -32,6 +32,8 @@ pub(crate) struct RawLoadBalancer {
     pub(crate) use404: Option<bool>,
     /// Zone whose endpoints are preferred: others get requests only if none of it is healthy. Registries report the zone of an endpoint in its metadata. Default: none.
     pub(crate) zone: Option<Spanned<String>>,
+    /// Services that prefer `zone`: `all`, or `configured`, those whose `configurations` are `zone-preference`. Default `all`; `configured` in a Spring file, as in Spring.
+    pub(super) zone_scope: Option<ZoneScope>,
     /// Spring Cloud LoadBalancer's selection of instances.
     #[cfg_attr(test, schemars(skip))]
     pub(super) configurations: Option<Spanned<String>>,
@@ -41,6 +43,18 @@ pub(crate) struct RawLoadBalancer {
     /// Spring Cloud LoadBalancer's settings for single services.
     #[cfg_attr(test, schemars(skip))]
     pub(super) clients: BTreeMap<String, RawSpringClient>,
+}
+
+/// Services that prefer a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ZoneScope {
+    /// All.
+    #[default]
+    All,
+    /// Those with Spring's `configurations: zone-preference`.
+    Configured,
 }
 
 /// `spring.cloud.loadbalancer.clients.NAME`.
