@@ -1,29 +1,23 @@
 //! The steps from text to [`Config`](crate::Config).
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::check::{self, CheckInput};
 use crate::de;
 use crate::de::nodes::Nodes;
-use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey, closest};
+use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
 use crate::raw::{self, RawConfig};
-use crate::sections::upstreams;
-use crate::source::command_line::{self, CommandLine};
-use crate::source::documents::{self, Document};
-use crate::source::dotted::property;
+use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
-use crate::source::placeholder::{self, Unresolved as UnresolvedValue, Value};
-use crate::source::{environment, host, imports, random};
-use crate::spring::form::{self, Form};
+use crate::source::imports;
+use crate::source::placeholder::Unresolved;
+use crate::spring::form::Form;
 use crate::spring::names::KnownNames;
-use crate::spring::normalize::Normalized;
-use crate::spring::{comma_lists, misspelled, normalize, properties, stand_ins, translate};
+use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
-use crate::yaml::key::canonical;
-use crate::yaml::{Node, Span};
+use crate::yaml::Span;
 use crate::{argument_names, filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
@@ -75,15 +69,6 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
     parse_text(SourceText::from(SourceFile::new(file_name, text)), env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
-/// The tree of a file before its placeholders are resolved, for `tollgate migrate`.
-#[derive(Clone, Copy)]
-pub(crate) struct Unresolved<'n> {
-    /// Sections of the gateway's own form.
-    pub(crate) root: &'n Node,
-    /// All properties of the file, as its author named them.
-    pub(crate) properties: &'n Node,
-}
-
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
 pub(crate) struct MigrationFacts {
     /// Settings without effect, and the reason of each.
@@ -100,7 +85,7 @@ pub(crate) struct MigrationFacts {
 pub(crate) fn parse_text(
     text: SourceText,
     env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(Unresolved<'_>),
+    inspect: &mut dyn FnMut(&Tree),
 ) -> Result<(Loaded, MigrationFacts), Report> {
     parse_with_services(text, &Services::new(), env, inspect)
 }
@@ -111,7 +96,7 @@ fn parse_with_services(
     text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(Unresolved<'_>),
+    inspect: &mut dyn FnMut(&Tree),
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut filled = text.clone();
     let mut report = match parse_once(text, services, env, inspect) {
@@ -138,39 +123,27 @@ fn parse_once(
     mut text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(Unresolved<'_>),
+    inspect: &mut dyn FnMut(&Tree),
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
-    let mut documents = documents::read(&text, &mut diagnostics);
-    let number_in_files = documents.len();
-    let form = add_properties(&mut documents, &mut text, env, &mut diagnostics);
-    let first_final = documents.get(number_in_files).map(|document| document.id.file);
-    if diagnostics.has_errors() {
+    let arguments = argument_names::all();
+    let own_names = OwnNames { sections: raw::sections(), is_filter: &is_filter, arguments: &arguments };
+    let Some(mut tree) = Tree::read(&mut text, &own_names, env, &mut diagnostics) else {
         return Err(diagnostics.finish(text));
-    }
-    diagnostics.is_spring = form == Form::Spring;
-    diagnostics.has_other_readers = form == Form::Spring;
-    let documents = documents::expand(documents, &mut diagnostics);
-    let profiles = documents::profiles(&documents, env);
-    let properties = documents::join(documents, &text.imports, &profiles, env, &mut diagnostics);
-    let Normalized { mut root, ignores_trailing_slash } =
-        normalize::normalize(properties.clone(), raw::sections(), &mut diagnostics);
-    comma_lists::split(&mut root);
-    stand_ins::apply(&mut root, &is_filter, &mut diagnostics);
-    inspect(Unresolved { root: &root, properties: &properties });
-    let unresolved = resolve(&mut root, (&properties, first_final), env, &mut diagnostics);
+    };
+    inspect(&tree);
+    let unresolved = tree.resolve(&own_names, env, &mut diagnostics);
+    let located = locator::add_routes(&mut tree.root, services, &mut diagnostics);
+    tree.translate(&mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
-    let located = locator::add_routes(&mut root, services, &mut diagnostics);
-    if form == Form::Spring {
-        translate::translate(&mut root, &mut diagnostics);
-    }
-    let switches = Switches::take(&mut root, &names, &mut diagnostics);
+    let switches = Switches::take(&mut tree.root, &names, &mut diagnostics);
 
-    let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
-    report_unknown(&unknown, &root, &mut diagnostics);
-    let nodes = Nodes::new(&root);
-    let properties = &properties;
+    let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
+    tree.report_unknown(&unknown, &mut diagnostics);
+    let nodes = Nodes::new(&tree.root);
+    let Tree { properties, ignores_trailing_slash, .. } = &tree;
+    let ignores_trailing_slash = *ignores_trailing_slash;
     let input = CheckInput { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash };
     let mut config = check::check(&raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
@@ -183,62 +156,13 @@ fn parse_once(
     if failed {
         Err(notes)
     } else {
-        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash, form }))
+        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash, form: tree.form }))
     }
-}
-
-/// Adds the properties of `SPRING_APPLICATION_JSON` and of the command line, and returns the form of the whole.
-fn add_properties(
-    documents: &mut Vec<Document>,
-    text: &mut SourceText,
-    env: &dyn Fn(&str) -> Option<String>,
-    diagnostics: &mut Diagnostics,
-) -> Form {
-    let of_files = form::of_files(documents.iter().map(|document| &document.node), raw::sections());
-    let json = match of_files {
-        Some(Form::Own) => Vec::new(),
-        Some(Form::Spring) | None => documents::read_json(text, env, diagnostics),
-    };
-    let form = of_files.unwrap_or_else(|| {
-        let names = text.properties.iter().map(|(name, _)| name.as_str());
-        form::of_properties(names, json.iter().map(|document| &document.node), env)
-    });
-    match form {
-        Form::Own => form::report_ignored(env, diagnostics),
-        Form::Spring => documents.extend(json),
-    }
-    command_line::add(documents, text, form == Form::Own, diagnostics);
-    form
-}
-
-/// Applies the environment: its overrides of all but the files from `first_final` on, then the placeholders in all other
-/// values. A placeholder is looked up in the environment, among the random values, the properties of the file and of the
-/// machine, and the groups of its regular expressions.
-fn resolve(
-    root: &mut Node,
-    (properties, first_final): (&Node, Option<usize>),
-    env: &dyn Fn(&str) -> Option<String>,
-    diagnostics: &mut Diagnostics,
-) -> Vec<UnresolvedValue> {
-    let mut groups = HashSet::new();
-    placeholder::groups(root, &mut groups);
-    let lookup = |name: &str| {
-        let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
-        let random = || random::value(name).map(Value::Literal);
-        let property = || property(properties, name).map(Value::Text);
-        let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
-        let of_host = || host::value(name).map(Value::Literal);
-        from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
-    };
-    let literal = environment::overlay(root, env, &argument_names::all(), first_final, diagnostics);
-    let mut unresolved = Vec::new();
-    placeholder::resolve(root, &lookup, &literal, &mut unresolved, diagnostics);
-    unresolved
 }
 
 /// Reports placeholders without a value, unless their keys are unknown or without effect.
 fn report_unresolved(
-    unresolved: Vec<UnresolvedValue>,
+    unresolved: Vec<Unresolved>,
     (unknown, ineffective): (&[UnknownKey], &[(Span, String)]),
     diagnostics: &mut Diagnostics,
 ) {
@@ -254,37 +178,4 @@ fn report_unresolved(
 /// Returns true if the gateway has a filter `name`.
 fn is_filter(name: &str) -> bool {
     filters::filters().any(|filter| filter.name == name)
-}
-
-/// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
-fn report_unknown(unknown: &[UnknownKey], root: &Node, diagnostics: &mut Diagnostics) {
-    let mut skipped = Vec::new();
-    for unknown in unknown {
-        if let [name] = unknown.path.as_slice()
-            && let Some(meant) = misspelled::meaning(name).filter(|_| !diagnostics.is_spring)
-        {
-            let help = format!("did you mean `{meant}`?");
-            diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).help(help);
-        } else if !diagnostics.is_spring {
-            de::report_unknown(unknown, diagnostics);
-        } else if let Some(instead) = upstreams::spring::no_effect(&unknown.path) {
-            diagnostics
-                .note(unknown.span.key(), format!("`spring.cloud.{}` has no effect here", unknown.path.join(".")))
-                .ineffective()
-                .help(instead);
-        } else if properties::explain(unknown, root, diagnostics) {
-            continue;
-        } else if properties::is_springs(unknown) {
-            skipped.push((unknown.path.join("."), unknown.span));
-        } else if let [name] = unknown.path.as_slice()
-            && closest(&canonical(name), ["webflux"]).is_some()
-        {
-            diagnostics
-                .mistake(unknown.span.key(), format!("unknown key `{name}`"))
-                .help("did you mean `spring.cloud.gateway.server.webflux`?");
-        } else {
-            de::report_unknown(unknown, diagnostics);
-        }
-    }
-    normalize::report_skipped(&skipped, diagnostics);
 }

@@ -1,14 +1,17 @@
 //! Configurations as Spring writes them: `application.yml` to the tree of our own form.
 //!
+//! [`read::Tree`] has the steps:
+//!
 //! 1. [`source`] reads files as Spring Boot does: profiles, imports, documents, dotted keys; the environment and placeholders.
-//! 2. [`form`] tells an `application.yml` from our own form.
-//! 3. [`normalize`] moves its sections to where our own form has them; [`comma_lists`] and [`stand_ins`] rewrite lists.
+//! 2. `detect` tells an `application.yml` from our own form.
+//! 3. `normalize` moves its sections to where our own form has them; `comma_lists` and `stand_ins` rewrite lists.
 //! 4. [`translate`] writes what Spring means where a file is silent.
 //!
 //! Every node keeps the span of its source, so that later diagnostics point into the file. [`properties`] and [`misspelled`]
 //! report what is not used.
 
 pub mod comma_lists;
+mod detect;
 pub mod form;
 mod hystrix;
 pub mod likely_registry;
@@ -19,6 +22,7 @@ pub mod normalize;
 pub mod properties;
 pub mod proposals;
 mod protection;
+pub mod read;
 mod ribbon;
 mod service_discovery;
 pub mod source;

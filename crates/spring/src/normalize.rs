@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::form::Form;
 use crate::source::dotted;
 use crate::tree::{find, is_empty, section, take};
 use crate::{hystrix, misspelled, protection, ribbon, service_discovery, used};
@@ -46,10 +47,10 @@ pub struct Normalized {
 }
 
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
-pub fn normalize(mut whole: Node, sections: &[&str], diagnostics: &mut Diagnostics) -> Normalized {
+pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnostics: &mut Diagnostics) -> Normalized {
     dotted::drop_own_values(&mut whole);
     let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
-    if !diagnostics.is_spring {
+    if form == Form::Own {
         // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
         own.into_iter().for_each(|own| dotted::merge(&mut whole, own));

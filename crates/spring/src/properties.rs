@@ -26,6 +26,39 @@ const CLIENT: &str = "each worker pipelines over a few shared connections; `conn
 
 /// The properties by their path below the gateway's root or from the top. A path includes everything below it.
 pub const PROPERTIES: &[(&str, Meaning)] = &[
+    (
+        "loadbalancer.cache",
+        Nothing("the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
+    ),
+    (
+        "loadbalancer.retry",
+        Nothing("what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
+    ),
+    ("loadbalancer.hint", Nothing("give each hint a route with a `Header` predicate and an upstream of its own")),
+    (
+        "loadbalancer.hint-header-name",
+        Nothing("give each hint a route with a `Header` predicate and an upstream of its own"),
+    ),
+    (
+        "loadbalancer.sticky-session",
+        Nothing("`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint"),
+    ),
+    ("loadbalancer.subset", Nothing("all endpoints are used: connections are made as they are needed")),
+    ("loadbalancer.api-version", Nothing("give each version a route and an upstream of its own")),
+    ("loadbalancer.x-forwarded", Nothing("use `trusted-proxies` and `x-forwarded`")),
+    ("loadbalancer.eager-load", Nothing("upstreams are known from the start")),
+    ("loadbalancer.stats", Nothing("`tollgate_upstream_…` on `/metrics` describes endpoints")),
+    ("loadbalancer.enabled", Nothing("`lb://` works wherever `upstreams` are listed")),
+    ("loadbalancer.call-get-with-request-on-delegates", Nothing("endpoints are chosen with the request at hand")),
+    ("loadbalancer.health-check.initial-delay", Nothing("endpoints are checked from the start")),
+    ("loadbalancer.health-check.repeat-health-check", Nothing("checks are repeated as long as the gateway runs")),
+    ("loadbalancer.health-check.refetch-instances", Nothing("`dns.refresh` sets the interval of DNS lookups")),
+    ("loadbalancer.health-check.refetch-instances-interval", Nothing("`dns.refresh` sets the interval of DNS lookups")),
+    ("loadbalancer.health-check.update-results-list", Nothing("an endpoint that fails its checks gets no request")),
+    ("loadbalancer.nacos", Nothing("weights and zones of Nacos count without it")),
+    ("loadbalancer.ribbon", Nothing("the gateway balances by itself, without Ribbon")),
+    ("loadbalancer.clients", Nothing("write the service's own section below `upstreams`")),
+    ("discovery.client", Nothing("define endpoints under `discovery.client.simple.instances` or `upstreams`")),
     ("streaming-media-types", Nothing(STREAMS)),
     ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
     ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
@@ -173,7 +206,11 @@ fn begins(path: &[&str], start: &[&str]) -> bool {
 /// Returns the property as it is written in an `application.yml`.
 fn spelled(path: &[&str]) -> String {
     let path = path.join(".");
-    if path.starts_with("redis.") { format!("spring.data.{path}") } else { path }
+    match path.split_once('.') {
+        Some(("redis", _)) => format!("spring.data.{path}"),
+        Some(("loadbalancer" | "discovery", _)) => format!("spring.cloud.{path}"),
+        _ => path,
+    }
 }
 
 /// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.

@@ -2,6 +2,7 @@
 //!
 //! They are put into the lists of filters before these are read, so that `migrate` writes the result.
 
+use crate::form::Form;
 use crate::limiter_bean;
 use crate::names::SKIP;
 use tollgate_document::diagnostics::Diagnostics;
@@ -40,7 +41,7 @@ fn leave_out(filter: &mut Node) {
 
 /// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
 /// the gateway's own.
-pub fn apply(root: &mut Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
+pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
     let mut named = read(root, is_own, diagnostics);
     let mut counts: Vec<(String, Span, usize)> = Vec::new();
     lists(root, &mut |filters| {
@@ -63,7 +64,7 @@ pub fn apply(root: &mut Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut D
                     StandIn::Skip => leave_out(filter),
                     StandIn::Filter(other) => *filter = copy(other, filter.span),
                 }
-            } else if diagnostics.is_spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
+            } else if form == Form::Spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
                 match counts.iter_mut().find(|(known, ..)| *known == name) {
                     Some((_, _, count)) => *count += 1,
                     None => counts.push((name, at, 1)),

@@ -60,21 +60,6 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
     (T::default(), Vec::new())
 }
 
-/// Reports `unknown` keys with the nearest known one.
-pub(crate) fn report_unknown(unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
-    let name = unknown.path.last().map_or("", String::as_str);
-    let mut message = format!("unknown key `{name}`");
-    if diagnostics.is_spring {
-        let is_name = |step: &&String| !step.starts_with('[') && step.parse::<usize>().is_err();
-        let above: Vec<&str> = unknown.path.iter().rev().skip(1).rev().filter(is_name).map(String::as_str).collect();
-        if !above.is_empty() {
-            message.push_str(&format!(" in `{}`", above.join(".")));
-        }
-        message.push_str(" has no effect, as in Spring");
-    }
-    diagnostics.mistake(unknown.span.key(), message).suggest(name, unknown.fields);
-}
-
 pub(super) struct Context<'c> {
     pub(super) blank: &'c HashSet<u32>,
     pub(super) unknown: RefCell<Vec<UnknownKey>>,

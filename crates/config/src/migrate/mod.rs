@@ -22,12 +22,13 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Diagnostics, Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, MigrationFacts, Unresolved, parse_text, read};
+use crate::load::{Loaded, MigrationFacts, parse_text, read};
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::spring::form::Form;
-use crate::spring::translate::{self, Explicit, with_tls};
+use crate::spring::read::Tree;
+use crate::spring::translate::{Explicit, with_tls};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections of registries. An empty one has an effect: it enables the registry.
@@ -65,12 +66,12 @@ pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Mi
 
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
-    let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
+    let mut keep = |tree: &Tree| written = Some(tree.clone());
     let (Loaded { config, notes }, facts) = parse_text(text.clone(), env, &mut keep)?;
-    let Some((mut root, properties)) = written else { return Err(notes) };
+    let Some(mut tree) = written else { return Err(notes) };
+    let explicit = tree.translate(&mut Diagnostics::default());
+    let Tree { mut root, properties, .. } = tree;
     let is_spring = facts.form == Form::Spring;
-    let explicit =
-        if is_spring { translate::translate(&mut root, &mut Diagnostics::default()) } else { Explicit::default() };
     placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
     let comments = Comments::of(&text, root.span);

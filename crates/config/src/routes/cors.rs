@@ -196,7 +196,7 @@ fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> Vec<(String, Arc<Po
         }
         is_covered |= pattern == "/**";
         let (raw, unknown) = de::read::<RawCors>(value, diagnostics);
-        unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+        unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
         if let Some(policy) = policy(&raw, value.span, diagnostics) {
             policies.push((pattern.clone(), policy));
         }

@@ -66,7 +66,7 @@ impl RouteReader<'_> {
 
     fn full(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
         let (raw, unknown) = de::read::<RawRoute>(self.node, diagnostics);
-        unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+        unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
         let RouteContext { nodes, switches, filters, .. } = self.context;
         let predicates = self.conditions(&raw, diagnostics);
         if let Some(empty) = self.node.get("filters").filter(|node| matches!(node.kind, NodeKind::Null)) {

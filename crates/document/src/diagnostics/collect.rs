@@ -7,18 +7,18 @@ use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
 use crate::diagnostics::text::SourceText;
-use crate::diagnostics::unknown::UnknownName;
+use crate::diagnostics::unknown::{UnknownKey, UnknownName};
 use crate::yaml::{Problem, Span};
 
 /// Collects diagnostics while a configuration is read.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
-    /// True for a Spring `application.yml`: settings that Spring silently ignores are then warnings.
+    /// True for a Spring `application.yml`.
     pub is_spring: bool,
+    /// Severity of settings that Spring silently ignores: an error in our own form, a warning in an `application.yml`.
+    pub mistakes: Severity,
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
     pub has_acceptances: bool,
-    /// True if other parts of an application read the file: settings that the gateway does not use are then notes.
-    pub has_other_readers: bool,
     found: Vec<Found>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
@@ -67,9 +67,8 @@ impl Diagnostics {
     /// Reports a setting that Spring would silently ignore: an error in our own form unless a comment accepts it, a warning
     /// in a Spring file. What is built is the same in both. A key is marked as [ineffective](Help::ineffective).
     pub fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        let is_refused = !self.is_spring && !self.has_acceptances;
-        let severity = if is_refused { Severity::Error } else { Severity::Warning };
-        let is_own = !self.is_spring;
+        let severity = if self.has_acceptances { Severity::Warning } else { self.mistakes };
+        let is_own = self.mistakes == Severity::Error;
         let mut help = self.push(severity, Some(at), message.into());
         if let Some(found) = help.found() {
             found.is_mistake = is_own;
@@ -77,10 +76,26 @@ impl Diagnostics {
         if at.key { help.ineffective() } else { help }
     }
 
-    /// Reports a setting that the gateway does not use: a note if another part of an application may.
+    /// Reports a setting that the gateway does not use: a note in an `application.yml`, whose other readers may use it.
     pub fn unused(&mut self, severity: Severity, at: Span, message: impl Into<String>) -> Help<'_> {
-        let severity = if self.has_other_readers { Severity::Note } else { severity };
+        let severity = if self.mistakes == Severity::Warning { Severity::Note } else { severity };
         self.push(severity, Some(at), message.into()).ineffective()
+    }
+
+    /// Reports a key that is not known, with the nearest known one.
+    pub fn unknown_key(&mut self, unknown: &UnknownKey) {
+        let name = unknown.path.last().map_or("", String::as_str);
+        let mut message = format!("unknown key `{name}`");
+        if self.mistakes == Severity::Warning {
+            let is_name = |step: &&String| !step.starts_with('[') && step.parse::<usize>().is_err();
+            let above: Vec<&str> =
+                unknown.path.iter().rev().skip(1).rev().filter(is_name).map(String::as_str).collect();
+            if !above.is_empty() {
+                message.push_str(&format!(" in `{}`", above.join(".")));
+            }
+            message.push_str(" has no effect, as in Spring");
+        }
+        self.mistake(unknown.span.key(), message).suggest(name, unknown.fields);
     }
 
     /// Reports an error without a position in the file.

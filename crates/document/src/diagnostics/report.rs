@@ -15,9 +15,10 @@ use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
 /// Severity of a [`Diagnostic`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The configuration cannot be used.
+    #[default]
     Error,
     /// The configuration can be used, but probably does not do what its author meant. A comment `# accepted: MESSAGE`
     /// above the line makes it a note. So it does for errors that are [mistakes](Diagnostic::is_mistake).

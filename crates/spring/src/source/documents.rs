@@ -1,5 +1,6 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
+use crate::form::Form;
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
@@ -113,10 +114,10 @@ pub fn json(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
-pub fn expand(documents: Vec<Document>, diagnostics: &mut Diagnostics) -> Vec<Document> {
+pub fn expand(documents: Vec<Document>, form: Form, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut expanded = Vec::with_capacity(documents.len());
     for document in documents.into_iter().filter(|document| !matches!(document.node.kind, NodeKind::Null)) {
-        let node = dotted::expand(document.node, diagnostics);
+        let node = dotted::expand(document.node, form, diagnostics);
         if matches!(node.kind, NodeKind::Map(_)) {
             expanded.push(Document { node, ..document });
         } else {
@@ -140,7 +141,7 @@ pub fn join(
     documents: Vec<Document>,
     imports: &[Import],
     profiles: &Profiles,
-    env: &dyn Fn(&str) -> Option<String>,
+    (form, env): (Form, &dyn Fn(&str) -> Option<String>),
     diagnostics: &mut Diagnostics,
 ) -> Node {
     import_reports::environment(imports, diagnostics);
@@ -161,7 +162,7 @@ pub fn join(
         import_reports::document(&document.node, document.id, imports, diagnostics);
         match &mut whole {
             None => whole = Some(document.node),
-            Some(node) => overlay(node, document.node, "", diagnostics),
+            Some(node) => overlay(node, document.node, "", form, diagnostics),
         }
     }
     whole.unwrap_or(Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) })
@@ -170,8 +171,8 @@ pub fn join(
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
 /// Reports a text in place of a map at `path`, and a map in place of a text; a Spring file keeps both. An empty value does
 /// not replace a map, as in Spring.
-fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagnostics) {
-    if diagnostics.is_spring && dotted::keep_own_value(under, &mut over) {
+fn overlay(under: &mut Node, mut over: Node, path: &str, form: Form, diagnostics: &mut Diagnostics) {
+    if form == Form::Spring && dotted::keep_own_value(under, &mut over) {
         return;
     }
     match (&mut under.kind, over.kind) {
@@ -181,7 +182,7 @@ fn overlay(under: &mut Node, mut over: Node, path: &str, diagnostics: &mut Diagn
                 match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
                     Some((name, old)) => {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        overlay(old, value, &path, diagnostics);
+                        overlay(old, value, &path, form, diagnostics);
                     }
                     None => entries.push((key, value)),
                 }

@@ -1,5 +1,6 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
 
+use crate::form::Form;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::{NameIndex, Node, NodeKind};
 
@@ -11,20 +12,20 @@ const MAX_STEPS: usize = 32;
 const OWN_VALUE: &str = "";
 
 /// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
-pub fn expand(node: Node, diagnostics: &mut Diagnostics) -> Node {
-    lists_from_indices(expand_keys(node, diagnostics))
+pub fn expand(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
+    lists_from_indices(expand_keys(node, form, diagnostics))
 }
 
-fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
+fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
     let span = node.span;
     let kind = match node.kind {
         NodeKind::Map(entries) => {
             let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
             let mut names = NameIndex::relaxed();
             for (key, value) in entries {
-                let mut value = expand_keys(value, diagnostics);
+                let mut value = expand_keys(value, form, diagnostics);
                 let at = value.span;
-                if diagnostics.is_spring && key.starts_with('/') {
+                if form == Form::Spring && key.starts_with('/') {
                     diagnostics
                         .warn(at.key(), format!("Spring drops the slashes of the key `{key}`; here they stay"))
                         .help(format!("write `\"[{key}]\"`"));
@@ -35,11 +36,11 @@ fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
                     let span = value.span.again();
                     value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
                 }
-                if is_taken(&result, &mut names, &first, &value, diagnostics.is_spring) {
+                if is_taken(&result, &mut names, &first, &value, form) {
                     diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                 }
                 let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
-                if diagnostics.is_spring {
+                if form == Form::Spring {
                     merge_properties(&mut result, one, &mut names);
                 } else {
                     merge_indexed(&mut result, one, &mut names);
@@ -47,7 +48,9 @@ fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
             }
             result.kind
         }
-        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, diagnostics)).collect()),
+        NodeKind::Seq(items) => {
+            NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, form, diagnostics)).collect())
+        }
         other => other,
     };
     Node { span, kind }
@@ -55,12 +58,12 @@ fn expand_keys(node: Node, diagnostics: &mut Diagnostics) -> Node {
 
 /// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
 /// and a map can: see [`OWN_VALUE`].
-fn is_taken(map: &Node, names: &mut NameIndex, key: &str, value: &Node, is_spring: bool) -> bool {
+fn is_taken(map: &Node, names: &mut NameIndex, key: &str, value: &Node, form: Form) -> bool {
     let NodeKind::Map(entries) = &map.kind else { return false };
     names.find(entries, key).and_then(|at| entries.get(at)).is_some_and(|(_, old)| {
         let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
         let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
-        let is_own_value = is_spring && maps[0] != maps[1] && lists == [false, false];
+        let is_own_value = form == Form::Spring && maps[0] != maps[1] && lists == [false, false];
         maps != [true, true] && !is_own_value
     })
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use crate::form::Form;
 use crate::source::indexed::Variables;
 use crate::source::instances;
 use tollgate_document::diagnostics::Diagnostics;
@@ -50,20 +51,20 @@ pub fn overlay(
     root: &mut Node,
     env: &dyn Fn(&str) -> Option<String>,
     arguments: &[&'static str],
-    first_final: Option<usize>,
+    (form, first_final): (Form, Option<usize>),
     diagnostics: &mut Diagnostics,
 ) -> Literal {
     let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
     if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections {
-            for prefix in prefixes(name, diagnostics.is_spring) {
+            for prefix in prefixes(name, form) {
                 taken.over(section, &prefix);
             }
         }
     }
     for path in SETTABLE_IF_ABSENT {
         let steps: Vec<&str> = path.split('.').collect();
-        let Some(prefix) = prefixes(steps[0], diagnostics.is_spring).pop() else { continue };
+        let Some(prefix) = prefixes(steps[0], form).pop() else { continue };
         let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));
         if let Some(value) = taken.given(&variable)
             && let Some(place) = add(root, &steps, value)
@@ -72,7 +73,7 @@ pub fn overlay(
             taken.variables.push(variable);
         }
     }
-    if diagnostics.is_spring {
+    if form == Form::Spring {
         taken.lists(root, arguments, diagnostics);
         let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
         let added = instances::add(root, &mut given);
@@ -86,11 +87,11 @@ pub fn overlay(
 }
 
 /// Returns the prefixes of the variables of a section.
-fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
+fn prefixes(section: &str, form: Form) -> Vec<String> {
     let name = variable(section);
     match name.as_str() {
         "SERVER" | "MANAGEMENT" => vec![name],
-        _ if !is_spring => Vec::new(),
+        _ if form == Form::Own => Vec::new(),
         "REDIS" => vec!["SPRING_DATA_REDIS".to_owned()],
         "EUREKA" => vec![name],
         "NACOS" => vec!["SPRING_CLOUD_NACOS".to_owned()],
@@ -121,7 +122,7 @@ impl Taken<'_> {
     /// Adds `routes` and `default-filters`, which replace those of the file.
     fn lists(&mut self, root: &mut Node, arguments: &[&'static str], diagnostics: &mut Diagnostics) {
         for section in ["routes", "default-filters"] {
-            for prefix in prefixes(section, true).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
+            for prefix in prefixes(section, Form::Spring).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
                 let known = root.step(section).map(|node| node.span);
                 let at = known.unwrap_or(root.span);
                 if known.is_some_and(|span| self.is_final(span)) {

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use crate::form::Form;
 use crate::source::environment::Literal;
 use crate::source::unset;
 use tollgate_document::diagnostics::{Diagnostics, Help, Missing};
@@ -47,66 +48,83 @@ impl Unresolved {
     }
 }
 
-/// Resolves every placeholder below `node`, except in `literal` places. Names that have neither a value nor
-/// a default are added to `unresolved`, since they are errors only in values with an effect. From then on, diagnostics about
-/// these values are muted.
-pub fn resolve(
-    node: &mut Node,
-    lookup: &dyn Fn(&str) -> Option<Value>,
-    literal: &Literal,
-    unresolved: &mut Vec<Unresolved>,
-    diagnostics: &mut Diagnostics,
-) {
-    resolve_value(node, "", lookup, literal, unresolved, diagnostics);
+/// Resolution of the placeholders of a tree.
+pub struct Resolution<'r> {
+    /// Form of the tree: only an `application.yml` has placeholders of a build, and sections of an application.
+    pub form: Form,
+    /// Returns the value of a name.
+    pub lookup: &'r dyn Fn(&str) -> Option<Value>,
+    /// Places without placeholders.
+    pub literal: &'r Literal,
+    /// Values with names that have neither a value nor a default. They are errors only in values with an effect.
+    pub unresolved: Vec<Unresolved>,
 }
 
-/// Resolves the placeholders of a value of `key`.
-fn resolve_value(
-    node: &mut Node,
-    key: &str,
-    lookup: &dyn Fn(&str) -> Option<Value>,
-    literal: &Literal,
-    unresolved: &mut Vec<Unresolved>,
-    diagnostics: &mut Diagnostics,
-) {
-    match &mut node.kind {
-        NodeKind::Scalar(_) if literal.contains(&node.span.node) => {}
-        NodeKind::Null => {}
-        NodeKind::Scalar(text) => {
-            let has_placeholder = text.contains("${");
-            let mut problem = None;
-            if has_placeholder {
-                match expand(text, lookup, 0) {
-                    Ok(resolved) => *text = resolved,
-                    Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, lookup))),
-                }
-            }
-            // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
-            if problem.is_none() && diagnostics.is_spring && (!has_placeholder || key == "uri") {
-                problem = fill_in(text, key, lookup).map(|(name, missing)| {
-                    (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
-                });
-            }
-            if let Some((message, help, missing)) = problem {
-                // Our own form has no sections of an application.
-                let missing = if diagnostics.is_spring { missing } else { Vec::new() };
-                unresolved.push(Unresolved { at: node.span, message, help, missing });
-                diagnostics.mute(node.span);
-            }
-        }
-        NodeKind::Seq(items) => {
-            items.iter_mut().for_each(|item| resolve_value(item, key, lookup, literal, unresolved, diagnostics))
-        }
-        NodeKind::Map(entries) => {
-            for (name, value) in entries {
-                if name == "metadata" {
-                    resolve_metadata(value, lookup, literal, unresolved, diagnostics);
-                } else {
-                    resolve_value(value, name, lookup, literal, unresolved, diagnostics);
+impl Resolution<'_> {
+    /// Resolves every placeholder below `node`. From then on, diagnostics about unresolved values are muted.
+    pub fn resolve(&mut self, node: &mut Node, diagnostics: &mut Diagnostics) {
+        self.value(node, "", diagnostics);
+    }
+
+    /// Resolves the placeholders of a value of `key`.
+    fn value(&mut self, node: &mut Node, key: &str, diagnostics: &mut Diagnostics) {
+        match &mut node.kind {
+            NodeKind::Null => {}
+            NodeKind::Scalar(_) if self.literal.contains(&node.span.node) => {}
+            NodeKind::Scalar(text) => self.text(text, node.span, key, diagnostics),
+            NodeKind::Seq(items) => items.iter_mut().for_each(|item| self.value(item, key, diagnostics)),
+            NodeKind::Map(entries) => {
+                for (name, value) in entries {
+                    match name.as_str() {
+                        "metadata" => self.metadata(value, diagnostics),
+                        name => self.value(value, name, diagnostics),
+                    }
                 }
             }
         }
     }
+
+    fn text(&mut self, text: &mut String, at: Span, key: &str, diagnostics: &mut Diagnostics) {
+        let has_placeholder = text.contains("${");
+        let mut problem = None;
+        if has_placeholder {
+            match expand(text, self.lookup, 0) {
+                Ok(resolved) => *text = resolved,
+                Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, self.lookup))),
+            }
+        }
+        // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
+        if problem.is_none() && self.form == Form::Spring && (!has_placeholder || key == "uri") {
+            problem = fill_in(text, key, self.lookup).map(|(name, missing)| {
+                (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
+            });
+        }
+        if let Some((message, help, missing)) = problem {
+            let missing = if self.form == Form::Spring { missing } else { Vec::new() };
+            self.unresolved.push(Unresolved { at, message, help, missing });
+            diagnostics.mute(at);
+        }
+    }
+
+    /// Resolves the metadata of a route. Only a few of them have a meaning here.
+    fn metadata(&mut self, node: &mut Node, diagnostics: &mut Diagnostics) {
+        const WITH_MEANING: [&str; 6] =
+            ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
+        let NodeKind::Map(entries) = &mut node.kind else { return self.resolve(node, diagnostics) };
+        for (name, value) in entries {
+            let known = self.unresolved.len();
+            self.resolve(value, diagnostics);
+            if !WITH_MEANING.contains(&name.as_str()) {
+                self.unresolved.truncate(known);
+            }
+        }
+    }
+}
+
+/// Resolves the placeholders below `node`. Those without a value stay.
+pub(super) fn resolve_quietly(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>) {
+    let mut resolution = Resolution { form: Form::Own, lookup, literal: &Literal::new(), unresolved: Vec::new() };
+    resolution.resolve(node, &mut Diagnostics::default());
 }
 
 /// Replaces the placeholders of Maven in `text`, a value of the key `key`. Returns the name of one without a value, and the
@@ -129,26 +147,6 @@ fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String
         // The property is itself a placeholder, as in `server.port: @server.port@`, and so has no value.
         Value::Text(text) if maven_name(&text).is_some() => None,
         Value::Text(text) => expand(&text, lookup, 1).ok(),
-    }
-}
-
-/// Resolves the metadata of a route. Only a few of them have a meaning here.
-fn resolve_metadata(
-    node: &mut Node,
-    lookup: &dyn Fn(&str) -> Option<Value>,
-    literal: &Literal,
-    unresolved: &mut Vec<Unresolved>,
-    diagnostics: &mut Diagnostics,
-) {
-    let NodeKind::Map(entries) = &mut node.kind else {
-        return resolve(node, lookup, literal, unresolved, diagnostics);
-    };
-    const WITH_MEANING: [&str; 6] =
-        ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
-    for (name, value) in entries {
-        let mut ignored = Vec::new();
-        let into = if WITH_MEANING.contains(&name.as_str()) { &mut *unresolved } else { &mut ignored };
-        resolve(value, lookup, literal, into, diagnostics);
     }
 }
 

@@ -135,7 +135,7 @@ fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
     let mut node = node.clone();
     let lookup = |name: &str| placeholder::in_environment(name, env).map(placeholder::Value::Literal);
     // An unresolved placeholder stays among the active profiles and matches none.
-    placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Vec::new(), &mut Diagnostics::default());
+    placeholder::resolve_quietly(&mut node, &lookup);
     node
 }
 

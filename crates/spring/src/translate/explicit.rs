@@ -37,7 +37,7 @@ impl Explicit {
         if let Some((_, section)) = entries.iter_mut().find(|(name, _)| canonical(name) == canonical(key)) {
             return self.add(section, below, text, reason);
         }
-        let span = node.span.again();
+        let span = node.span.again().until(node.span.bytes().range().start);
         let mut made = Node { span, kind: NodeKind::Null };
         if below.is_empty() {
             made.kind = NodeKind::Scalar(text.to_owned());

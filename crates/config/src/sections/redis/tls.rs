@@ -102,7 +102,7 @@ fn flag(node: &Node) -> Option<TlsSettings> {
 
 fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
-    unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+    unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
     // `${REDIS_CA:}` is empty in an environment without it.
     let given = |file: Option<Spanned<String>>| file.filter(|file| !file.value.trim().is_empty());
     let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));

@@ -120,7 +120,7 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
         return None;
     }
     let (raw, unknown) = de::read::<RawEndpoint>(node, diagnostics);
-    unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+    unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
     let Some(uri) = &raw.uri else {
         diagnostics.error(node.span, "endpoint without `uri`").help("add `uri: http://host:port`");
         return None;

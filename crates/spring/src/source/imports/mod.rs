@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
+use crate::form::Form;
 use crate::source::documents;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
 use crate::source::placeholder;
@@ -139,7 +140,7 @@ impl Reader<'_> {
         let mut ignored = Diagnostics::default();
         self.text.files.push(file);
         let documents = documents::read_file(&self.text, self.text.files.len() - 1, &mut ignored);
-        for document in documents::expand(documents, &mut ignored) {
+        for document in documents::expand(documents, Form::Own, &mut ignored) {
             let has_condition = condition(&document.node).is_some();
             let mut branch = Branch { document, imports: None, chain: chain.to_vec() };
             if !has_condition {
@@ -171,7 +172,7 @@ impl Reader<'_> {
             let value = placeholder::in_environment(name, self.env).map(placeholder::Value::Literal);
             value.or_else(|| crate::source::dotted::property(document, name).map(placeholder::Value::Text))
         };
-        placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Vec::new(), &mut Diagnostics::default());
+        placeholder::resolve_quietly(&mut node, &lookup);
         node.scalar().unwrap_or(location).to_owned()
     }
 

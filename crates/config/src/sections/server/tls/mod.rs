@@ -246,7 +246,7 @@ fn report(unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
             .mistake(at, format!("`{}` has no effect", unknown.path.last().map_or("", String::as_str)))
             .ineffective()
             .help("private keys must not be encrypted, and a CA's key is not needed"),
-        _ => de::report_unknown(unknown, diagnostics),
+        _ => diagnostics.unknown_key(unknown),
     }
 }
 

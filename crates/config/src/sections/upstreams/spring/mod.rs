@@ -2,9 +2,6 @@
 
 pub(super) mod instances;
 pub(crate) mod locator;
-mod no_effect;
-
-pub(crate) use self::no_effect::no_effect;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
