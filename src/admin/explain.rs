@@ -111,10 +111,8 @@ fn live(route: &Route, state: &AdminState) -> LiveRoute {
     let names: Vec<&str> = route
         .filters
         .iter()
-        .filter_map(|filter| match filter {
-            Filter::CircuitBreaker(breaker) => Some(breaker.name.as_deref().unwrap_or(&route.id)),
-            _ => None,
-        })
+        .filter_map(|filter| if let Filter::CircuitBreaker(breaker) = filter { Some(breaker) } else { None })
+        .map(|breaker| breaker.name.as_deref().unwrap_or(&route.id))
         .collect();
     let breakers = state.stores.circuit_breakers().all();
     let breakers = breakers

@@ -1,8 +1,12 @@
 //! Facts about requests that a log holds. Rules and predicates that read others are reported, never guessed.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use std::fmt;
+
 use http::HeaderName;
 use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 use tollgate_filters::request_rate_limiter::{Cost, CostSource};
 
 use crate::input::{Map, Slot};
@@ -13,7 +17,7 @@ use tollgate_routing::{Predicate, RequestPart};
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     has_client: bool,
-    has_method: bool,
+    pub(super) has_method: bool,
     has_host: bool,
     has_received_bytes: bool,
     headers: Vec<HeaderName>,
@@ -53,20 +57,19 @@ impl Known {
         Self { hides_peer: has_proxies && !forwarding.trusts_client_address, ..self.clone() }
     }
 
-    /// Returns the parts of a request that `resolver` reads and the log lacks; `None` if it lacks none.
-    pub(super) fn lacks(&self, resolver: &KeyResolver) -> Option<String> {
-        let text = resolver.to_string();
-        let lacking = text.split(',').filter(|part| match part.split([':', '/']).next().unwrap_or_default() {
-            "ip" => !self.has_client,
-            "method" => !self.has_method,
-            "host" => !self.has_host,
-            "header" => !self.has_header(part.trim_start_matches("header:")),
-            "cookie" => !self.has_header("cookie"),
-            "principal" | "jwt" | "function" | "ip-from-function" => true,
-            _ => false,
+    /// Returns the parts of a key that `resolver` reads and the log lacks; `None` if it lacks none.
+    pub(super) fn lacks<'r>(&self, resolver: &'r KeyResolver) -> Option<LackingParts<'r>> {
+        let mut parts = resolver.parts();
+        parts.retain(|(source, _)| match source {
+            KeySource::Client => !self.has_client,
+            KeySource::Method => !self.has_method,
+            KeySource::Host => !self.has_host,
+            KeySource::Header(name) => !self.has_header(name.as_str()),
+            KeySource::Cookie => !self.has_header("cookie"),
+            KeySource::Principal | KeySource::Token | KeySource::Function => true,
+            KeySource::Query | KeySource::Path | KeySource::Route => false,
         });
-        let lacking: Vec<&str> = lacking.collect();
-        (!lacking.is_empty()).then(|| lacking.join(", "))
+        (!parts.is_empty()).then_some(LackingParts(parts))
     }
 
     /// Returns true if the log lacks a part of the request that the predicate reads.
@@ -103,17 +106,36 @@ impl Known {
     }
 }
 
-/// Returns the items of `--map` that would add the parts of requests in `lacking`, in parentheses behind a space; empty if
-/// a log cannot have them.
-pub(super) fn map_hint(lacking: &str) -> String {
-    let item = |part: &str| match part.split([':', '/']).next().unwrap_or_default() {
-        "ip" => Some("client=FIELD".to_owned()),
-        "method" | "host" => Some(format!("{part}=FIELD")),
-        "header" => Some(format!("header.{}=FIELD", part.trim_start_matches("header:"))),
-        "cookie" => Some("header.Cookie=FIELD".to_owned()),
-        _ => None,
-    };
-    let items: Vec<_> = lacking.split(',').map(str::trim).filter_map(item).collect();
+/// Parts of a key that the log lacks.
+#[derive(Debug)]
+pub(super) struct LackingParts<'r>(Vec<(KeySource<'r>, &'r KeyResolver)>);
+
+impl LackingParts<'_> {
+    /// Returns the items of `--map` that would add them, as [`map_hint`] does.
+    pub(super) fn hint(&self) -> String {
+        map_hint(self.0.iter().map(|(source, _)| *source))
+    }
+}
+
+impl fmt::Display for LackingParts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.iter().map(|(_, resolver)| resolver.to_string()).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+/// Returns the items of `--map` that would add `sources`, in parentheses behind a space; empty if a log cannot have them.
+pub(super) fn map_hint<'r>(sources: impl IntoIterator<Item = KeySource<'r>>) -> String {
+    let items = sources.into_iter().filter_map(|source| match source {
+        KeySource::Client => Some("client=FIELD".to_owned()),
+        KeySource::Method => Some("method=FIELD".to_owned()),
+        KeySource::Host => Some("host=FIELD".to_owned()),
+        KeySource::Header(name) => Some(format!("header.{name}=FIELD")),
+        KeySource::Cookie => Some("header.Cookie=FIELD".to_owned()),
+        KeySource::Query | KeySource::Path | KeySource::Route => None,
+        KeySource::Principal | KeySource::Token | KeySource::Function => None,
+    });
+    let items: Vec<_> = items.collect();
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }
 }
 
@@ -133,7 +155,9 @@ mod tests {
         let own = Known::of(&Map::default(), true);
         let combined = Known::of(&Map::default(), false);
         let mapped = Known::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
-        let lacks = |known: &Known, resolver: &str| known.lacks(&KeyResolver::parse(resolver).unwrap());
+        let lacks = |known: &Known, resolver: &str| {
+            known.lacks(&KeyResolver::parse(resolver).unwrap()).map(|parts| parts.to_string())
+        };
         for resolver in ["ip", "query:q", "path", "method", "route", "header:user-agent"] {
             assert_eq!((lacks(&own, resolver), lacks(&combined, resolver)), (None, None), "{resolver}");
         }
@@ -162,11 +186,14 @@ mod tests {
     fn hints_name_the_items_of_a_map() {
         for (lacking, hint) in [
             ("ip", " (--map client=FIELD)"),
-            ("ip/24, header:X-Key", " (--map client=FIELD,header.X-Key=FIELD)"),
-            ("method, host, cookie:c", " (--map method=FIELD,host=FIELD,header.Cookie=FIELD)"),
+            ("ip,header:X-Key", " (--map client=FIELD,header.x-key=FIELD)"),
+            ("method,host,cookie:c", " (--map method=FIELD,host=FIELD,header.Cookie=FIELD)"),
             ("principal", ""),
         ] {
-            assert_eq!(map_hint(lacking), hint);
+            let parts = lacking.split(',').map(|part| KeyResolver::parse(part).unwrap());
+            let resolver = KeyResolver::composite(parts.collect());
+            let sources = resolver.parts().into_iter().map(|(source, _)| source);
+            assert_eq!(map_hint(sources), hint);
         }
     }
 

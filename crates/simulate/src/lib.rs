@@ -18,4 +18,5 @@ mod routes;
 pub mod run;
 mod statistics;
 mod text;
+mod treatment;
 mod waiting;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderName;
-use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::context::LogContext;
@@ -12,11 +12,12 @@ use crate::keys::{NeededKey, chooses_by_key};
 use crate::knowledge::{Known, map_hint};
 use crate::local_responses::LocalResponses;
 use crate::report::Note;
-use tollgate_config::{Config, Filter, Limit, Naming, PlainFilter, PlanResolver, RateLimiter, Route, Rules, Target};
+use crate::treatment::Treatment;
+use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
 use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
 use tollgate_proxy::http::service::SharedService;
-use tollgate_routing::{Predicate, RouteTable};
+use tollgate_routing::{Predicate, RequestPart, RouteTable};
 
 /// Route of a simulation.
 pub(super) struct LogRoute {
@@ -68,8 +69,9 @@ impl RouteBuilder<'_> {
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
             let by = if self.known.is_own { "taken from the log" } else { "not simulated" };
-            let is_method = |name: &&str| name.starts_with("Method");
-            let hint = if names.iter().any(is_method) { map_hint("method") } else { String::new() };
+            let mut parts = lacking.iter().flat_map(|(_, predicate)| predicate.reads());
+            let lacks_method = parts.any(|part| matches!(part, RequestPart::Method)) && !self.known.has_method;
+            let hint = map_hint(lacks_method.then_some(KeySource::Method));
             let text = format!("{by}: `{}` reads parts of requests that the log lacks{hint}", names.join("`, `"));
             self.note(route, None, text);
         }
@@ -79,21 +81,25 @@ impl RouteBuilder<'_> {
         let mut names = Vec::new();
         let mut filters = Vec::new();
         for filter in &route.filters {
-            match filter {
-                Filter::RequestRateLimiter(limiter) => {
+            match Treatment::of(filter) {
+                Treatment::Limiter(limiter) => {
                     number += 1;
-                    let mut limiter = limiter.clone();
+                    let mut limiter = Box::new(limiter.clone());
                     names.extend(self.limiter(route, number, &mut limiter, &mut keys));
                     filters.push(Filter::RequestRateLimiter(limiter));
                 }
-                Filter::Edit(_) | Filter::Plain(PlainFilter::RedirectTo(_)) => filters.push(filter.clone()),
-                other => self.omit(route, other),
+                Treatment::Runs => filters.push(filter.clone()),
+                Treatment::Noted(text) => self.note(route, None, text.to_owned()),
+                Treatment::ChecksSize(_) | Treatment::LeftOut => {}
             }
         }
         keys.iter_mut().for_each(|key| key.all_rules.clone_from(&names));
         let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
         let last_limiter = route.filters.iter().rposition(is_limiter).unwrap_or_default();
-        let sizes = route.filters[..last_limiter].iter().filter_map(size_filter);
+        let sizes = route.filters[..last_limiter].iter().filter_map(|filter| match Treatment::of(filter) {
+            Treatment::ChecksSize(name) => Some(name),
+            Treatment::Limiter(_) | Treatment::Runs | Treatment::Noted(_) | Treatment::LeftOut => None,
+        });
         let sizes: Vec<_> = sizes.collect();
         if !sizes.is_empty() {
             let names = sizes.join("`, `");
@@ -152,19 +158,6 @@ impl RouteBuilder<'_> {
         self.known.is_own && route.filters.iter().any(is_kept)
     }
 
-    /// Leaves out a filter, and notes it if it decides which requests reach a limiter.
-    fn omit(&mut self, route: &Route, filter: &Filter) {
-        let text = match filter {
-            Filter::LocalResponseCache(_) => "cached responses are not simulated: every request reaches the limiter",
-            Filter::Retry(_) => "repeated attempts of `Retry` are not simulated",
-            Filter::CircuitBreaker(_) => "the circuit breaker is taken as closed",
-            Filter::ConcurrencyLimiter(_) => "`ConcurrencyLimiter` is not simulated",
-            Filter::Plain(PlainFilter::RequireKey(_)) => "`RequireToken` is not simulated: the log has no tokens",
-            _ => return,
-        };
-        self.note(route, None, text.to_owned());
-    }
-
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown. Returns the names of
     /// all rules.
     fn limiter(
@@ -199,7 +192,7 @@ impl RouteBuilder<'_> {
             let lacking = self.known.lacks(&resolver);
             if let Some(lacking) = lacking.as_ref().filter(|_| !self.known.is_own) {
                 limit.enforcement = Enforcement::Off;
-                let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", map_hint(lacking));
+                let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", lacking.hint());
                 self.note(route, Some(name), text);
                 continue;
             }
@@ -270,15 +263,6 @@ impl RouteBuilder<'_> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-}
-
-/// Returns the name of a filter that refuses requests by their size.
-fn size_filter(filter: &Filter) -> Option<&'static str> {
-    match filter {
-        Filter::RequestSize(_) => Some("RequestSize"),
-        Filter::Plain(PlainFilter::RequestHeaderSize(_)) => Some("RequestHeaderSize"),
-        _ => None,
     }
 }
 

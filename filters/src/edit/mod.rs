@@ -128,19 +128,13 @@ impl Edit {
     /// Returns the request header that names the target (`RequestHeaderToRequestUri`).
     #[must_use]
     pub fn target_header(&self) -> Option<&HeaderName> {
-        match &self.0 {
-            Kind::Target(TargetEdit::Header(name)) => Some(name),
-            _ => None,
-        }
+        if let Kind::Target(TargetEdit::Header(name)) = &self.0 { Some(name) } else { None }
     }
 
     /// Returns the request header that it copies to another one (`MapRequestHeader`).
     #[must_use]
     pub fn copied_header(&self) -> Option<&HeaderName> {
-        match &self.0 {
-            Kind::RequestHeader(RequestHeader::Map { from, .. }) => Some(from),
-            _ => None,
-        }
+        if let Kind::RequestHeader(RequestHeader::Map { from, .. }) = &self.0 { Some(from) } else { None }
     }
 
     /// Returns the names of the request's header fields that it reads, sets or removes, except `Host`.
@@ -193,10 +187,7 @@ impl Edit {
     /// Returns the response header to which it adds a value unconditionally.
     #[must_use]
     pub fn added_response_header(&self) -> Option<&HeaderName> {
-        match &self.0 {
-            Kind::Response(ResponseEdit::Header(edit)) => edit.added_header(),
-            _ => None,
-        }
+        if let Kind::Response(ResponseEdit::Header(edit)) = &self.0 { edit.added_header() } else { None }
     }
 
     /// Returns true if it changes `Host`, which is forwarded only if another edit [preserves it](Self::preserves_host).
@@ -216,9 +207,6 @@ impl Edit {
 
 impl Kind {
     fn as_response_edit(&self) -> Option<&ResponseEdit> {
-        match self {
-            Self::Response(edit) => Some(edit),
-            _ => None,
-        }
+        if let Self::Response(edit) = self { Some(edit) } else { None }
     }
 }

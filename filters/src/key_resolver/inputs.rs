@@ -1,5 +1,7 @@
 //! Parts of a request that a key resolver reads.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::time::SystemTime;
 
 use http::header::COOKIE;
@@ -81,7 +83,9 @@ impl KeyResolver {
             Input::Header(name) => names.push(name),
             #[cfg(feature = "jwt")]
             Input::Token(verifier) => names.push(verifier.settings().source.header()),
-            _ => {}
+            #[cfg(feature = "jwt")]
+            Input::UnverifiedClaim => {}
+            Input::Context | Input::Principal | Input::Variable(_) => {}
         });
         names
     }

@@ -1,5 +1,7 @@
 //! Fields, parameters and cookies that keys are read from.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use http::header::COOKIE;
 use http::uri::PathAndQuery;
 use http::{HeaderName, Request, Uri};
@@ -42,11 +44,14 @@ impl KeyFields {
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, Some(verifier)) => match &verifier.settings().source {
                 TokenSource::Cookie(name) => self.cookies.push(name.as_str().into()),
-                source => self.headers.push(source.header().clone()),
+                source @ (TokenSource::Bearer | TokenSource::Header(_)) => self.headers.push(source.header().clone()),
             },
             Kind::Composite(parts) => parts.iter().for_each(|part| self.add(part)),
             Kind::OrShared(inner) | Kind::OrPreflight(inner) => self.add(inner),
-            _ => {}
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, None) => {}
+            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method => {}
+            Kind::Route | Kind::Principal | Kind::Function(_) => {}
         }
     }
 

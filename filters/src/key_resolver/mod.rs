@@ -48,6 +48,7 @@ mod function;
 mod inputs;
 mod key_fields;
 mod parse;
+mod parts;
 mod preflight;
 mod resolver;
 
@@ -55,4 +56,5 @@ pub use self::buffer::KeyBuf;
 pub use self::function::RequestHead;
 pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;
+pub use self::parts::KeySource;
 pub use self::resolver::KeyResolver;

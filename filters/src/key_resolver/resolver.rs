@@ -233,7 +233,16 @@ impl KeyResolver {
         match &self.0 {
             Kind::Credentials(_) => credentials::normal_id(id),
             Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.normal_id(id),
-            _ => Cow::Borrowed(id),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(..) => Cow::Borrowed(id),
+            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path => {
+                Cow::Borrowed(id)
+            }
+            Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route | Kind::Principal | Kind::Function(_) => {
+                Cow::Borrowed(id)
+            }
+            // The parts of a list are separate in it, each in its normal form.
+            Kind::Composite(_) => Cow::Borrowed(id),
         }
     }
 

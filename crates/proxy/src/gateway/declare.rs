@@ -1,6 +1,8 @@
 //! Declaration of a configuration's metrics, caches and circuit breakers: they exist before a route has a request, and keep
 //! their state over reloads until no configuration names them. Series of requests begin with the first request.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::any::Any;
 use std::sync::Arc;
 

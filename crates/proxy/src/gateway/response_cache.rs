@@ -149,8 +149,17 @@ impl Step {
             Filter::ConcurrencyLimiter(limiter) => {
                 Some(Self::Key(limiter.settings.key_resolver.clone(), limiter.settings.deny_empty_key))
             }
-            Filter::Plain(PlainFilter::RequireKey(settings)) => Some(Self::Key(settings.key_resolver.clone(), true)),
-            _ => None,
+            Filter::Plain(plain) => Self::of_plain(plain),
+            Filter::Edit(_) | Filter::RequestSize(_) | Filter::LocalResponseCache(_) => None,
+            Filter::RequestCounter(_) | Filter::Retry(_) | Filter::CircuitBreaker(_) => None,
+        }
+    }
+
+    fn of_plain(filter: &PlainFilter) -> Option<Self> {
+        match filter {
+            PlainFilter::RequireKey(settings) => Some(Self::Key(settings.key_resolver.clone(), true)),
+            PlainFilter::FallbackHeaders(_) | PlainFilter::RedirectTo(_) | PlainFilter::RemoveJsonAttributes(_) => None,
+            PlainFilter::RequestHeaderSize(_) | PlainFilter::SecureHeaders(_) | PlainFilter::SetStatus(_) => None,
         }
     }
 

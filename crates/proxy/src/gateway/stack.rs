@@ -73,7 +73,7 @@ pub fn empty_service() -> SharedService {
 pub fn with_forward_path(target: &Target, stacked: SharedService) -> SharedService {
     match target {
         Target::Forward(path) => resilience::with_path(path, stacked),
-        _ => stacked,
+        Target::Echo | Target::Nowhere | Target::Http { .. } | Target::Balanced { .. } => stacked,
     }
 }
 
