@@ -49,7 +49,7 @@ routes:
 ";
 
 /// The same secrets, each on a line with an error.
-const BROKEN: [&str; 22] = [
+const BROKEN: [&str; 28] = [
     "redis: {url: 'redis://gate:s3cret@127.0.0.1:1/x y'}",
     "redis: {host: a, password: s3cret, prot: 1}",
     "management: {tokens: [{name: a, role: x, token: s3cret}]}",
@@ -72,6 +72,12 @@ const BROKEN: [&str; 22] = [
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeadersIfNotPrsent=X-Api-Key:s3cret']}]",
     "routes: [{id: a, uri: 'echo:', predicates: [Path=/a, 'Headr=X-Api-Key, s3cret']}]",
     "routes:\n- id: a\n  uri: 'echo:'\n  filters:\n  - name: AddRequestHeader\n    args:\n      name: X-Token\n      value: [s3cret]\n",
+    "redis:\n  password: ''\n   \"s3cret\"",
+    "redis: {password: !!int s3cret}",
+    "redis:\n- password=s3cret",
+    "management: {tokens: {a: s3cret}}",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {exempt: [s3cret], block:\n- s3cret: [",
+    "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: ['AddRequestHeader =X-Key, s3cret', 'NoSuch=1']}]",
 ];
 
 fn check(file: &std::path::Path) -> (Option<i32>, String) {

@@ -16,6 +16,7 @@ mod locator;
 mod patterns;
 mod profiles;
 mod registries;
+mod secrets;
 mod spring;
 mod stand_ins;
 mod traffic_endpoints;

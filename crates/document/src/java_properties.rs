@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use crate::yaml::key::canonical;
-use crate::yaml::{Bytes, Node, NodeKind, Span};
+use crate::yaml::{self, Bytes, Node, NodeKind, Span};
 
 /// One property, with the bytes of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +39,7 @@ pub fn decode(bytes: &[u8], is_utf8: bool) -> Option<String> {
 /// Returns the properties of each document of `text`. An error is the first escape `\u` without four digits.
 fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
     let mut documents = vec![Vec::new()];
-    let placed = text.split('\n').scan(0, |next, line| {
-        let start = *next;
-        *next += line.len() + 1;
-        Some((start, line.strip_suffix('\r').unwrap_or(line)))
-    });
-    let lines: Vec<Line<'_>> = placed.collect();
+    let lines: Vec<Line<'_>> = yaml::lines(text).collect();
     let mut at = 0;
     while let Some((_, line)) = lines.get(at) {
         let content = line.trim_start_matches(BLANKS);
@@ -231,6 +226,7 @@ mod tests {
         assert_eq!(of("a=1\nb:2\nc 3\nd = 4\ne\t:\t5\n  f  6  \n"), "a→1; b→2; c→3; d→4; e→5; f→6  ");
         assert_eq!(of("a==1\nb=:2\nc\nd=\n=e\n"), "a→=1; b→:2; c→; d→; →e");
         assert_eq!(of("# no\n ! no\n\na=#b\r\nc=d\r\n"), "a→#b; c→d");
+        assert_eq!(of("# no\ra=b\\\r  c\r#---\rd=e\r"), "a→bc | d→e");
     }
 
     #[test]

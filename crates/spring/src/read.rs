@@ -1,5 +1,6 @@
 //! The steps from texts to a tree of our own form.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::detect;
@@ -86,7 +87,9 @@ impl Tree {
         let Self { root, properties, form, first_final, .. } = self;
         let mut groups = HashSet::new();
         placeholder::groups(root, &mut groups);
+        let has_lookups = Cell::new(false);
         let lookup = |name: &str| {
+            has_lookups.set(true);
             let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
             let random = || random::value(name).map(Value::Literal);
             let property = || property(properties, name).map(Value::Text);
@@ -97,7 +100,11 @@ impl Tree {
         let literal = environment::overlay(root, env, names.arguments, (*form, *first_final), diagnostics);
         let mut resolution = Resolution { form: *form, lookup: &lookup, literal: &literal, unresolved: Vec::new() };
         resolution.resolve(root, diagnostics);
-        resolution.unresolved
+        let unresolved = resolution.unresolved;
+        if has_lookups.get() || !literal.is_empty() {
+            diagnostics.mask_resolved(root);
+        }
+        unresolved
     }
 
     /// Makes Spring's defaults explicit. Returns the keys that were added.

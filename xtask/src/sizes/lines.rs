@@ -13,7 +13,7 @@ const LIMITS: [(&str, usize); 8] = [
     (ALL, 83_500),
     ("config", 18_500),
     ("spring", 3_700),
-    ("document", 2_500),
+    ("document", 2_560),
     ("proxy", 14_900),
     ("limiter", 12_650),
     ("filters", 10_500),

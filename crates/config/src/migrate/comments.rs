@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::diagnostics::{A_SECRET, Format, PROPOSAL, SourceText, is_proposal};
-use crate::yaml::Span;
+use crate::yaml::{self, Span};
 
 /// Comments by the line of the node below them.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Comments {
     pub(super) fn of(text: &SourceText, root: Span) -> Self {
         let (mut lines, mut above) = (Vec::new(), HashMap::new());
         for (file, source) in text.files.iter().enumerate() {
-            lines.push(std::iter::once(0).chain(source.text.match_indices('\n').map(|(end, _)| end + 1)).collect());
+            lines.push(yaml::lines(&source.text).map(|(start, _)| start).collect());
             if source.format == Format::Yaml {
                 let keeps = if is_proposal(&source.text) { is_own_in_proposal } else { |_: &str, _: bool| true };
                 collect(&source.text, file, &keeps, &mut above);
@@ -60,7 +60,7 @@ fn collect(
     above: &mut HashMap<(usize, usize), Vec<String>>,
 ) {
     let (mut waiting, mut block) = (Vec::new(), None);
-    for (number, line) in text.lines().enumerate() {
+    for (number, (_, line)) in yaml::lines(text).enumerate() {
         let content = line.trim_start();
         let indent = line.len() - content.len();
         if block.is_some_and(|above| content.is_empty() || indent > above) {
@@ -95,11 +95,15 @@ mod tests {
     fn comments_belong_to_the_first_node_of_the_next_line() {
         let text =
             "# one\na: {b: 1, # two\n  # three\n  c: 2}\n\n# lost\n\n# four\n- x: |\n  # text\n".replace("- x", "d");
-        let root = parse(&text, 0).documents.remove(0);
-        let comments = Comments::of(&SourceText::from(SourceFile::new("a.yaml", &text)), root.span);
-        assert!(comments.take(root.span.again()).is_empty(), "a made section");
-        let (a, d) = (root.get("a").unwrap(), root.get("d").unwrap());
-        let taken = [a, a.get("b").unwrap(), a.get("c").unwrap(), d].map(|node| comments.take(node.span).join(", "));
-        assert_eq!(taken, ["one, two", "", "three", "four"]);
+        for line_end in ["\n", "\r\n", "\r"] {
+            let text = text.replace('\n', line_end);
+            let root = parse(&text, 0).documents.remove(0);
+            let comments = Comments::of(&SourceText::from(SourceFile::new("a.yaml", &text)), root.span);
+            assert!(comments.take(root.span.again()).is_empty(), "a made section");
+            let (a, d) = (root.get("a").unwrap(), root.get("d").unwrap());
+            let nodes = [a, a.get("b").unwrap(), a.get("c").unwrap(), d];
+            let taken = nodes.map(|node| comments.take(node.span).join(", "));
+            assert_eq!(taken, ["one, two", "", "three", "four"], "{line_end:?}");
+        }
     }
 }

@@ -1,25 +1,11 @@
 //! Predicates and filters with values masked that may be secrets, for listings over the network.
 
 use crate::de::canonical;
-use crate::diagnostics::is_secret_name;
+use crate::diagnostics::{NAMED_VALUES, is_secret_name};
 use crate::spec::definition::{Arg, Spec};
 
 /// Text in place of a masked value.
 const MASK: &str = "****";
-
-/// Predicates and filters whose first argument is a name, and whose others may hold a secret.
-const NAMED_VALUES: [&str; 10] = [
-    "addrequestheader",
-    "addrequestparameter",
-    "addresponseheader",
-    "cookie",
-    "header",
-    "query",
-    "rewriterequestparameter",
-    "rewriteresponseheader",
-    "setrequestheader",
-    "setresponseheader",
-];
 
 /// Arguments that hold the name in the long form.
 const NAMES: [&str; 4] = ["name", "header", "param", "_genkey_0"];

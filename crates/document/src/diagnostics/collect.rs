@@ -6,9 +6,10 @@ use crate::diagnostics::help::Help;
 use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Report, Severity};
+use crate::diagnostics::secrets::{self, Secret};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::{UnknownKey, UnknownName};
-use crate::yaml::{Problem, Span};
+use crate::yaml::{Node, Problem, Span};
 
 /// Collects diagnostics while a configuration is read.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Diagnostics {
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
     pub has_acceptances: bool,
     found: Vec<Found>,
+    /// Secrets that placeholders and the environment put into the files.
+    resolved: Vec<Secret>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
     /// The first document.
@@ -111,6 +114,11 @@ impl Diagnostics {
                 error.help(help);
             }
         }
+    }
+
+    /// Masks the secrets of the tree `root`, whose placeholders are resolved, in messages.
+    pub fn mask_resolved(&mut self, root: &Node) {
+        self.resolved = secrets::of_resolved(root);
     }
 
     /// Drops later diagnostics about the value at `at`.
@@ -234,7 +242,7 @@ impl Diagnostics {
         drop(lines);
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        Report::new(text, list, (missing, has_other_errors))
+        Report::new(text, list, (missing, has_other_errors), self.resolved)
     }
 }
 

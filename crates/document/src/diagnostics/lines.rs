@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use crate::diagnostics::text::{Format, SourceText};
-use crate::yaml::Span;
+use crate::yaml::{self, Span};
 
 /// File, line and column; line and column are 0 if they are unknown.
 pub(super) type At = (usize, usize, usize);
@@ -56,15 +56,7 @@ impl<'t> FileLines<'t> {
     }
 
     fn all(&self) -> &[(usize, &'t str)] {
-        self.lines.get_or_init(|| {
-            let pieces = self.text.split_inclusive('\n').scan(0, |next, piece| {
-                let start = *next;
-                *next += piece.len();
-                let line = piece.strip_suffix('\n').unwrap_or(piece);
-                Some((start, line.strip_suffix('\r').unwrap_or(line)))
-            });
-            pieces.collect()
-        })
+        self.lines.get_or_init(|| yaml::lines(self.text).collect())
     }
 
     /// Returns the line and the column of a byte, both 1-based.
@@ -73,7 +65,7 @@ impl<'t> FileLines<'t> {
         let lines = self.all();
         let line = lines.partition_point(|(start, _)| *start <= at).max(1);
         let start = lines.get(line - 1).map_or(0, |(start, _)| *start);
-        if at > start && at == self.text.len() && self.text.ends_with('\n') {
+        if at > start && at == self.text.len() && self.text.ends_with(['\n', '\r']) {
             return (line + 1, 1);
         }
         let (from, column) =
@@ -85,7 +77,7 @@ impl<'t> FileLines<'t> {
 
     /// Returns the position of the `number`th argument of the shortcut at `start`, if it is on the same line.
     fn argument(&self, start: usize, number: u8) -> Option<usize> {
-        let line = self.text.get(start..)?.lines().next().filter(|_| number > 0)?;
+        let (_, line) = yaml::lines(self.text.get(start..)?).next().filter(|_| number > 0)?;
         let mut end = 0;
         for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
             end += line.get(end..)?.find(separator)? + 1;

@@ -17,7 +17,7 @@ pub use collect::Diagnostics;
 pub use help::Help;
 pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
 pub use report::{Diagnostic, Report, Severity};
-pub use secrets::is_secret_name;
+pub use secrets::{NAMED_VALUES, is_secret_name};
 pub use suggest::{closest, similar, suggest};
 pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};

@@ -10,7 +10,7 @@ use crate::diagnostics::excerpt;
 use crate::diagnostics::lines::{self, FileLines};
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{Secrets, UnknownNames};
+use crate::diagnostics::secrets::{Secret, Secrets, UnknownNames};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
@@ -92,10 +92,11 @@ impl Report {
         text: SourceText,
         mut list: Vec<Diagnostic>,
         (missing, mut has_other_errors): (Vec<Missing>, bool),
+        resolved: Vec<Secret>,
     ) -> Self {
         let files = lines::of_files(&text);
         let has_acceptances = text.has_acceptances();
-        let secrets = secrets(&text, &list);
+        let secrets = secrets(&text, &list, resolved);
         let elsewhere = secrets.iter().flat_map(Secrets::elsewhere).map(str::to_owned).collect();
         for problem in &mut list {
             let (Some(lines), Some(secrets)) = (files.get(problem.file), secrets.get(problem.file)) else { continue };
@@ -262,14 +263,20 @@ impl Report {
     }
 }
 
-/// Returns the secrets of each file, for the files that `list` is about.
-fn secrets(text: &SourceText, list: &[Diagnostic]) -> Vec<Secrets> {
+/// Returns the secrets of each file, with those that are `resolved`, for the files that `list` is about.
+fn secrets(text: &SourceText, list: &[Diagnostic], mut resolved: Vec<Secret>) -> Vec<Secrets> {
+    resolved.sort_by_key(|secret| (secret.file, secret.bytes.start));
     let unknown = UnknownNames::of(list.iter().filter_map(|diagnostic| diagnostic.unknown.as_ref()));
     let with_diagnostics: HashSet<usize> = list.iter().map(|diagnostic| diagnostic.file).collect();
-    let files = text.files.iter().enumerate();
-    let of_file =
-        |(at, file)| if with_diagnostics.contains(&at) { Secrets::of(file, &unknown) } else { Secrets::default() };
-    files.map(of_file).collect()
+    let of_file = |at: usize| {
+        let first = |file| resolved.partition_point(|secret| secret.file < file);
+        resolved[first(at)..first(at + 1)].to_vec()
+    };
+    let secrets = text.files.iter().enumerate().map(|(at, file)| match with_diagnostics.contains(&at) {
+        true => Secrets::of(file, &unknown).with(of_file(at)),
+        false => Secrets::default(),
+    });
+    secrets.collect()
 }
 
 impl fmt::Display for Report {

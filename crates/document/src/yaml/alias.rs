@@ -7,7 +7,7 @@ pub(super) const MAX_NODES: usize = 1_000_000;
 /// Depth of lists and maps at most.
 pub(super) const MAX_DEPTH: usize = 128;
 
-pub(super) const TOO_LARGE: &str = "too large: aliases multiply each other";
+pub(super) const TOO_LARGE: &str = "more than 1,000,000 nodes, with those that anchors and aliases repeat";
 pub(super) const TOO_DEEP: &str = "recursion limit exceeded";
 
 /// Returns a copy of `node` for an alias at `depth`, with nodes of its own, which it counts. The error says what is exceeded.

@@ -1,12 +1,13 @@
 //! The nodes of a text, built from the events of the parser.
 
+mod checks;
 mod errors;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
 use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied};
 use crate::yaml::map::Map;
@@ -66,8 +67,8 @@ impl<'t> Builder<'t> {
     /// Reads all documents.
     pub(super) fn read(mut self, events: Parser<'t, StrInput<'t>>) -> Parsed {
         if let Err(problem) = self.documents(events) {
-            self.stop(&problem);
             self.parsed.problems.push(problem);
+            self.parsed.is_broken = true;
         }
         self.parsed
     }
@@ -95,6 +96,11 @@ impl<'t> Builder<'t> {
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.close(at.end)?,
                 Event::Alias(anchor) => self.alias(anchor, &at)?,
+                // It follows its node.
+                Event::Anchor(_, name) => {
+                    self.anchor(&name, at)?;
+                    continue;
+                }
                 Event::StreamEnd if self.parsed.documents.is_empty() => {
                     let span = self.span(at);
                     self.put(Node { span, kind: NodeKind::Null });
@@ -106,18 +112,6 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    /// Returns the full name of the tag of a value. A tag of the author's is an error.
-    fn tag(&mut self, tag: Option<&Tag>, at: usize) -> Result<Option<String>, Problem> {
-        if tag.is_none() || self.map_without_key().is_some() {
-            return Ok(None);
-        }
-        let name = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));
-        match name.as_deref().and_then(|name| name.strip_prefix('!')) {
-            Some(name) => Err(self.error(at..at, &format!("tag `!{name}` has no meaning here"))),
-            None => Ok(name),
-        }
-    }
-
     fn scalar(
         &mut self,
         text: Cow<'t, str>,
@@ -127,6 +121,9 @@ impl<'t> Builder<'t> {
         at: Range<usize>,
     ) -> Result<(), Problem> {
         let is_plain = style == ScalarStyle::Plain;
+        if is_plain {
+            self.plain(&text, &at)?;
+        }
         // The parser returns `~` where nothing is.
         let text = if is_plain && at.is_empty() { Cow::Borrowed("") } else { self.marked.unmarked(text) };
         let is_key = match self.map_without_key() {
@@ -147,7 +144,6 @@ impl<'t> Builder<'t> {
             }
             _ => at,
         };
-        let text = position::without_added_break(self.text, text, style, at.end);
         self.count(&at)?;
         let span = self.span(at.clone());
         let key = (anchor > 0).then(|| text.clone().into_owned());
@@ -249,19 +245,6 @@ impl<'t> Builder<'t> {
         };
         let above = self.open[..depth].iter().rev().find_map(key).unwrap_or_default();
         entries.iter_mut().for_each(|entry| entry.above.clone_from(&above));
-    }
-
-    /// Completes the nodes before a syntax error.
-    fn stop(&mut self, error: &Problem) {
-        let (documents, problems) = (self.parsed.documents.len(), self.parsed.problems.len());
-        let from = self.end.max(error.at.bytes().range().start);
-        let end = from + self.text.get(from..).map_or(0, |rest| rest.find('\n').unwrap_or(rest.len()));
-        let rest = self.text.get(self.end..end).unwrap_or_default().trim_start_matches([':', ' ']);
-        let span = self.span(end - rest.len()..end);
-        self.put(Node { span, kind: NodeKind::Scalar(rest.to_owned()) });
-        while !self.open.is_empty() && self.close(end).is_ok() {}
-        self.parsed.broken = self.parsed.documents.drain(documents..).next();
-        self.parsed.problems.truncate(problems);
     }
 
     /// Returns the innermost map, if its next node is a key.

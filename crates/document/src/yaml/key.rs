@@ -2,7 +2,6 @@
 
 /// Returns the common form of the `kebab-case`, `camelCase` and `snake_case` spellings of one name. Spaces do not count either.
 pub fn canonical(name: &str) -> String {
-    #[cfg(test)]
     #[cfg(debug_assertions)]
     crate::steps::count();
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
@@ -11,7 +10,6 @@ pub fn canonical(name: &str) -> String {
 /// Returns true if two spellings have the same [`canonical`] form. Called for every key of a file, so it allocates
 /// nothing.
 pub fn same_name(one: &str, other: &str) -> bool {
-    #[cfg(test)]
     #[cfg(debug_assertions)]
     crate::steps::count();
     letters(one).eq(letters(other))

@@ -9,8 +9,8 @@ use crate::yaml::span::Bytes;
 pub(super) struct Map {
     entries: Vec<(String, Node)>,
     names: NameIndex,
-    /// Values of merge keys.
-    merged: Vec<Node>,
+    /// Values of merge keys, each with the position of its key.
+    merged: Vec<(u32, Node)>,
     /// The key whose value follows.
     pub(super) key: Option<(String, Bytes)>,
 }
@@ -24,9 +24,9 @@ impl Map {
 
     /// Adds the value of the key.
     pub(super) fn put(&mut self, value: Node, parsed: &mut Parsed) {
-        let key = self.key.take().map(|(key, _)| key).unwrap_or_default();
+        let (key, bytes) = self.key.take().unwrap_or_default();
         if key == "<<" {
-            self.merged.push(value);
+            self.merged.push((bytes.start, value));
         } else if self.names.find(&self.entries, &key).is_some() {
             let message = format!("duplicate key `{key}`");
             parsed.problems.push(Problem { at: value.span.key(), message, help: None });
@@ -38,24 +38,25 @@ impl Map {
 
     /// Returns the whole map, with the entries of merge keys.
     pub(super) fn complete(mut self, parsed: &mut Parsed) -> NodeKind {
-        std::mem::take(&mut self.merged).into_iter().for_each(|value| self.merge(value, parsed));
+        std::mem::take(&mut self.merged).into_iter().for_each(|(at, value)| self.merge(at, value, parsed));
         NodeKind::Map(self.entries)
     }
 
-    /// Applies YAML's merge key `<<`: adds the entries of a map, or of each map of a list, that are not present yet.
-    fn merge(&mut self, value: Node, parsed: &mut Parsed) {
+    /// Applies YAML's merge key `<<` at `at`: adds the entries of a map, or of each map of a list, that are not present yet.
+    /// Others are unused. Those of an alias are not listed: they stand before `at`, in the tree, and may be repeated without
+    /// bound.
+    fn merge(&mut self, at: u32, value: Node, parsed: &mut Parsed) {
         match value.kind {
             NodeKind::Map(more) => {
                 for (key, value) in more {
-                    let is_taken = self.names.find(&self.entries, &key).is_some();
-                    if is_taken {
-                        parsed.unused.push(unused(key, value));
-                    } else {
+                    if self.names.find(&self.entries, &key).is_none() {
                         self.entries.push((key, value));
+                    } else if value.span.bytes().start > at {
+                        parsed.unused.push(unused(key, value));
                     }
                 }
             }
-            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(item, parsed)),
+            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(at, item, parsed)),
             NodeKind::Null | NodeKind::Scalar(_) => {
                 let message = "`<<` merges a map or a list of maps, not a plain value".to_owned();
                 parsed.problems.push(Problem { at: value.span, message, help: None });

@@ -22,4 +22,5 @@ mod tests;
 pub use names::NameIndex;
 pub use node::{Node, NodeKind};
 pub use parse::{Parsed, Problem, Unused, parse, parse_json};
+pub use position::lines;
 pub use span::{Bytes, Span};

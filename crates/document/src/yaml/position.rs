@@ -1,9 +1,6 @@
 //! Positions that the parser does not have.
 
-use std::borrow::Cow;
 use std::ops::Range;
-
-use granit_parser::ScalarStyle;
 
 /// Returns the position of a block scalar from that of its text: it begins with `|` or `>`, behind `end`, the end of the event
 /// before it.
@@ -33,21 +30,34 @@ pub(super) fn nothing(text: &str, at: usize, is_in_map: bool, is_flow: bool) -> 
     at..at
 }
 
-/// Returns the line and the column of a position, both 1-based.
-pub(super) fn line_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    (before.matches('\n').count() + 1, line.chars().count() + 1)
+/// Returns the lines of `text`, each with its position. A line ends with LF, CR or both, as in YAML and in properties.
+pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let (start, rest) = (next, text.get(next..).filter(|rest| !rest.is_empty())?);
+        let length = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        next += length + if rest[length..].starts_with("\r\n") { 2 } else { 1 };
+        Some((start, &rest[..length]))
+    })
 }
 
-/// Returns the value of a scalar that ends at `end` as it is in the text: the parser adds a line break to a block scalar where
-/// the text ends without one.
-pub(super) fn without_added_break<'v>(text: &str, value: Cow<'v, str>, style: ScalarStyle, end: usize) -> Cow<'v, str> {
-    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-    let is_last = || text.get(end..).is_some_and(|rest| rest.trim().is_empty());
-    let last_line = || text.rsplit(['\n', '\r']).next().unwrap_or_default();
-    match value.strip_suffix('\n') {
-        Some(whole) if is_block && is_last() && !last_line().trim().is_empty() => Cow::Owned(whole.to_owned()),
-        _ => value,
+/// Returns the line and the column of a position, both 1-based.
+pub(super) fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let before = lines(text).take_while(|(start, _)| *start <= at).enumerate().last();
+    let (line, start) = before.map_or((0, 0), |(line, (start, _))| (line, start));
+    (line + 1, text.get(start..at).map_or(0, |before| before.chars().count()) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_lf_cr_or_both() {
+        let text = "a\nb\rc\r\n\r\r\n\nd";
+        let expected = [(0, "a"), (2, "b"), (4, "c"), (7, ""), (8, ""), (10, ""), (11, "d")];
+        assert_eq!(lines(text).collect::<Vec<_>>(), expected);
+        assert_eq!(lines("a\r").collect::<Vec<_>>(), [(0, "a")]);
+        assert_eq!([0, 2, 3, 4, 12].map(|at| line_column(text, at)), [(1, 1), (2, 1), (2, 2), (3, 1), (7, 2)]);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn resolve<'t>(
     tag: Option<&str>,
     is_plain: bool,
 ) -> Result<Option<Cow<'t, str>>, String> {
-    let expected = |what: &str| format!("invalid value: string {text:?}, expected {what}");
+    let expected = |what: &str| format!("its tag expects {what}");
     match tag.and_then(|tag| tag.strip_prefix(CORE)) {
         Some("bool") => flag(&text).map(|flag| Some(flag.into())).ok_or_else(|| expected("a boolean")),
         Some("int") => integer(&text).map(|number| Some(number.into())).ok_or_else(|| expected("an integer")),

@@ -1,5 +1,6 @@
 //! Secrets of a configuration, which excerpts and messages mask: found in the tree of a file, by keys and values.
 
+mod mentions;
 mod misspelled;
 mod names;
 mod texts;
@@ -10,12 +11,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 pub use self::names::is_secret_name;
+pub use self::texts::NAMED_VALUES;
 pub(super) use self::unknown::UnknownNames;
-use self::walk::{Secret, Walk};
+pub(super) use self::walk::Secret;
+use self::walk::Walk;
 use crate::diagnostics::lines::FileLines;
 use crate::diagnostics::text::{Format, SourceFile};
 use crate::java_properties;
-use crate::yaml;
+use crate::yaml::{self, Node};
 
 /// Text in place of a secret in a message.
 const MASK: &str = "****";
@@ -29,8 +32,12 @@ const SHORTEST_ELSEWHERE: usize = 8;
 pub(super) struct Secrets {
     /// In the order of the file.
     all: Vec<Secret>,
+    /// Values that placeholders and the environment put into the file, which excerpts do not show.
+    resolved: Vec<Secret>,
     /// Bytes with secrets, which do not overlap, in the order of the file.
     masked: Vec<Range<usize>>,
+    /// False if the file is one value, or JSON, of which no lines are shown.
+    has_lines: bool,
 }
 
 // === impl Secrets ===
@@ -43,19 +50,27 @@ impl Secrets {
         match &file.format {
             Format::Yaml | Format::Json => {
                 let parsed = yaml::parse(text, 0);
-                parsed.documents.iter().chain(&parsed.broken).for_each(|document| walk.document(document));
-                walk.unused(&parsed.unused);
-                if let Some(error) = parsed.problems.last().filter(|_| parsed.broken.is_some()) {
-                    walk.unread(error.at.bytes().range());
+                if parsed.is_broken {
+                    return Self::of_unread(text);
                 }
+                parsed.documents.iter().for_each(|document| walk.document(document));
+                walk.unused(&parsed.unused);
             }
-            Format::Properties => {
-                let documents = java_properties::nodes(text, 0).unwrap_or_default();
-                documents.iter().for_each(|document| walk.document(document));
-            }
-            Format::Value(_) | Format::Argument => {}
+            Format::Properties => match java_properties::nodes(text, 0) {
+                Ok(documents) => documents.iter().for_each(|document| walk.document(document)),
+                Err(_) => return Self::of_unread(text),
+            },
+            Format::Value(key) => walk.property(key),
+            Format::Argument => walk.property(file.name.trim_start_matches('-')),
         }
-        Self::sorted(walk.found)
+        Self { has_lines: matches!(file.format, Format::Yaml | Format::Properties), ..Self::sorted(walk.found) }
+    }
+
+    /// Returns the whole of a text that cannot be read, if it mentions a secret: any part of it may be one. Messages about
+    /// such a text quote no part of it.
+    fn of_unread(text: &str) -> Self {
+        let whole = Secret { file: 0, bytes: 0..text.len(), text: String::new() };
+        Self::sorted(Vec::from_iter(mentions::secrets(text).then_some(whole)))
     }
 
     fn sorted(mut all: Vec<Secret>) -> Self {
@@ -67,21 +82,28 @@ impl Secrets {
                 _ => masked.push(bytes.clone()),
             }
         }
-        Self { all, masked }
+        Self { all, resolved: Vec::new(), masked, has_lines: true }
+    }
+
+    /// Returns these with those of `resolved`, which are in the order of the file.
+    pub(super) fn with(self, resolved: Vec<Secret>) -> Self {
+        Self { resolved, ..self }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().chain(&self.resolved).map(|secret| secret.text.as_str())
     }
 
     /// Returns the values that are masked in messages about other lines.
     pub(super) fn elsewhere(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().map(|secret| secret.text.as_str()).filter(|text| text.len() >= SHORTEST_ELSEWHERE)
+        self.texts().filter(|text| text.len() >= SHORTEST_ELSEWHERE)
     }
 
     /// Returns the line at `at` with each character of a secret replaced by `*`. Columns stay the same.
     pub(super) fn mask_line(&self, lines: &FileLines<'_>, at: usize) -> String {
         let (line, bytes) = (lines.line(at), lines.bytes(at));
         let mut ranges = self.masked_in(&bytes).to_vec();
-        let mut in_comment = Vec::new();
-        texts::find_in_comment(line, &mut in_comment);
-        ranges.extend(in_comment.into_iter().map(|range| range.start + bytes.start..range.end + bytes.start));
+        ranges.extend(mentions::in_comment(line).map(|start| bytes.start + start + 1..bytes.end));
         ranges.sort_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         let indentation = line.len() - line.trim_start().len();
@@ -101,11 +123,18 @@ impl Secrets {
         at: Option<usize>,
         elsewhere: &HashSet<String>,
     ) -> String {
-        let secrets: Vec<&str> = at.map(|at| self.texts_in(&lines.bytes(at))).unwrap_or_default();
+        let secrets: Vec<&str> = match at {
+            Some(at) => self.texts_in(&lines.bytes(at)),
+            None if self.has_lines => Vec::new(),
+            None => self.texts().collect(),
+        };
         // Messages quote values in backquotes; a quoted value may be a part of the secret.
         let parts: Vec<&str> = message.split('`').collect();
         let is_secret = |part: &str| {
-            elsewhere.contains(part) || part.len() >= SHORTEST && secrets.iter().any(|secret| secret.contains(part))
+            // A part of a URL.
+            let before_host = part.rsplit_once('@').map_or(part, |(user, _)| user);
+            let is_in = |secret: &&str| secret.contains(part) || secret.contains(before_host);
+            elsewhere.contains(part) || before_host.len() >= SHORTEST && secrets.iter().any(is_in)
         };
         let shown: Vec<&str> = parts
             .iter()
@@ -116,12 +145,7 @@ impl Secrets {
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
             masked = masked.replace(secret, MASK);
         }
-        let mut passwords = Vec::new();
-        texts::find_urls(&masked, &mut passwords);
-        for range in passwords.into_iter().rev() {
-            masked.replace_range(range, MASK);
-        }
-        masked
+        masked.split('`').map(without_passwords).collect::<Vec<_>>().join("`")
     }
 
     /// Returns the masked bytes that overlap those of a line.
@@ -133,11 +157,33 @@ impl Secrets {
 
     /// Returns the values of the secrets of a line.
     fn texts_in(&self, line: &Range<usize>) -> Vec<&str> {
-        let Some(first) = self.masked_in(line).first() else { return Vec::new() };
-        let from = self.all.partition_point(|secret| secret.bytes.start < first.start);
-        let until_line_end = self.all[from..].iter().take_while(|secret| secret.bytes.start < line.end);
-        until_line_end.filter(|secret| secret.bytes.end > line.start).map(|secret| secret.text.as_str()).collect()
+        let first = self.masked_in(line).first().map_or(line.end, |first| first.start);
+        let overlapping = starting_in(&self.all, first..line.end).iter().filter(|secret| secret.bytes.end > line.start);
+        let secrets = overlapping.chain(starting_in(&self.resolved, line.clone()));
+        secrets.map(|secret| secret.text.as_str()).collect()
     }
+}
+
+/// Returns those of `secrets`, which are in the order of the file, that start in `bytes`.
+fn starting_in(secrets: &[Secret], bytes: Range<usize>) -> &[Secret] {
+    let position = |at| secrets.partition_point(|secret| secret.bytes.start < at);
+    secrets.get(position(bytes.start)..position(bytes.end)).unwrap_or_default()
+}
+
+/// Returns the secrets of a tree whose placeholders are resolved, and that has the values of the environment.
+pub(super) fn of_resolved(root: &Node) -> Vec<Secret> {
+    let unknown = UnknownNames::default();
+    let mut walk = Walk::new("", &unknown);
+    walk.document(root);
+    walk.found
+}
+
+/// Returns a part of a message without the passwords of its URLs.
+fn without_passwords(part: &str) -> String {
+    let (mut masked, mut passwords) = (part.to_owned(), Vec::new());
+    texts::find_urls(part, &mut passwords);
+    passwords.into_iter().rev().for_each(|range| masked.replace_range(range, MASK));
+    masked
 }
 
 #[cfg(test)]

@@ -1,65 +1,140 @@
-//! Names whose values are secrets.
+//! Names whose values are secrets, in any spelling.
 
 use super::misspelled::{SECRET_KEYS, resembles_secret};
 
 /// Parts of the names of headers, cookies and parameters whose values are secrets.
-const SECRET_NAMES: [&str; 8] = ["auth", "cookie", "credential", "key", "passw", "secret", "session", "token"];
-/// Key whose table holds fields with possible secrets as values.
-const FIELDS: &str = "headers";
-/// Keys whose values are key ids of clients, such as API keys.
-const KEY_LISTS: [&str; 2] = ["exempt", "block"];
-/// Key of a map from key ids to plans.
-const TABLE: &str = "table";
-/// Keys of Ribbon's lists of servers, which have no scheme: `user:password@host:80`.
-const SERVERS: [&str; 2] = ["listOfServers", "list-of-servers"];
+pub(super) const SECRET_NAMES: [&str; 8] =
+    ["auth", "cookie", "credential", "key", "passw", "secret", "session", "token"];
+/// Keys of an entry of [`ValueKind::Credential`] that are no secrets.
+const HARMLESS: [&str; 4] = ["name", "role", "tokenfile", "username"];
+/// Property whose name ends like a list of secrets.
+const NO_SECRETS: &str = "requestedtokens";
 
 /// Kind of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    /// List of key ids, or a text of them with commas.
+    /// A document. Its section `headers` has settings, not fields.
+    Document,
+    /// List of key ids of clients, such as API keys, or a text of them with commas.
     KeyList,
     /// Map from key ids to plans.
     Table,
-    /// Secret, such as a password.
+    /// Value below a key id, such as the name of a plan.
+    Plan,
+    /// Secret, such as a password; so is everything below it.
     Secret,
-    /// Several secrets; a map of them has names that are none.
+    /// Several secrets: a list of them or of credentials, or a map.
     Secrets,
+    /// Map of an item of [`Secrets`](Self::Secrets), such as `{name: a, token: b}`.
+    Credential,
     /// Map of header fields.
     Fields,
-    /// Ribbon's servers.
-    Servers,
     Other,
 }
 
-/// Returns the kind of the value of `key`, which may be a property name with indexes, such as `exempt[0]`.
-pub(super) fn kind(key: &str) -> ValueKind {
-    let (above, last) = key.rsplit_once('.').unwrap_or(("", key));
-    let last = last.split('[').next().unwrap_or(last);
-    match last {
-        _ if KEY_LISTS.contains(&last) => ValueKind::KeyList,
-        TABLE => ValueKind::Table,
-        FIELDS => ValueKind::Fields,
-        _ if SERVERS.contains(&last) => ValueKind::Servers,
-        _ if is_secret_key(last) && last.ends_with('s') => ValueKind::Secrets,
-        _ if is_secret_key(last) || above.rsplit('.').next() == Some(FIELDS) => ValueKind::Secret,
-        _ => ValueKind::Other,
+// === impl ValueKind ===
+
+impl ValueKind {
+    /// Returns the kind of the value of `key` in a map of this kind. A dotted key leads through several maps.
+    pub(super) fn below(self, key: &str) -> Self {
+        steps(key).fold(self, |above, (_, step)| above.step(step))
     }
+
+    /// Returns the position from which on `key`, in a map of this kind, may be a secret itself, as a key id is.
+    pub(super) fn secret_part(self, key: &str) -> Option<usize> {
+        let mut above = self;
+        for (at, step) in steps(key) {
+            if above.has_secret_keys(step) {
+                return Some(at);
+            }
+            above = above.step(step);
+        }
+        None
+    }
+
+    fn has_secret_keys(self, step: &str) -> bool {
+        match self {
+            Self::KeyList | Self::Table | Self::Plan | Self::Secret => !is_index(step),
+            Self::Secrets => !is_index(step) && !is_of_credential(step),
+            _ => false,
+        }
+    }
+
+    fn step(self, step: &str) -> Self {
+        match self {
+            Self::Secrets if is_index(step) => Self::Credential,
+            _ if is_index(step) => self,
+            Self::Table | Self::Plan => Self::Plan,
+            Self::Secrets | Self::Credential if is_harmless(&letters(step)) => Self::Other,
+            Self::KeyList | Self::Secret | Self::Secrets | Self::Credential | Self::Fields => Self::Secret,
+            Self::Document | Self::Other => self.of_name(step),
+        }
+    }
+
+    fn of_name(self, name: &str) -> Self {
+        let letters = letters(name);
+        match letters.as_str() {
+            "exempt" | "block" => Self::KeyList,
+            "table" => Self::Table,
+            "headers" if self == Self::Document => Self::Other,
+            "headers" => Self::Fields,
+            name if are_secrets(name) => Self::Secrets,
+            _ if is_secret_key(name) => Self::Secret,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Returns the parts of a key between dots and brackets, each with its position: `a.b[0]` is `a`, `b` and `0]`.
+fn steps(key: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0;
+    let parts = key.split(['.', '[']).map(move |step| {
+        let at = next;
+        next += step.len() + 1;
+        (at, step)
+    });
+    parts.filter(|(_, step)| !step.is_empty())
+}
+
+fn is_index(step: &str) -> bool {
+    step.strip_suffix(']').is_some_and(|index| index.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+fn is_harmless(letters: &str) -> bool {
+    HARMLESS.contains(&letters)
+}
+
+/// Returns true for a key of a credential, such as `name` or `token`.
+pub(super) fn is_of_credential(key: &str) -> bool {
+    is_harmless(&letters(key)) || is_secret_key(key)
+}
+
+/// Returns the letters and digits of a name in lower case: spellings of one name have the same.
+pub(super) fn letters(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Returns true for the plural of the name of a secret.
+fn are_secrets(letters: &str) -> bool {
+    let singular = letters.strip_suffix('s').filter(|_| letters != NO_SECRETS);
+    letters.ends_with("credentials")
+        || singular.is_some_and(|name| SECRET_KEYS.iter().any(|secret| name.ends_with(secret)))
 }
 
 /// Returns true for a key whose value may be a secret, also if its name is misspelled.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    #[cfg(test)]
     #[cfg(debug_assertions)]
     crate::steps::count();
     let last = key.rsplit('.').next().unwrap_or(key);
-    let letters: String = last.chars().filter(char::is_ascii_alphanumeric).collect();
-    let letters = letters.to_ascii_lowercase();
+    let letters = letters(last);
     SECRET_KEYS.iter().any(|secret| letters.ends_with(secret)) || resembles_secret(last)
 }
 
-/// Returns true for arguments whose values are secrets if another argument names one.
+/// Returns true for arguments whose values are secrets if another argument names one. Spring numbers those without names.
 pub(super) fn is_value_key(key: &str) -> bool {
-    matches!(key, "value" | "regexp")
+    let letters = letters(key);
+    matches!(letters.as_str(), "value" | "regexp" | "replacement")
+        || letters.starts_with("genkey") && letters != "genkey0"
 }
 
 /// Returns true for the name of a header, cookie or parameter whose value may be a secret.

@@ -3,25 +3,27 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use super::names::{is_secret_key, is_secret_name};
+use super::names::{ValueKind, is_secret_name};
 use super::unknown::UnknownNames;
 use crate::yaml::key::canonical;
 
-/// Part of a property's name before a key id: `plan-resolver.table.KEY`.
-pub(super) const IN_TABLE: &str = ".table.";
 /// Filter whose shortcut is a list of names with values: `X-Token:secret`.
-const NAMED_LIST: &str = "AddRequestHeadersIfNotPresent";
-/// Predicates and filters whose shortcut is a name and a value.
-const SHORTCUTS: [&str; 8] = [
-    "AddRequestHeader",
-    "SetRequestHeader",
-    "AddResponseHeader",
-    "SetResponseHeader",
-    "AddRequestParameter",
-    "Header",
-    "Cookie",
-    "Query",
+const NAMED_LIST: &str = "addrequestheadersifnotpresent";
+/// Predicates and filters whose first argument is a name, and whose others may hold a secret: canonical names.
+pub const NAMED_VALUES: [&str; 10] = [
+    "addrequestheader",
+    "addrequestparameter",
+    "addresponseheader",
+    "cookie",
+    "header",
+    "query",
+    "rewriterequestparameter",
+    "rewriteresponseheader",
+    "setrequestheader",
+    "setresponseheader",
 ];
+/// Keys that stand before a name, not a secret: `cookie:session` is a key resolver, `RequireToken` a filter.
+const NO_SECRETS: [&str; 2] = ["cookie", "requiretoken"];
 
 /// Returns true for the value of a field with credentials.
 pub(super) fn has_scheme(value: &str) -> bool {
@@ -34,50 +36,47 @@ pub(super) fn is_variable(value: &str) -> bool {
     value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| !name.contains([':', '{', '}']))
 }
 
-/// Finds values in shortcuts whose names say that they are secrets: `AddRequestHeader=Authorization, Bearer x`. Filters and
-/// predicates that are not known may be of either kind.
+/// Returns true if `text` ends with the name of a predicate or filter with names and values. One that is not known may be of
+/// this kind.
+pub(super) fn has_named_value(text: &str, unknown: &UnknownNames) -> bool {
+    let text = text.trim_matches(|c: char| !c.is_alphanumeric());
+    [text, end_of(text, "-_."), end_of(text, "")].into_iter().any(|component| {
+        let name = canonical(component);
+        name == NAMED_LIST || NAMED_VALUES.contains(&name.as_str()) || unknown.has_component(component)
+    })
+}
+
+/// Finds values in shortcuts whose names say that they are secrets: `AddRequestHeader=Authorization, Bearer x`.
 pub(super) fn find_shortcuts(text: &str, unknown: &UnknownNames, found: &mut Vec<Range<usize>>) {
-    let mut from = 0;
-    while let Some(at) = text[from..].find('=').map(|at| from + at) {
-        let start = at + 1;
-        let (name, end_of_name) = (word_before(text, at, "-_."), word_before(text, at, ""));
-        let is_unknown = unknown.has_component(name) || unknown.has_component(end_of_name);
-        if is_unknown || end_of_name == NAMED_LIST {
-            find_named_list(text, start, found);
-        }
-        from = start;
-        if is_unknown || SHORTCUTS.contains(&end_of_name) {
-            match find_value(text, start) {
-                Ok(value) => return found.push(value),
-                Err(next) => from = next,
-            }
-        }
+    // The `=` behind the name may be missing.
+    let first = text.char_indices().find(|(_, c)| !c.is_alphanumeric() && *c != '=');
+    let ends = first.into_iter().chain(text.match_indices('=').map(|(at, _)| (at, '=')));
+    for (at, sign) in ends.filter(|(at, _)| has_named_value(&text[..*at], unknown)) {
+        let behind = &text[at + sign.len_utf8()..];
+        let from = text.len() - behind.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+        let mut in_arguments = Vec::new();
+        find_arguments(&text[from..], &mut in_arguments);
+        found.extend(in_arguments.into_iter().map(|range| range.start + from..range.end + from));
     }
 }
 
-/// Returns the letters, digits and `signs` before a position.
-fn word_before<'t>(text: &'t str, at: usize, signs: &str) -> &'t str {
-    let rest = text[..at].trim_end_matches(|c: char| c.is_alphanumeric() || signs.contains(c));
-    &text[rest.len()..at]
+/// Returns the letters, digits and `signs` at the end of `text`.
+fn end_of<'t>(text: &'t str, signs: &str) -> &'t str {
+    &text[text.trim_end_matches(|c: char| c.is_alphanumeric() || signs.contains(c)).len()..]
 }
 
-/// Returns the value behind the name at `start`, to the end of the text, if the name is that of a secret. The error is the end
-/// of the name.
-fn find_value(text: &str, start: usize) -> Result<Range<usize>, usize> {
-    let item = &text[start..];
+/// Finds the values of arguments: behind a name, to the end, and in a list of names with values.
+pub(super) fn find_arguments(text: &str, found: &mut Vec<Range<usize>>) {
     // Without a comma, the value follows a space.
-    let Some((name, value)) = item.split_once(',').or_else(|| item.split_once(' ')) else { return Err(text.len()) };
-    let trimmed = value.trim();
-    if !is_secret_name(name) || trimmed.is_empty() || is_variable(trimmed) {
-        return Err(start + name.len());
+    if let Some((name, value)) = text.split_once(',').or_else(|| text.trim_start().split_once(' ')) {
+        let trimmed = value.trim();
+        if is_secret_name(name) && !name.contains(':') && !trimmed.is_empty() && !is_variable(trimmed) {
+            let end = text.trim_end().len();
+            found.push(text.len() - value.trim_start().len()..end);
+        }
     }
-    let value_start = start + name.len() + 1 + (value.len() - value.trim_start().len());
-    Ok(value_start..start + item.trim_end().len())
-}
-
-/// Finds the values of the list of names with values at `start`.
-fn find_named_list(text: &str, mut start: usize, found: &mut Vec<Range<usize>>) {
-    for item in text[start..].split(',') {
+    let mut start = 0;
+    for item in text.split(',') {
         if let Some((name, value)) = item.split_once(':')
             && is_secret_name(name)
         {
@@ -107,66 +106,54 @@ fn is_network(text: &str) -> bool {
     has_form && (text.contains('/') || address.parse::<IpAddr>().is_ok())
 }
 
-/// Finds passwords of URLs: `scheme://user:password@host`.
+/// Finds passwords of the URLs of a value: `scheme://user:password@host`. All signs before the last `@` of a URL may be of the
+/// password.
 pub(super) fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
-    const SEPARATOR: &str = "://";
-    let mut from = 0;
-    while let Some(start) = text[from..].find(SEPARATOR).map(|at| from + at + SEPARATOR.len()) {
-        let rest = &text[start..];
-        let url = &rest[..rest.find([' ', '"', '\'', '`', ',', '}', ']']).unwrap_or(rest.len())];
-        if let (Some(colon), Some(end)) = (url.find(':'), url.rfind('@'))
-            && colon + 1 < end
-        {
-            found.push(start + colon + 1..start + end);
-        }
-        from = start + url.len();
+    const SEPARATOR: &str = "//";
+    let mut starts = text.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).peekable();
+    while let Some(start) = starts.next() {
+        let end = starts.peek().map_or(text.len(), |next| next - SEPARATOR.len());
+        let url = text.get(start..end).unwrap_or_default();
+        found.extend(password(url).map(|range| start + range.start..start + range.end));
     }
 }
 
-/// Finds passwords in a list of servers without schemes: `user:password@host:80`.
+/// Finds passwords in a list of servers without schemes, such as Ribbon's: `user:password@host:80`.
 pub(super) fn find_servers(text: &str, found: &mut Vec<Range<usize>>) {
     let mut start = 0;
-    for server in text.split(',') {
-        if let (Some(colon), Some(end)) = (server.find(':'), server.rfind('@'))
-            && colon + 1 < end
-            && !server.contains("://")
-        {
-            found.push(start + colon + 1..start + end);
-        }
+    for server in text.split(',').filter(|_| !text.contains("//")) {
+        found.extend(password(server).map(|range| start + range.start..start + range.end));
         start += server.len() + 1;
     }
 }
 
-/// Finds the value behind the key of a secret that lacks the space after its colon: `{password:x}`. YAML reads both as one
-/// key, which messages quote.
-pub(super) fn find_unspaced(key: &str, found: &mut Vec<Range<usize>>) {
-    // `cookie:session` is a key resolver.
-    if let Some((name, _)) = key.split_once(':')
-        && is_secret_key(name)
-        && canonical(name) != "cookie"
-    {
-        found.push(name.len() + 1..key.len());
-    }
+/// Returns the password before the host of a URL. The signs around it may be escaped. A host follows the last `@`, unlike behind
+/// a placeholder of Maven, `@name@`.
+fn password(url: &str) -> Option<Range<usize>> {
+    let url = url.to_ascii_lowercase();
+    let (end, sign) = ["@", "%40"].iter().filter_map(|sign| Some((url.rfind(sign)?, sign))).max()?;
+    let has_host = url[end + sign.len()..].starts_with(|c: char| c.is_alphanumeric() || "[${".contains(c));
+    let start = [":", "%3a"].iter().filter_map(|sign| url[..end].find(sign).map(|at| at + sign.len())).min()?;
+    has_host.then_some(start..end)
 }
 
-/// Finds what is behind the key of a secret in a line that is not read as YAML.
-pub(super) fn find_after_keys(line: &str, found: &mut Vec<Range<usize>>) {
-    let is_of_key = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    for (at, _) in line.match_indices([':', '=']) {
-        let before = line[..at].trim_end_matches(['"', '\'', ' ']);
-        let key = &before[before.trim_end_matches(is_of_key).len()..];
-        if !key.is_empty() && is_secret_key(key) {
-            let value = line[at + 1..].trim_start();
-            return found.push(line.len() - value.len()..line.len());
+/// Returns the start of the value behind a key that ends before `at`: separators and blanks are no part of it.
+pub(super) fn value_start(text: &str, at: usize) -> usize {
+    text.len() - text[at..].trim_start_matches([':', '=', ' ', '\t']).len()
+}
+
+/// Finds what is behind the key of a secret, or of a section with secrets, in a text that should be a map: `password:x` lacks
+/// a space, `password=x` is of properties.
+pub(super) fn find_after_key(text: &str, found: &mut Vec<Range<usize>>) {
+    for (at, sign) in text.match_indices([':', '=', ' ', '\t']) {
+        let before = text[..at].trim_end_matches(|c: char| !(c.is_alphanumeric() || c == ']'));
+        let key = end_of(before, "-_.[]");
+        let is_secret = match sign {
+            ":" | "=" => ValueKind::Other.below(key) != ValueKind::Other,
+            _ => ValueKind::Other.below(key) == ValueKind::Secret,
+        };
+        if is_secret && !NO_SECRETS.contains(&canonical(key).as_str()) {
+            return found.push(value_start(text, at + 1)..text.len());
         }
     }
-}
-
-/// Finds secrets in the comment at the end of a line.
-pub(super) fn find_in_comment(line: &str, found: &mut Vec<Range<usize>>) {
-    let Some(start) = [" #", "\t#"].into_iter().filter_map(|start| line.find(start)).min() else { return };
-    let mut in_comment = Vec::new();
-    find_after_keys(&line[start..], &mut in_comment);
-    find_urls(&line[start..], &mut in_comment);
-    found.extend(in_comment.into_iter().map(|range| range.start + start..range.end + start));
 }

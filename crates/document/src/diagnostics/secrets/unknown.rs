@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::names::{is_secret_key, is_value_key};
+use super::names::{ValueKind, is_value_key};
 use crate::diagnostics::unknown::{UnknownKind, UnknownName};
 
 /// Names that are not known, as the diagnostics of a configuration report them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::diagnostics) struct UnknownNames {
-    /// Keys for which the key of a secret is suggested: the last part of each.
+    /// Keys for which the key of a secret, or of a section with secrets, is suggested: the last part of each.
     keys: HashSet<String>,
     /// Keys for which `value` or `regexp` is suggested: their values are secrets beside the name of one.
     values: HashSet<String>,
@@ -25,7 +25,7 @@ impl UnknownNames {
                 UnknownKind::Component => {
                     names.components.insert(unknown.name.clone());
                 }
-                UnknownKind::Key if unknown.suggested.as_deref().is_some_and(is_secret_key) => {
+                UnknownKind::Key if unknown.suggested.as_deref().is_some_and(has_secrets) => {
                     names.keys.insert(last_part(&unknown.name).to_owned());
                 }
                 UnknownKind::Key if unknown.suggested.as_deref().is_some_and(is_value_key) => {
@@ -55,4 +55,8 @@ impl UnknownNames {
 
 fn last_part(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
+}
+
+fn has_secrets(key: &str) -> bool {
+    ValueKind::Other.below(key) != ValueKind::Other
 }

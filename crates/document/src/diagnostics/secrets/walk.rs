@@ -3,22 +3,26 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::names::{ValueKind, is_secret_name, is_value_key, kind};
+use super::names::{self, ValueKind, is_secret_name, is_value_key};
 use super::texts;
 use super::unknown::UnknownNames;
-use crate::yaml::{Bytes, Node, NodeKind, Unused};
+use crate::yaml::{Bytes, Node, NodeKind, Span, Unused};
 
 /// A secret, or a part of a text that may be one.
 #[derive(Clone, Debug)]
-pub(super) struct Secret {
-    pub(super) bytes: Range<usize>,
+pub(in crate::diagnostics) struct Secret {
+    pub(in crate::diagnostics) file: usize,
+    pub(in crate::diagnostics) bytes: Range<usize>,
     /// The value, without escapes.
     pub(super) text: String,
 }
 
 /// Finds the secrets of a file.
 pub(super) struct Walk<'w> {
+    /// Text of the file; an empty one if the nodes are not those of one file.
     text: &'w str,
+    /// File of the present node.
+    file: usize,
     unknown: &'w UnknownNames,
     pub(super) found: Vec<Secret>,
 }
@@ -27,131 +31,141 @@ pub(super) struct Walk<'w> {
 
 impl<'w> Walk<'w> {
     pub(super) fn new(text: &'w str, unknown: &'w UnknownNames) -> Self {
-        Self { text, unknown, found: Vec::new() }
+        Self { text, file: 0, unknown, found: Vec::new() }
     }
 
-    /// Finds the secrets of a document. Its section `headers` has settings, not fields.
+    /// Finds the secrets of a document.
     pub(super) fn document(&mut self, node: &Node) {
-        match &node.kind {
-            NodeKind::Map(entries) => self.entries(entries, ValueKind::Other, true),
-            _ => self.value(node, ValueKind::Other),
-        }
+        self.value(node, ValueKind::Document);
+    }
+
+    /// Finds the secrets of a file that is the value of the property `key`.
+    pub(super) fn property(&mut self, key: &str) {
+        let span = Span::new(0, Bytes::new(0..self.text.len())).keyed(Bytes::NONE);
+        let value = Node { span, kind: NodeKind::Scalar(self.text.to_owned()) };
+        self.entries(&[(key.to_owned(), value)], ValueKind::Document);
     }
 
     /// Finds the secrets of entries that others replace.
     pub(super) fn unused(&mut self, unused: &[Unused]) {
         for Unused { above, entry } in unused {
-            self.entries(std::slice::from_ref(entry), kind(above), false);
+            self.entries(std::slice::from_ref(entry), ValueKind::Other.below(above));
         }
     }
 
-    /// Finds the secrets of a text that was not read, since there is a syntax error at `error`: those on its line.
-    pub(super) fn unread(&mut self, error: Range<usize>) {
-        let before = self.text.get(..error.start).unwrap_or(self.text);
-        let start = before.rfind('\n').map_or(0, |end| end + 1);
-        let line = self.text[start..].lines().next().unwrap_or_default();
-        self.parts(start..start + line.len(), texts::find_after_keys);
-        self.text_parts(start..start + line.len());
-    }
-
-    fn entries(&mut self, entries: &[(String, Node)], kind_of_map: ValueKind, is_root: bool) {
+    fn entries(&mut self, entries: &[(String, Node)], kind: ValueKind) {
         let above = |key: &'_ str| key.rfind('.').map_or(0, |dot| dot + 1);
-        let names = entries
-            .iter()
-            .filter(|(key, value)| &key[above(key)..] != "key-resolver" && value.scalar().is_some_and(is_secret_name));
+        let is_name = |(key, value): &&(String, Node)| {
+            let is_value = value.scalar().is_some_and(is_secret_name) && !is_value_key(key);
+            // Its separator is not that of YAML.
+            let is_in_key = key.contains([':', ' ']) && is_secret_name(key);
+            (is_value || is_in_key) && &key[above(key)..] != "key-resolver"
+        };
+        let names = entries.iter().filter(is_name);
         let with_names: HashSet<&str> = names.map(|(key, _)| &key[..above(key)]).collect();
         for (key, value) in entries {
-            self.key(value.span.key().bytes(), kind_of_map);
+            self.file = value.span.file();
+            self.key(value.span.key().bytes(), key, kind, with_names.contains(""));
             let last = &key[above(key)..];
-            let is_of_name = is_value_key(last) || self.unknown.has_value_key(last);
-            let is_secret = matches!(kind_of_map, ValueKind::Fields | ValueKind::KeyList | ValueKind::Secret)
-                // The text behind the entries before a syntax error.
-                || kind_of_map == ValueKind::Table && key.is_empty()
-                || self.unknown.has_key(key)
-                || is_of_name && with_names.contains(&key[..above(key)]);
-            self.value(
-                value,
-                match kind(key) {
-                    _ if is_secret => ValueKind::Secret,
-                    ValueKind::Fields if is_root => ValueKind::Other,
-                    kind => kind,
-                },
-            );
+            let is_of_name = || is_value_key(last) || self.unknown.has_value_key(last);
+            let has_name = || with_names.contains(&key[..above(key)]) && is_of_name();
+            let is_secret = self.unknown.has_key(key) || has_name();
+            self.value(value, if is_secret { ValueKind::Secret } else { kind.below(key) });
+            // A filter as the key of its arguments.
+            if let Some(arguments) = value.scalar().filter(|_| texts::has_named_value(key, self.unknown)) {
+                self.parts(self.unquoted(value.span.bytes()), arguments, texts::find_arguments);
+            }
         }
     }
 
-    fn key(&mut self, key: Bytes, kind_of_map: ValueKind) {
-        let bytes = self.unquoted(key);
-        let text = self.text.get(bytes.clone()).unwrap_or_default();
-        // A map in place of a key id or a secret is an error whose message shows it.
-        if matches!(kind_of_map, ValueKind::Table | ValueKind::KeyList | ValueKind::Secret) {
-            self.add(bytes, text.to_owned());
-        } else if let Some(at) = text.find(texts::IN_TABLE) {
-            self.add(
-                bytes.start + at + texts::IN_TABLE.len()..bytes.end,
-                text[at + texts::IN_TABLE.len()..].to_owned(),
-            );
-        } else if text.contains([':', '=']) {
-            self.parts(bytes.clone(), texts::find_unspaced);
-            self.text_parts(bytes);
+    /// Finds the secrets of a key: parts of its name, and a value whose separator is not that of YAML, as in `password x`.
+    fn key(&mut self, bytes: Bytes, key: &str, kind: ValueKind, is_beside_name: bool) {
+        let bytes = self.unquoted(bytes);
+        let is_of_name = |c: char| c.is_alphanumeric() || "-_.[]".contains(c);
+        let start = key.len() - key.trim_start_matches(|c| !is_of_name(c)).len();
+        let name = key[start..].split(|c| !is_of_name(c)).next().unwrap_or_default();
+        let end = start + name.len();
+        let has_secret = |name| kind.below(name) != ValueKind::Other || is_beside_name && is_value_key(name);
+        if let Some(at) = kind.secret_part(key) {
+            self.parts(bytes, key, |key, found| found.push(at..key.len()));
+        } else if end < key.len() {
+            if has_secret(name) {
+                self.parts(bytes.clone(), key, |key, found| found.push(texts::value_start(key, end)..key.len()));
+            }
+            self.parts(bytes.clone(), key, texts::find_after_key);
+            self.text_parts(bytes, key);
         }
     }
 
     fn value(&mut self, node: &Node, kind: ValueKind) {
+        self.file = node.span.file();
         match &node.kind {
             NodeKind::Null => {}
-            NodeKind::Map(entries) => self.entries(entries, kind, false),
-            NodeKind::Seq(items) => items.iter().for_each(|item| self.value(item, kind)),
+            NodeKind::Map(entries) => {
+                let is_credential = || entries.iter().any(|(key, _)| names::is_of_credential(key));
+                // The keys of another map may be the secrets.
+                let is_other = kind == ValueKind::Credential && !is_credential();
+                self.entries(entries, if is_other { ValueKind::Secret } else { kind });
+            }
+            NodeKind::Seq(items) => {
+                let kind = if kind == ValueKind::Secrets { ValueKind::Credential } else { kind };
+                items.iter().for_each(|item| self.value(item, kind));
+            }
             NodeKind::Scalar(text) => self.scalar(node, text, kind),
         }
     }
 
     fn scalar(&mut self, node: &Node, text: &str, kind: ValueKind) {
+        use ValueKind::{Credential, Fields, KeyList, Secret, Secrets, Table};
         let bytes = self.unquoted(node.span.bytes());
         match kind {
-            ValueKind::Secret | ValueKind::Secrets if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
-            ValueKind::KeyList => self.parts(bytes, texts::find_key_ids),
+            Secret | Secrets | Credential | Table if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
+            // A text without a separator is the name of a field.
+            Fields if text.contains([':', '=']) => self.add(bytes, text.to_owned()),
+            KeyList => self.parts(bytes, text, texts::find_key_ids),
             _ if texts::has_scheme(text) => self.add(bytes, text.to_owned()),
             _ => {
-                if kind == ValueKind::Servers {
-                    self.parts(bytes.clone(), texts::find_servers);
-                }
-                self.text_parts(bytes);
+                self.parts(bytes.clone(), text, texts::find_after_key);
+                self.text_parts(bytes, text);
             }
         }
     }
 
     /// Adds the secrets that any text may have.
-    fn text_parts(&mut self, bytes: Range<usize>) {
+    fn text_parts(&mut self, bytes: Range<usize>, text: &str) {
         let unknown = self.unknown;
-        self.parts(bytes.clone(), |text, found| texts::find_shortcuts(text, unknown, found));
-        self.parts(bytes, texts::find_urls);
+        self.parts(bytes.clone(), text, |text, found| texts::find_shortcuts(text, unknown, found));
+        self.parts(bytes.clone(), text, texts::find_servers);
+        self.parts(bytes, text, texts::find_urls);
     }
 
-    /// Adds the secrets that `find` finds in a part of the file.
-    fn parts(&mut self, bytes: Range<usize>, find: impl Fn(&str, &mut Vec<Range<usize>>)) {
-        let text = self.text.get(bytes.clone()).unwrap_or_default();
+    /// Adds the secrets that `find` finds in `text`, which the file has at `bytes`. If it is written otherwise there, with
+    /// escapes or in several lines, a secret makes the whole of it one.
+    fn parts(&mut self, bytes: Range<usize>, text: &str, find: impl Fn(&str, &mut Vec<Range<usize>>)) {
         let mut ranges = Vec::new();
         find(text, &mut ranges);
+        let is_same = self.text.get(bytes.clone()) == Some(text);
         for range in ranges {
-            self.add(bytes.start + range.start..bytes.start + range.end, text[range].to_owned());
+            let part = text.get(range.clone()).unwrap_or_default().to_owned();
+            let at = if is_same { bytes.start + range.start..bytes.start + range.end } else { bytes.clone() };
+            self.add(at, part);
         }
     }
 
     fn add(&mut self, bytes: Range<usize>, text: String) {
         if !bytes.is_empty() && !text.is_empty() {
-            self.found.push(Secret { bytes, text });
+            self.found.push(Secret { file: self.file, bytes, text });
         }
     }
 
     /// Returns the bytes of a key or value without the quotes around it, and of a block scalar without its head.
     fn unquoted(&self, bytes: Bytes) -> Range<usize> {
         let Range { start, end } = bytes.range();
-        let text = self.text.get(start..end).unwrap_or_default();
+        let Some(text) = self.text.get(start..end) else { return start..end };
         let trimmed = start + text.trim_end().len();
         match text.as_bytes() {
             [b'"', .., b'"'] | [b'\'', .., b'\''] => start + 1..end - 1,
-            [b'|' | b'>', ..] => text.find('\n').map_or(start..end, |head| start + head + 1..trimmed),
+            [b'|' | b'>', ..] => text.find(['\n', '\r']).map_or(start..end, |head| start + head + 1..trimmed),
             _ => start..trimmed,
         }
     }
