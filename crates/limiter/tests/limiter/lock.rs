@@ -28,7 +28,7 @@ pub(crate) fn retrying() -> LockSettings {
     LockSettings { retry, ..LockSettings::default() }
 }
 
-fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) -> LockedStore {
+pub(crate) fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) -> LockedStore {
     let settings = RedisSettings { timeout, ..RedisSettings::new(server.url()) };
     LockedStore::new(RedisClient::start(&settings).unwrap(), lock, memory().0, OnStoreFailure::Deny, false).unwrap()
 }
@@ -54,7 +54,7 @@ fn logged(limit: u64) -> Rule {
     Rule::SlidingWindowLog(SlidingWindowLog::new(limit, Duration::from_secs(100 * 365 * 86_400)).unwrap())
 }
 
-async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
+pub(crate) async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
     match store.decide(checks) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,

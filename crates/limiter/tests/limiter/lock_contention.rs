@@ -4,14 +4,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Rule, SlidingWindowLog};
-use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::{
     Breakers, LockSettings, LockedStore, Operation, RedisClient, RedisSettings, RedisStats,
 };
-use tollgate_limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_limiter::store::{Check, OnStoreFailure};
+use tollgate_limiter::verdict::{Outcome, Source};
 
-use crate::lock::{KEY, hourly, locked, retrying, without_scripts};
+use crate::lock::{KEY, decided, hourly, locked, locked_within, retrying, without_scripts};
 use crate::round_trips::Monitor;
 use crate::support::{ask, eventually, memory};
 
@@ -66,12 +67,41 @@ async fn a_log_under_a_lock_is_read_by_commands_and_written_in_one_transaction()
     }
 }
 
+/// A list locks the key of its first rule, so it and its second rule alone hold different locks. Writes to that rule fail
+/// then, and locks that they leave last longer than the test.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_goes_on_under_its_lock_after_a_write_that_failed() {
+    let server = without_scripts();
+    let lock = LockSettings { ttl: Duration::from_secs(3_600), ..retrying() };
+    let [alone, listed] = [(); 2].map(|()| locked_within(&server, Duration::from_secs(20), lock.clone()));
+    let decide = async |store: LockedStore, rules: &[(&str, u64)]| {
+        let rules: Vec<_> = rules.iter().map(|(scope, limit)| (*scope, hourly(*limit))).collect();
+        let check = |(scope, rule)| Check { key: BucketKey { scope, id: b"k" }, rule, cost: 1 };
+        let checks: Vec<_> = rules.iter().map(|(scope, rule)| check((*scope, rule))).collect();
+        decided(&store, &checks).await
+    };
+    let both = futures_of(200, || {
+        let (alone, listed) = (alone.clone(), listed.clone());
+        async move {
+            let (one, two) =
+                tokio::join!(decide(alone, &[("r", 100)]), decide(listed, &[("r#daily", 1_000), ("r", 100)]));
+            [one, two]
+        }
+    });
+    let outcomes: Vec<_> = both.await.into_iter().flatten().map(|verdict| verdict.outcome).collect();
+    assert!(!outcomes.iter().any(|outcome| matches!(outcome, Outcome::StoreUnavailable { .. })), "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Allowed).count(), 100);
+}
+
 /// Calls in the latency histogram of decisions.
 fn calls(stats: &RedisStats) -> u64 {
     stats.latencies(Operation::Decide).buckets().iter().sum()
 }
 
-async fn futures_of<F: Future<Output = Verdict> + Send + 'static>(count: usize, make: impl Fn() -> F) -> Vec<Verdict> {
+async fn futures_of<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    count: usize,
+    make: impl Fn() -> F,
+) -> Vec<T> {
     let tasks: Vec<_> = (0..count).map(|_| tokio::spawn(make())).collect();
     let mut verdicts = Vec::with_capacity(count);
     for task in tasks {

@@ -35,7 +35,7 @@ pub(super) enum AttemptOutcome {
 /// A decided rule, and the commands that apply the decision.
 type Decided = (RuleVerdict, Vec<Cmd>);
 
-/// Makes one attempt as `owner`.
+/// Makes one attempt as `owner`. A decision keeps its owner, and so a lock that is left from a write of it that failed.
 ///
 /// The states are watched as well as the lock. So nothing overwrites a change made without the lock: by a script, or
 /// after the lock expired. `EXEC` therefore enforces the limit; the lock keeps requests for one key from failing there in
@@ -48,8 +48,8 @@ pub(super) async fn attempt(
     let replies = 5 + transaction.rules.len();
     let mut replies = connection.req_packed_commands(&read(transaction, owner), 0, replies).await?.into_iter();
     let mut next = || replies.next().map_or(Ok(Value::Nil), Value::extract_error);
-    let (_unwatched, locked, _watched, holder, time) = (next()?, next()?, next()?, next()?, next()?);
-    if locked == Value::Nil || holder != Value::BulkString(owner.as_bytes().to_vec()) {
+    let (_unwatched, _locked, _watched, holder, time) = (next()?, next()?, next()?, next()?, next()?);
+    if holder != Value::BulkString(owner.as_bytes().to_vec()) {
         return Ok(AttemptOutcome::Contended);
     }
     let Ok((seconds, micros)) = redis::from_redis_value::<(u64, u64)>(time) else {

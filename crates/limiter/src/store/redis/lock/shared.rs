@@ -33,7 +33,8 @@ pub(super) struct Shared {
     breaker: Breaker,
     /// Prefix of this store's lock owners.
     owner: String,
-    attempts: AtomicU64,
+    /// Number of decisions, which tells their owners apart.
+    decisions: AtomicU64,
     /// Attempts to which Redis has replied.
     replies: AtomicU64,
     stats: Arc<LockStats>,
@@ -64,7 +65,7 @@ impl Shared {
             lock,
             breaker: Breaker::default(),
             owner: random_id(),
-            attempts: AtomicU64::new(0),
+            decisions: AtomicU64::new(0),
             replies: AtomicU64::new(0),
             stats: Arc::default(),
         })
@@ -128,8 +129,9 @@ impl Shared {
 
     /// Attempts a decision until it is made, or until attempts or time run out.
     async fn run_attempts(&self, transaction: &Transaction, deadline: Instant) -> Result<Vec<RuleVerdict>, LockError> {
+        let owner = format!("{}-{}", self.owner, self.decisions.fetch_add(1, Ordering::Relaxed));
         for n in 0.. {
-            if let Some(answers) = self.run_attempt(transaction, deadline).await? {
+            if let Some(answers) = self.run_attempt(transaction, &owner, deadline).await? {
                 return Ok(answers);
             }
             // A pause takes at most half of the time left, so that the rest is used for attempts.
@@ -146,13 +148,12 @@ impl Shared {
     async fn run_attempt(
         &self,
         transaction: &Transaction,
+        owner: &str,
         deadline: Instant,
     ) -> Result<Option<Vec<RuleVerdict>>, LockError> {
-        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         self.stats.tries.fetch_add(1, Ordering::Relaxed);
-        let owner = format!("{}-{number}", self.owner);
         let mut pooled = self.connection(deadline).await?;
-        let result = timeout_at(deadline, attempt(&mut pooled.connection, transaction, &owner)).await;
+        let result = timeout_at(deadline, attempt(&mut pooled.connection, transaction, owner)).await;
         if matches!(result, Ok(Ok(_))) {
             self.replies.fetch_add(1, Ordering::Relaxed);
         }
