@@ -155,6 +155,28 @@ fn a_line_has_verdict_rule_key_and_remaining_tokens() {
 }
 
 #[test]
+fn a_line_has_the_rule_names_of_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    // Rules of all plans count in one bucket, and are equal.
+    let rule = "limit: 9, algorithm: fixed-window, window: 1h";
+    let daily = "{name: daily, limit: 99, algorithm: fixed-window, window: 1d}";
+    let plans = format!("gold: {{limits: [{daily}, {{{rule}}}]}}, free: {{limits: [{{{rule}}}, {daily}]}}");
+    let limiter = format!(
+        "{{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', plan-resolver: 'header:x-plan', {rule}, \
+         plans: {{{plans}}}}}}}"
+    );
+    let routes = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{limiter}]}}]");
+    let gateway = logging(&path, &routes);
+    let mut client = gateway.connect();
+    for (target, plan) in [("/1", "gold"), ("/2", "free"), ("/3", "none")] {
+        client.request("GET", target, &[("x-key", "k"), ("x-plan", plan)], b"");
+    }
+    let rules: Vec<_> = lines(&path, 3).iter().map(|line| line["rule"].to_string()).collect();
+    assert_eq!(rules, ["\"rule2\"", "\"rule1\"", "\"a\""]);
+}
+
+#[test]
 fn a_line_has_hashes_in_place_of_keys_if_so_configured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");

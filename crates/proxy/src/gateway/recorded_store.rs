@@ -13,10 +13,11 @@ use crate::http::facts::report;
 /// Store of one limiter. It reports each decision to the facts of the request.
 struct RecordedStore {
     store: Arc<dyn Store>,
-    rules: Vec<LabelledRule>,
+    /// Rules of each plan.
+    plans: Vec<Vec<LabelledRule>>,
 }
 
-/// Rule with its label in logs. Rules of several plans may share a scope.
+/// Rule with its label in logs. Rules of several plans may share a scope, and be equal: their neighbors tell them apart.
 struct LabelledRule {
     scope: Arc<str>,
     rule: Rule,
@@ -25,26 +26,35 @@ struct LabelledRule {
 
 /// Returns `store` with a report of each decision under `rules`.
 pub(super) fn recorded(store: Arc<dyn Store>, rules: &[NamedLimit<'_>]) -> Arc<dyn Store> {
-    let labelled = |named: &NamedLimit<'_>| LabelledRule {
+    let rule = |named: &NamedLimit<'_>| LabelledRule {
         scope: Arc::clone(&named.scope),
         rule: named.limit.rule.clone(),
         label: Arc::clone(&named.label),
     };
-    Arc::new(RecordedStore { store, rules: rules.iter().map(labelled).collect() })
+    let plans = rules.chunk_by(|one, next| one.plan == next.plan).map(|plan| plan.iter().map(rule).collect());
+    Arc::new(RecordedStore { store, plans: plans.collect() })
+}
+
+/// Returns `checks` with the labels of the rules of `plan`, in whose order they are; `None` if they are others.
+fn labelled(checks: &[Check<'_>], plan: &[LabelledRule]) -> Option<Vec<CheckedRule>> {
+    let mut rules = plan.iter();
+    let label = |check: &Check<'_>| {
+        let rule = rules.find(|rule| *rule.scope == *check.key.scope && rule.rule == *check.rule)?;
+        Some(CheckedRule { rule: Arc::clone(&rule.label), key: check.key.id.into() })
+    };
+    checks.iter().map(label).collect()
 }
 
 impl RecordedStore {
-    fn checked(&self, check: &Check<'_>) -> CheckedRule {
-        let known = self.rules.iter().find(|known| *known.scope == *check.key.scope && known.rule == *check.rule);
-        let rule = known.map_or_else(|| check.key.scope.into(), |known| Arc::clone(&known.label));
-        CheckedRule { rule, key: check.key.id.into() }
-    }
-
     /// Returns a copy of the checks of each stage if the request is recorded.
     fn all_checked<const N: usize>(&self, stages: [&[Check<'_>]; N]) -> Option<[Vec<CheckedRule>; N]> {
         let mut checked = None;
         report(|_| {
-            checked = Some(stages.map(|checks| checks.iter().map(|check| self.checked(check)).collect()));
+            let of_plan = |plan: &Vec<LabelledRule>| {
+                let all = stages.map(|checks| labelled(checks, plan));
+                all.iter().all(Option::is_some).then(|| all.map(Option::unwrap_or_default))
+            };
+            checked = self.plans.iter().find_map(of_plan);
         });
         checked
     }

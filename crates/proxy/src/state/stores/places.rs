@@ -25,7 +25,8 @@ struct PlacedRule {
     place: Arc<str>,
     /// True if the file names it.
     is_named: bool,
-    rule: Rule,
+    /// Rules of the scope: several plans may have one.
+    rules: Vec<Rule>,
     key_resolver: Option<KeyResolver>,
     is_in_redis: bool,
 }
@@ -66,6 +67,12 @@ impl Places {
     }
 }
 
+impl PlacedRule {
+    fn has(&self, rule: &Rule, is_alike: fn(&Rule, &Rule) -> bool) -> bool {
+        self.rules.iter().any(|own| is_alike(own, rule))
+    }
+}
+
 impl Succession {
     /// Finds the predecessors of `rules`: rules with their names, or else rules that are like them, first under their own
     /// scopes.
@@ -76,8 +83,12 @@ impl Succession {
         }
         succession.pair(rules, |old, new| old.scope == new.scope && old.is_named && new.is_named);
         for is_alike in LIKENESSES {
-            succession.pair(rules, |old, new| old.scope == new.scope && is_alike(&old.rule, &new.rule));
-            succession.pair(rules, |old, new| old.key_resolver == new.key_resolver && is_alike(&old.rule, &new.rule));
+            // A scope stays where it is for any of its plans, and moves only if it does so in all of them.
+            succession
+                .pair(rules, |old, new| old.scope == new.scope && new.rules.iter().any(|rule| old.has(rule, is_alike)));
+            succession.pair(rules, |old, new| {
+                old.key_resolver == new.key_resolver && new.rules.iter().all(|rule| old.has(rule, is_alike))
+            });
         }
         succession.pair(rules, |old, new| old.scope == new.scope);
         succession
@@ -107,21 +118,24 @@ fn report_renamed<'r>(renamed: impl Iterator<Item = &'r PlacedRule>) {
 
 /// Returns the rules of `config`, one for each scope. Rules with a shared bucket keep its name.
 fn declared(config: &Config) -> Vec<PlacedRule> {
-    let (mut known, mut rules) = (HashSet::new(), Vec::new());
+    let (mut known, mut rules) = (HashMap::new(), Vec::<PlacedRule>::new());
     for naming in config.routes.iter().flat_map(Route::rate_limiters) {
         for NamedLimit { scope, limit, is_named, .. } in naming.all() {
-            if !scope.starts_with('#') && known.insert(Arc::clone(&scope)) {
-                let (rule, key_resolver) = (limit.rule.clone(), limit.key_resolver.clone());
-                let is_in_redis = config.redis.is_some() && naming.limiter.store != Some(StoreKind::Memory);
-                rules.push(PlacedRule {
+            if scope.starts_with('#') {
+                continue;
+            }
+            let at = *known.entry(Arc::clone(&scope)).or_insert(rules.len());
+            match rules.get_mut(at) {
+                Some(placed) => placed.rules.push(limit.rule.clone()),
+                None => rules.push(PlacedRule {
                     limiter: naming.scope(),
                     place: Arc::clone(&scope),
                     scope,
                     is_named,
-                    rule,
-                    key_resolver,
-                    is_in_redis,
-                });
+                    rules: vec![limit.rule.clone()],
+                    key_resolver: limit.key_resolver.clone(),
+                    is_in_redis: config.redis.is_some() && naming.limiter.store != Some(StoreKind::Memory),
+                }),
             }
         }
     }
@@ -176,10 +190,10 @@ mod tests {
         tollgate_config::parse("tollgate.yaml", &text, &|_| None).unwrap_or_else(|_| panic!("{text}")).config
     }
 
-    /// Returns the number of admitted requests of 25, all rules of the limiter together.
-    fn burst(stores: &SharedStores, config: &tollgate_config::Config) -> usize {
+    /// Returns the number of admitted requests of 25, all rules of the limiter or of `plan` together.
+    fn burst(stores: &SharedStores, config: &tollgate_config::Config, plan: Option<&str>) -> usize {
         let naming = config.routes[0].rate_limiters().next().unwrap();
-        let rules = naming.named(None, &naming.limiter.rules);
+        let rules: Vec<_> = naming.all().into_iter().filter(|named| named.plan == plan).collect();
         let check = |named: &tollgate_config::NamedLimit<'_>| named.limit.rule.clone();
         let owned: Vec<_> = rules.iter().map(check).collect();
         let checks: Vec<_> = rules
@@ -196,12 +210,16 @@ mod tests {
 
     /// Runs each configuration in turn, with a burst under each. Returns the admitted requests.
     fn reloads(all: &[String]) -> Vec<usize> {
+        reloads_of(None, all)
+    }
+
+    fn reloads_of(plan: Option<&str>, all: &[String]) -> Vec<usize> {
         let stores = SharedStores::new(&config(&all[0]));
         all.iter()
             .map(|arguments| {
                 let config = config(arguments);
                 stores.declare_limiters(&config);
-                burst(&stores, &config)
+                burst(&stores, &config, plan)
             })
             .collect()
     }
@@ -259,5 +277,13 @@ mod tests {
             format!("{}, plan-resolver: 'header:x-plan', plans: {{gold: {{{HOURLY}}}}}", list(&[("x", HOURLY)])),
         ]);
         assert_eq!(admitted, [20, 0, 0]);
+    }
+
+    #[test]
+    fn a_plan_keeps_its_states_while_rules_beside_it_move() {
+        let gold = format!("plan-resolver: path, plans: {{gold: {{{}}}}}", unnamed(&[HOURLY, SLOW]));
+        let beside = [unnamed(&[HOURLY, BUCKET]), unnamed(&[BUCKET, HOURLY]), list(&[("x", HOURLY)]), SLOW.to_owned()];
+        let admitted = reloads_of(Some("gold"), &beside.map(|rules| format!("{rules}, {gold}")));
+        assert_eq!(admitted, [20, 0, 0, 0]);
     }
 }
