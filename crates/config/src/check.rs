@@ -31,8 +31,6 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) properties: &'i Node,
     /// Disabled components.
     pub(crate) switches: &'i Switches,
-    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
-    pub(crate) ignores_trailing_slash: bool,
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -105,6 +103,7 @@ fn filter_context<'c>(
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
             key_resolvers,
+            raw.preflights,
             diagnostics,
         ),
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
@@ -164,7 +163,7 @@ fn routes(
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &CheckInput { nodes, switches, ignores_trailing_slash, .. } = input;
+    let &CheckInput { nodes, switches, .. } = input;
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,
@@ -173,11 +172,11 @@ fn routes(
             predicate: &raw.predicate,
             api_version: raw.api_version.as_ref(),
             trusts_proxies: raw.trusted_proxies.is_some(),
-            ignores_trailing_slash,
             switches,
         },
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
         has_locator: raw.discovery.has_locator(nodes),
+        has_spring: input.properties.get("spring").is_some(),
         upstreams,
         nodes,
         switches,

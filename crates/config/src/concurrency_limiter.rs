@@ -10,7 +10,6 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::given::{Given, Texts};
 use crate::diagnostics::Diagnostics;
-use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::settings::status;
@@ -143,7 +142,7 @@ fn settings(
             *header = name.0;
         }
     }
-    let key_resolver = with_preflights(key_resolver?, diagnostics);
+    let key_resolver = context.with_preflights(key_resolver?);
     let deny_empty_key = args.deny_empty_key.or(context.deny_empty_key)?;
     if key_resolver.needs_principal() {
         warn_of_key(deny_empty_key, args.key_resolver.span().unwrap_or(at), diagnostics);

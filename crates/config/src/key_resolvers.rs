@@ -27,6 +27,18 @@ pub enum RepeatedKeys {
     First,
 }
 
+/// Treatment of preflights of browsers, which carry no key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Preflights {
+    /// Counts those without a key by client address.
+    #[default]
+    ByAddress,
+    /// Needs a key, as of other requests.
+    ByKey,
+}
+
 /// Name of the resolver of limiters that name none.
 const DEFAULT: &str = "default";
 
@@ -139,12 +151,6 @@ impl<'t> KeyResolvers<'t> {
         }
         found.map(|(_, resolver)| resolver.clone())
     }
-}
-
-/// Counts preflights of browsers without a key by client address, except in a Spring file, in which they are refused as by
-/// Spring.
-pub(crate) fn with_preflights(resolver: KeyResolver, diagnostics: &Diagnostics) -> KeyResolver {
-    if diagnostics.is_spring { resolver } else { resolver.or_preflight() }
 }
 
 fn parts(node: &Node) -> &[Node] {

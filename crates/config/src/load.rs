@@ -13,7 +13,6 @@ use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::Unresolved;
-use crate::spring::form::Form;
 use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
@@ -75,10 +74,6 @@ pub(crate) struct MigrationFacts {
     pub(crate) ineffective: Vec<(Span, String)>,
     /// Unknown keys.
     pub(crate) unknown: Vec<Span>,
-    /// See [`Normalized`].
-    pub(crate) ignores_trailing_slash: bool,
-    /// Form of the file.
-    pub(crate) form: Form,
 }
 
 /// Checks `text`. `inspect` is called with the tree before its placeholders are resolved.
@@ -142,9 +137,7 @@ fn parse_once(
     let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
     tree.report_unknown(&unknown, &mut diagnostics);
     let nodes = Nodes::new(&tree.root);
-    let Tree { properties, ignores_trailing_slash, .. } = &tree;
-    let ignores_trailing_slash = *ignores_trailing_slash;
-    let input = CheckInput { nodes: &nodes, properties, switches: &switches, ignores_trailing_slash };
+    let input = CheckInput { nodes: &nodes, properties: &tree.properties, switches: &switches };
     let mut config = check::check(&raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
@@ -153,11 +146,7 @@ fn parse_once(
     let notes = diagnostics.finish(text);
     let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
-    if failed {
-        Err(notes)
-    } else {
-        Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown, ignores_trailing_slash, form: tree.form }))
-    }
+    if failed { Err(notes) } else { Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown })) }
 }
 
 /// Reports placeholders without a value, unless their keys are unknown or without effect.

@@ -9,7 +9,7 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::raw::{RawFilterSettings, RawSetStatus};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
-use crate::key_resolvers::RepeatedKeys;
+use crate::key_resolvers::{Preflights, RepeatedKeys};
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::raw::RawLimiterHeaders;
 #[cfg(test)]
@@ -117,6 +117,8 @@ pub(crate) struct RawConfig {
     pub(crate) filter_beans: BTreeMap<String, NodeRef>,
     /// Requests that repeat the header, parameter or cookie of a key with another value: `refuse`, or `first`, which counts the first value and removes the others. Default `refuse`: an upstream may read another value than the gateway.
     pub(crate) repeated_keys: Option<RepeatedKeys>,
+    /// A browser's preflight without the key of a filter: `by-address` counts it by client address, and `RequireToken` lets it pass; `by-key` treats it as any request without a key. Default `by-address`; in an application.yml `by-key`.
+    pub(crate) preflights: Preflights,
     /// Filters of every route, merged with the route's own by position: default 1, own 1, default 2, … Default: none.
     #[cfg_attr(test, schemars(with = "Vec<FilterEntrySchema>"))]
     pub(crate) default_filters: Vec<NodeRef>,

@@ -20,6 +20,7 @@ mod secrets;
 mod spring;
 mod stand_ins;
 mod traffic_endpoints;
+mod translated;
 
 fn no_env(_: &str) -> Option<String> {
     None

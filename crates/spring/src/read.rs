@@ -40,7 +40,7 @@ pub struct Tree {
     pub form: Form,
     /// True if the routes stand under the root that Spring Cloud Gateway reads up to 4.3. There a `/` at the end of a
     /// path is ignored unless `matchTrailingSlash` is false.
-    pub ignores_trailing_slash: bool,
+    ignores_trailing_slash: bool,
     /// First file whose values the environment cannot override.
     first_final: Option<usize>,
 }
@@ -111,7 +111,7 @@ impl Tree {
     pub fn translate(&mut self, diagnostics: &mut Diagnostics) -> Explicit {
         match self.form {
             Form::Own => Explicit::default(),
-            Form::Spring => translate::translate(&mut self.root, diagnostics),
+            Form::Spring => translate::translate(&mut self.root, self.ignores_trailing_slash, diagnostics),
         }
     }
 

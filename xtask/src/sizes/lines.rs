@@ -10,9 +10,9 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 83_500),
-    ("config", 18_500),
-    ("spring", 3_700),
+    (ALL, 83_100),
+    ("config", 17_900),
+    ("spring", 4_300),
     ("document", 2_560),
     ("proxy", 14_900),
     ("limiter", 12_650),
@@ -25,7 +25,7 @@ const MAX_FILES: usize = 960;
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
 const MODE: &str = "is_spring";
-const MAX_MODE_FILES: usize = 30;
+const MAX_MODE_FILES: usize = 4;
 
 /// Figures of the code that ships.
 #[derive(Default)]

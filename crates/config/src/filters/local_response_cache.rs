@@ -8,8 +8,8 @@ use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time, parse_size, parse_time};
 use crate::diagnostics::Diagnostics;
 use crate::filters::entry::{Arguments, Entry, FilterInput};
-use crate::filters::model::{Filter, ResponseCache};
-use crate::filters::raw::{RawLocalResponseCache, RawNoCacheStrategy};
+use crate::filters::model::{Filter, FilterPosition, ResponseCache};
+use crate::filters::raw::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::values::above_zero;
 
@@ -20,7 +20,7 @@ const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "LocalResponseCache",
-    doc: "Caches responses to GET in memory, at its position in the list; in Spring's form before all other filters.",
+    doc: "Caches responses to GET in memory, at its position in the list, or with `position: first` before all other filters.",
     args: Arguments::Listed(&[
         Argument::new(
             "timeToLive",
@@ -35,13 +35,6 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
 fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let [time_to_live, size] = input.arguments(diagnostics);
     let raw = &input.context.filter.local_response_cache;
-    if diagnostics.is_spring && raw.enabled != Some(true) {
-        diagnostics.warn(
-            input.spec.span,
-            "Spring has `LocalResponseCache` only with `filter.local-response-cache.enabled: true`; here it applies",
-        )
-        .help("with it, routes without their own cache share one");
-    }
     let mut cache = cache_for_all(raw, diagnostics);
     cache.is_shared = false;
     if let Some(arg) = time_to_live {
@@ -52,8 +45,6 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     if let Some(arg) = size {
         let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
         cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
-    } else if diagnostics.is_spring && raw.size.is_none() {
-        diagnostics.note(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
     }
     Some(Filter::LocalResponseCache(cache))
 }
@@ -63,6 +54,10 @@ pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagn
     ResponseCache {
         settings: settings(raw, raw.time_to_live, diagnostics),
         max_bytes: above_zero(raw.size.as_ref(), DEFAULT_CACHE_SIZE, diagnostics),
+        position: match raw.position {
+            RawCachePosition::Listed => FilterPosition::Listed,
+            RawCachePosition::First => FilterPosition::First,
+        },
         is_shared: true,
         identity: 0,
     }
@@ -79,7 +74,6 @@ fn settings(
             .help("remove the filter to cache nothing");
     }
     let no_cache = match raw.request.no_cache_strategy {
-        None if diagnostics.is_spring => NoCache::Bypass,
         None | Some(RawNoCacheStrategy::Revalidate) => NoCache::Revalidate,
         Some(RawNoCacheStrategy::SkipUpdateCacheEntry) => NoCache::Bypass,
         Some(RawNoCacheStrategy::UpdateCacheEntry) => NoCache::Update,

@@ -30,7 +30,7 @@ use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
-use crate::spring::names::{HYSTRIX, refusal};
+use crate::spring::names::refusal;
 use crate::spring::proposals::{self, Proposal};
 
 /// Returns all filters.
@@ -61,13 +61,7 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// Returns the filter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let name = if spec.name == HYSTRIX { "CircuitBreaker" } else { spec.name.as_str() };
-    if spec.name == HYSTRIX {
-        diagnostics
-            .note(spec.span, "`Hystrix` runs as `CircuitBreaker`")
-            .help("timeouts and thresholds below `hystrix.command` are read as those of `resilience4j`");
-    }
-    let Some(entry) = filters().find(|entry| entry.name == name) else {
+    let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
         report_unknown(spec, diagnostics);
         return None;
     };
@@ -83,10 +77,9 @@ pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics:
 
 fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let name = spec.name.as_str();
-    let is_spring = diagnostics.is_spring;
     if let Some(refusal) = refusal(name) {
         let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));
-        let error = match proposals::refused(name).filter(|_| is_spring) {
+        let error = match proposals::refused(name) {
             Some(Proposal { value, comment }) => error.missing(Missing {
                 section: Section::FilterBeans,
                 name: name.to_owned(),
@@ -107,20 +100,19 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
         diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).unknown_component(name);
     match near {
         Some(near) => help.did_you_mean(name, near),
-        None => help.help(suggestions(name, is_spring)),
+        None => help.help(suggestions(name)),
     }
 }
 
-/// Returns similar names; in a Spring file also the advice about filters in Java.
-fn suggestions(name: &str, is_spring: bool) -> String {
+/// Returns similar names, and advice about filters in Java.
+fn suggestions(name: &str) -> String {
     let similar = similar(name, names());
     let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));
     let class = if name.ends_with("Filter") { name.to_owned() } else { format!("{name}GatewayFilterFactory") };
     let java = format!(
-        "a Java class of the application, such as `{class}`, does not run here: `filter-beans: {{{name}: skip}}` in a second file leaves it out, or names a filter in its place"
+        "a Java class of the application, such as `{class}`, does not run here: `filter-beans: {{{name}: skip}}` in a second file leaves it out, or names a filter of docs/reference/filters in its place"
     );
-    let list = "docs/reference/filters lists all filters".to_owned();
-    [similar, Some(if is_spring { java } else { list })].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    similar.into_iter().chain([java]).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub enum Filter {
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterPosition {
-    /// Before all others in Spring's files, listed in others: filters that can respond without them.
-    FirstInSpring,
+    /// Before all others.
+    First,
     /// At its position in the list.
     #[default]
     Listed,
@@ -55,6 +55,8 @@ pub struct ResponseCache {
     pub settings: local_response_cache::Settings,
     /// Capacity in bytes.
     pub max_bytes: u64,
+    /// Position among the filters of its route.
+    pub position: FilterPosition,
     /// True for the cache shared by the routes that configure no cache of their own.
     pub is_shared: bool,
     /// Hash of the route's configuration: a changed route does not use responses cached before the change.
@@ -177,7 +179,7 @@ impl Filter {
             Self::Plain(PlainFilter::RequireKey(settings)) => FilterProperties::of_key(&settings.key_resolver),
             Self::Plain(filter) => FilterProperties { acts_on_responses: filter.acts_on_responses(), ..plain },
             Self::RequestSize(_) => plain,
-            Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::FirstInSpring, ..plain },
+            Self::LocalResponseCache(cache) => FilterProperties { position: cache.position, ..plain },
             Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },
             Self::Edit(edit) => FilterProperties {
                 position: if edit.runs_last() { FilterPosition::Last } else { FilterPosition::Listed },

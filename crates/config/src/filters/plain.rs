@@ -12,7 +12,6 @@ use tollgate_filters::{
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
-use crate::key_resolvers::with_preflights;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::values::{flag, header_name, status_of};
 
@@ -189,12 +188,12 @@ fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opti
         diagnostics.error(status.span, format!("`RequireToken` needs a 4xx status, found `{}`", status.value));
         return None;
     }
-    let resolvers = input.context.limiters.key_resolvers;
+    let limiters = &input.context.limiters;
     let key_resolver = match claim {
-        Some(claim) => resolvers.resolve(&format!("jwt:{}", claim.value), claim.span, diagnostics)?,
-        None => resolvers.any_token(input.spec.span, diagnostics)?,
+        Some(claim) => limiters.key_resolvers.resolve(&format!("jwt:{}", claim.value), claim.span, diagnostics)?,
+        None => limiters.key_resolvers.any_token(input.spec.span, diagnostics)?,
     };
-    let key_resolver = with_preflights(key_resolver, diagnostics);
+    let key_resolver = limiters.with_preflights(key_resolver);
     Some(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time};
-use crate::rate_limiter::raw::RawEmptyKey;
+use crate::rate_limiter::raw::RawLimiterSettings;
 
 /// Settings of filters on all routes.
 #[derive(Debug, Default, Deserialize)]
@@ -13,8 +13,8 @@ use crate::rate_limiter::raw::RawEmptyKey;
 pub(crate) struct RawFilterSettings {
     /// Headers that apply to one connection only.
     pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
-    /// Requests without a key, and denials.
-    pub(crate) request_rate_limiter: RawEmptyKey,
+    /// Limiters on all routes.
+    pub(crate) request_rate_limiter: RawLimiterSettings,
     /// Headers that `SecureHeaders` adds on all routes.
     pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
     /// `LocalResponseCache` on all routes.
@@ -73,8 +73,22 @@ pub(crate) struct RawLocalResponseCache {
     pub(crate) time_to_live: Option<Spanned<Time>>,
     /// Bytes per cache, headers included. Default 64MB; Spring's is unbounded.
     pub(crate) size: Option<Spanned<Size>>,
+    /// Position of a `LocalResponseCache` among the filters of its route: `listed`, or `first`, before all others and so before limiters. Default `listed`; in an application.yml `first`.
+    pub(crate) position: RawCachePosition,
     /// Cache directives of requests.
     pub(crate) request: RawCacheRequest,
+}
+
+/// Position of a `LocalResponseCache` among the filters of its route.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawCachePosition {
+    /// As in the file.
+    #[default]
+    Listed,
+    /// Before all others.
+    First,
 }
 
 /// Cache directives of requests.

@@ -34,11 +34,6 @@ fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics
     let (names, recursively) = match spec.args.iter().find(is_flag) {
         None => spec.gather_with_flag(diagnostics)?,
         Some(arg) => {
-            if diagnostics.is_spring && spec.args.last().is_some_and(|last| !is_flag(&last)) {
-                diagnostics
-                    .warn(arg.span.key(), "Spring reads the last argument as the flag, whatever its name")
-                    .help("write `deleteRecursively` after `fieldList`");
-            }
             let names: Vec<_> = spec.args.iter().filter(|arg| !is_flag(arg)).map(|arg| arg.value.clone()).collect();
             if names.is_empty() {
                 diagnostics.error(spec.span, format!("`{}` needs the argument `fieldList`", spec.name));

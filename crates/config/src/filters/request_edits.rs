@@ -1,6 +1,6 @@
 //! Filters that edit the path and the headers of requests.
 
-use tollgate_filters::edit::{Edit, EditError};
+use tollgate_filters::edit::Edit;
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
@@ -33,13 +33,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "PrefixPath",
         doc: "Prepends a prefix to the path; a second `PrefixPath` has no effect.",
         args: Arguments::Listed(&[Argument::new("prefix", "The prefix; may contain `{variables}`.")]),
-        check: |input, diagnostics| with_path(input, Edit::prefix_path, diagnostics),
+        check: |input, diagnostics| with_text(input, Edit::prefix_path, diagnostics),
     },
     Entry {
         name: "SetPath",
         doc: "Replaces the path and keeps the query.",
         args: Arguments::Listed(&[Argument::new("template", "The new path; may contain `{variables}`.")]),
-        check: |input, diagnostics| with_path(input, Edit::set_path, diagnostics),
+        check: |input, diagnostics| with_text(input, Edit::set_path, diagnostics),
     },
     Entry {
         name: "RewritePath",
@@ -103,28 +103,7 @@ fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) ->
                 .help("separate several by commas: `X-A:1,X-B:2`");
             return None;
         };
-        if value.contains(':') && diagnostics.is_spring {
-            diagnostics.warn(
-                arg.span,
-                format!("Spring does not start with a second `:` in `{}`; here it belongs to the value", arg.value),
-            );
-        }
         pairs.push((name, value.trim()));
     }
     finish(input, Edit::add_request_headers_if_not_present(pairs), diagnostics)
-}
-
-/// Builds a filter from a path, as [`with_text`] does. Removes query and fragment, which Spring ignores.
-fn with_path(
-    input: &FilterInput<'_>,
-    edit: fn(&str) -> Result<Edit, EditError>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Filter> {
-    let [text] = input.texts(diagnostics)?;
-    let Some((path, rest)) = text.find(['?', '#']).filter(|_| diagnostics.is_spring).map(|at| text.split_at(at)) else {
-        return finish(input, edit(text), diagnostics);
-    };
-    let message = format!("`{}` takes only a path: `{rest}` is ignored, as in Spring", input.spec.name);
-    diagnostics.warn(input.spec.quoted_in(&format!("`{text}`")), message).help("AddRequestParameter adds parameters");
-    finish(input, edit(path), diagnostics)
 }

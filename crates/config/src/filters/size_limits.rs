@@ -39,17 +39,6 @@ pub(super) const ENTRIES: &[Entry] = &[
 fn request_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let [size] = input.arguments(diagnostics);
     let Some(arg) = size else { return Some(Filter::RequestSize(DEFAULT_MAX_SIZE)) };
-    if diagnostics.is_spring && arg.name.is_none() {
-        diagnostics
-            .warn(
-                arg.span,
-                format!(
-                    "Spring ignores the argument of `{}` and allows 5000000 bytes; here it applies",
-                    input.spec.text
-                ),
-            )
-            .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
-    }
     parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok().map(Filter::RequestSize)
 }
 
@@ -61,11 +50,6 @@ fn request_header_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -
     };
     let settings = request_header_size::Settings::new(max_bytes);
     let Some(arg) = name else { return Some(Filter::Plain(PlainFilter::RequestHeaderSize(settings))) };
-    if diagnostics.is_spring && arg.name.is_none() {
-        diagnostics
-            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it applies", input.spec.text))
-            .help("for the same meaning in both write `name: RequestHeaderSize` and `args: {errorHeaderName: …}`");
-    }
     let name = header_name(&arg.value, arg.span, diagnostics)?;
     Some(Filter::Plain(PlainFilter::RequestHeaderSize(settings.error_header(name))))
 }

@@ -4,15 +4,11 @@
 //! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
 mod accepted;
-mod caches;
 mod comments;
-mod host_port;
-mod hystrix;
 mod names;
 mod placeholders;
 mod print;
 mod routes;
-mod trailing_slash;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +22,6 @@ use crate::load::{Loaded, MigrationFacts, parse_text, read};
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
-use crate::spring::form::Form;
 use crate::spring::read::Tree;
 use crate::spring::translate::{Explicit, with_tls};
 use crate::yaml::{Node, NodeKind, Span};
@@ -71,7 +66,6 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let Some(mut tree) = written else { return Err(notes) };
     let explicit = tree.translate(&mut Diagnostics::default());
     let Tree { mut root, properties, .. } = tree;
-    let is_spring = facts.form == Form::Spring;
     placeholders::inline_properties(&mut root, &properties);
     names::plain(&mut root);
     let comments = Comments::of(&text, root.span);
@@ -79,7 +73,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
         Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
     };
-    let rewriting = Rewriting { facts: &facts, explicit, comments, config: &config, is_spring, default_filters };
+    let rewriting = Rewriting { facts: &facts, explicit, comments, config: &config, default_filters };
     let root = rewriting.root(root);
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
@@ -115,7 +109,6 @@ struct Rewriting<'r> {
     explicit: Explicit,
     comments: Comments,
     config: &'r Config,
-    is_spring: bool,
     /// Number of default filters.
     default_filters: usize,
 }
@@ -150,16 +143,7 @@ impl Rewriting<'_> {
             item.is_section = true;
             sections.push((key, item));
         }
-        self.add_implicit(&mut sections);
         Item::plain(Value::Map(sections))
-    }
-
-    /// Adds settings that are implicit in Spring's form.
-    fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
-        if self.is_spring {
-            caches::add_strategy(sections, self.config);
-            host_port::keep(sections);
-        }
     }
 
     /// Copies a node without settings that have no effect.

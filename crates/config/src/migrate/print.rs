@@ -73,44 +73,6 @@ impl Item {
         }
         entries.retain(|(_, part)| !matches!(part.value, Value::Absent));
     }
-
-    /// Returns the entry `key` of a map.
-    pub(super) fn get(&self, key: &str) -> Option<&Item> {
-        match &self.value {
-            Value::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, item)| item),
-            _ => None,
-        }
-    }
-
-    fn add_missing(&mut self, path: &[&str], setting: Self) {
-        let [key, below @ ..] = path else { return };
-        if matches!(self.value, Value::Null | Value::Absent) {
-            self.value = Value::Map(Vec::new());
-        }
-        let Value::Map(entries) = &mut self.value else { return };
-        let known = entries.iter_mut().find(|(name, _)| name == key).map(|(_, item)| item);
-        match (known, below) {
-            (Some(_), []) => {}
-            (Some(item), _) => item.add_missing(below, setting),
-            (None, []) => entries.push(((*key).to_owned(), setting)),
-            (None, _) => {
-                let mut item = Self::plain(Value::Null);
-                item.add_missing(below, setting);
-                entries.push(((*key).to_owned(), item));
-            }
-        }
-    }
-}
-
-/// Adds the setting at `path`, unless it is there. A section that is added comes first.
-pub(super) fn add_missing(sections: &mut Vec<(String, Item)>, path: &[&str], setting: Item) {
-    let [section, below @ ..] = path else { return };
-    if !sections.iter().any(|(key, _)| key == section) {
-        sections.insert(0, ((*section).to_owned(), Item { is_section: true, ..Item::plain(Value::Null) }));
-    }
-    if let Some((_, item)) = sections.iter_mut().find(|(key, _)| key == section) {
-        item.add_missing(below, setting);
-    }
 }
 
 /// Appends `root`, a map of sections.

@@ -1,11 +1,7 @@
 //! Rewrites routes and filters in our own form. Spring's implicit defaults become explicit settings.
 
-use crate::de::canonical;
-use crate::filters::Argument;
-use crate::migrate::caches::cache_first;
+use crate::migrate::Rewriting;
 use crate::migrate::print::{Item, Value};
-use crate::migrate::{Rewriting, hystrix};
-use crate::predicates::{ShortcutType, predicates};
 use crate::spring::names::SKIP;
 use crate::yaml::{Node, NodeKind};
 
@@ -26,13 +22,7 @@ impl Rewriting<'_> {
         let mut fields = match node.kind {
             NodeKind::Scalar(line) => {
                 item.note("Was written on one line.");
-                let mut fields = one_line(&line);
-                for (_, field) in &mut fields {
-                    if let Value::Seq(predicates) = &mut field.value {
-                        predicates.iter_mut().for_each(|predicate| self.keep_trailing_slash(predicate));
-                    }
-                }
-                fields
+                one_line(&line)
             }
             NodeKind::Map(entries) => {
                 let mut fields = Vec::with_capacity(entries.len());
@@ -43,7 +33,6 @@ impl Rewriting<'_> {
                     }
                     let field = match key.as_str() {
                         "filters" => self.filters(node, true),
-                        "predicates" => self.predicates(node),
                         "uri" => self.uri(node),
                         _ => self.item(node),
                     };
@@ -69,32 +58,6 @@ impl Rewriting<'_> {
         {
             let path = text.split_off(end);
             item.left_out(&path, "it is ignored");
-        }
-        item
-    }
-
-    /// Rewrites a list of predicates.
-    fn predicates(&self, node: Node) -> Item {
-        let mut item = self.empty_item(node.span);
-        item.value = match node.kind {
-            NodeKind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
-            _ => return self.item(node),
-        };
-        item
-    }
-
-    fn predicate(&self, node: Node) -> Item {
-        let mut item = self.item(node);
-        self.keep_trailing_slash(&mut item);
-        let Value::Map(fields) = &mut item.value else { return item };
-        let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
-        let Some(Value::Scalar(name)) = name else { return item };
-        let gathers =
-            predicates().iter().find(|entry| entry.name == name.trim() && entry.shortcut != ShortcutType::Default);
-        if let Some(entry) = gathers
-            && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
-        {
-            merge_into_list(args, &entry.args);
         }
         item
     }
@@ -125,9 +88,6 @@ impl Rewriting<'_> {
                 None => kept.push(self.filter(node)),
             }
         }
-        if self.is_spring {
-            cache_first(&mut kept, self.default_filters == 0);
-        }
         item.value = Value::Seq(kept);
         item
     }
@@ -138,7 +98,6 @@ impl Rewriting<'_> {
             node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value {
-            drop_query(text);
             // From the first argument without effect on, none has an effect.
             let extra = self.facts.ineffective.iter().find(|(at, _)| at.node == span.node && at.argument > 0);
             if let Some((at, why)) = extra {
@@ -147,17 +106,16 @@ impl Rewriting<'_> {
                 item.note(format!("Changed: {why}."));
             }
         }
-        hystrix::rename(&mut item);
         if is_limiter && let Value::Map(fields) = &mut item.value {
-            fields.iter_mut().filter(|(key, _)| key == "args").for_each(|(_, args)| self.limiter(args));
+            fields.iter_mut().filter(|(key, _)| key == "args").for_each(|(_, args)| Self::limiter(args));
         }
         item
     }
 
-    /// Rewrites the arguments of a limiter: removes the prefix, and adds Spring's defaults where ours differ.
-    fn limiter(&self, args: &mut Item) {
+    /// Rewrites the arguments of a limiter: removes the prefix.
+    fn limiter(args: &mut Item) {
         let Value::Map(entries) = &mut args.value else { return };
-        let mut plain = Vec::with_capacity(entries.len() + 3);
+        let mut plain = Vec::with_capacity(entries.len());
         for (key, item) in entries.drain(..) {
             match (key.as_str(), item) {
                 (PREFIX, Item { value: Value::Map(inner), notes, .. }) => {
@@ -170,48 +128,8 @@ impl Rewriting<'_> {
                 (key, item) => plain.push((kebab(key.strip_prefix("redis-rate-limiter.").unwrap_or(key)), item)),
             }
         }
-        let has = |plain: &[(String, Item)], names: &[&str]| plain.iter().any(|(key, _)| names.contains(&key.as_str()));
-        let add = |plain: &mut Vec<(String, Item)>, name: &str, value: &str, why: &str| {
-            let mut item = Item::scalar(value);
-            item.note(why);
-            plain.push((name.to_owned(), item));
-        };
-        if self.is_spring {
-            if has(&plain, &["replenish-rate"]) && !has(&plain, &["burst-capacity"]) {
-                add(&mut plain, "burst-capacity", "1", "Spring's default, whatever the rate.");
-            }
-            if !has(&plain, &["error-body", "body"]) {
-                add(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
-            }
-            if self.config.redis.is_some() && !has(&plain, &["on-store-failure"]) {
-                let why = "As in Spring, requests pass while Redis is unreachable; `local` limits in memory meanwhile.";
-                add(&mut plain, "on-store-failure", "allow", why);
-            }
-        }
         *entries = plain;
     }
-}
-
-/// Merges arguments into the list argument, the first of `known`. Spring adds the values of all unknown names to it; our own
-/// form accepts its own name only. The other arguments follow it.
-fn merge_into_list(args: &mut Item, known: &[Argument]) {
-    let Value::Map(entries) = &mut args.value else { return };
-    let Some((list, others)) = known.split_first() else { return };
-    let is_other = |(key, _): &(String, Item)| others.iter().any(|other| canonical(other.name) == canonical(key));
-    let fits = |key: &str| {
-        let (key, name) = (canonical(key), canonical(list.name));
-        key == name || name.strip_suffix('s').is_some_and(|one| key == one)
-    };
-    let (named, mut gathered): (Vec<_>, Vec<_>) = entries.drain(..).partition(is_other);
-    if !gathered.iter().all(|(key, _)| fits(key)) {
-        let each = gathered.into_iter().flat_map(|(_, item)| match item.value {
-            Value::Seq(items) => items,
-            value => vec![Item { value, ..item }],
-        });
-        gathered = vec![(list.name.to_owned(), Item::plain(Value::Seq(each.collect())))];
-    }
-    gathered.extend(named);
-    *entries = gathered;
 }
 
 /// Returns the fields of a route on one line: `id=uri,Predicate=arg,Predicate=arg`.
@@ -267,12 +185,4 @@ fn kebab(name: &str) -> String {
         was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
     }
     out
-}
-
-/// Removes query and fragment from the path in a shortcut of `PrefixPath` or `SetPath`: Spring ignores them.
-fn drop_query(shortcut: &mut String) {
-    let takes_a_path = ["PrefixPath", "SetPath"].iter().any(|name| shortcut.trim_start().starts_with(name));
-    if takes_a_path && let Some(end) = shortcut.find(['?', '#']) {
-        shortcut.truncate(end);
-    }
 }

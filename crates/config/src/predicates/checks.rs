@@ -9,11 +9,9 @@ use crate::spec::argument::Argument;
 use tollgate_routing::Predicate;
 
 impl PredicateInput<'_> {
-    /// Returns all values, whatever their names, as Spring does. Our own form requires the right names.
+    /// Returns all values. Reports names of other arguments.
     pub(super) fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
-        if !diagnostics.is_spring {
-            self.names_fit(diagnostics);
-        }
+        self.names_fit(diagnostics);
         self.spec.gather(diagnostics)
     }
 
@@ -47,18 +45,12 @@ pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) ->
             .help("move it after the patterns");
     }
     let input = PredicateInput { spec: &spec, ..*input };
-    if !diagnostics.is_spring {
-        input.names_fit(diagnostics);
-    }
+    input.names_fit(diagnostics);
     let (patterns, flag) = spec.gather_with_flag(diagnostics)?;
-    let by_default = input.context.ignores_trailing_slash;
     let flag = match &named {
         Some(arg) => crate::spec::values::flag(Some(arg), false, diagnostics)?,
-        None => flag.unwrap_or(by_default),
+        None => flag.unwrap_or(input.context.ignores_trailing_slash),
     };
-    if flag && diagnostics.is_spring && !by_default {
-        diagnostics.note(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
-    }
     let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };
     // Checked alone first, so that errors quote the pattern of the file.
     if let Err(error) = Predicate::path(&patterns, flag) {

@@ -36,10 +36,6 @@ impl Condition {
                 .help("give each its own entry: put `- ` before it");
             return None;
         }
-        if diagnostics.is_spring {
-            diagnostics
-                .warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
-        }
         match (word, &value.kind) {
             ("not", NodeKind::Seq(_)) => {
                 diagnostics

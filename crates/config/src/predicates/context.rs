@@ -16,7 +16,7 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) switches: &'s Switches,
     /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
-    /// Default of `matchTrailingSlash`.
+    /// `predicate.path.match-trailing-slash`.
     pub(super) ignores_trailing_slash: bool,
     /// `predicate.host.include-port`.
     pub(super) host_port: HostPort,
@@ -32,8 +32,6 @@ pub(crate) struct PredicateSections<'s> {
     pub(crate) api_version: Option<&'s Spanned<RawApiVersion>>,
     /// True if there are `trusted-proxies`.
     pub(crate) trusts_proxies: bool,
-    /// True if paths match with and without a `/` at the end unless `matchTrailingSlash` is false.
-    pub(crate) ignores_trailing_slash: bool,
     pub(crate) switches: &'s Switches,
 }
 
@@ -45,15 +43,13 @@ impl<'s> PredicateContext<'s> {
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches: sections.switches,
-            ignores_trailing_slash: sections.ignores_trailing_slash,
+            ignores_trailing_slash: predicate.path.match_trailing_slash.unwrap_or(false),
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 Some(true) => HostPort::Included,
-                None if diagnostics.is_spring => HostPort::Included,
                 None => HostPort::Optional,
             },
             settings: PredicateSettings {
-                is_spring: diagnostics.is_spring,
                 trusts_proxies: sections.trusts_proxies,
                 versions: Arc::new(match api_version {
                     Some(raw) => versions(raw, depth, diagnostics),

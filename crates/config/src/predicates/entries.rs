@@ -15,7 +15,11 @@ pub(super) fn entries() -> Vec<Entry> {
             args: vec![
                 Argument::new("patterns", "Patterns such as `/orders/**`; the first match sets the variables.")
                     .of(ArgumentType::List),
-                Argument::new("matchTrailingSlash", "Ignores a `/` at the end. Default false.").of(ArgumentType::Flag),
+                Argument::new(
+                    "matchTrailingSlash",
+                    "Ignores a `/` at the end. Default: `predicate.path.match-trailing-slash`.",
+                )
+                .of(ArgumentType::Flag),
             ],
             shortcut: ShortcutType::GatherListTailFlag,
             check: Check::Own(path),

@@ -15,6 +15,17 @@ use crate::sections::scalars::Scalar;
 pub(crate) struct RawPredicateSettings {
     /// The predicate `Host`.
     pub(crate) host: RawHostPredicate,
+    /// The predicate `Path`.
+    pub(crate) path: RawPathPredicate,
+}
+
+/// The predicate `Path`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawPathPredicate {
+    /// Default of the argument `matchTrailingSlash`, which ignores a `/` at the end of a path. Default false; true for the routes of Spring Cloud Gateway up to 4.3.
+    pub(crate) match_trailing_slash: Option<bool>,
 }
 
 /// The predicate `Host`.

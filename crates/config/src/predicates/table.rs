@@ -60,13 +60,11 @@ fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         return;
     }
     let all = names().collect::<Vec<_>>().join(", ");
-    let is_spring = diagnostics.is_spring;
     let help = diagnostics.error(spec.span, format!("unknown predicate `{name}`")).unknown_component(name);
     match closest(name, names()) {
         Some(near) => help.did_you_mean(name, near),
-        None if is_spring => help.help(format!(
-            "a Java class of the application, such as `{name}RoutePredicateFactory`, does not run here, and without it the route would match more requests: write its condition with one of {all}"
+        None => help.help(format!(
+            "a Java class of the application, such as `{name}RoutePredicateFactory`, does not run here, and without it the route would match more requests; predicates: {all}"
         )),
-        None => help.help(format!("predicates: {all}")),
     }
 }

@@ -6,8 +6,8 @@ use tollgate_limiter::rule::{Calendar, Quota, Rule};
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
-use crate::de::{canonical, same_name};
-use crate::diagnostics::{Diagnostics, Missing, Section, yaml_key};
+use crate::de::same_name;
+use crate::diagnostics::{Diagnostics, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
@@ -18,8 +18,6 @@ use crate::yaml::{Node, NodeKind, Span};
 
 /// Spring's section for the arguments of its Redis limiter.
 const SECTION: &str = "redis-rate-limiter";
-/// Arguments that Spring ignores outside of that section.
-const PREFIXED: [&str; 3] = ["replenish-rate", "burst-capacity", "requested-tokens"];
 
 /// Returns the limiter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(
@@ -61,7 +59,7 @@ pub(crate) fn check(
         lease: None,
     };
     let has_quota = limiter.limits().any(|limit| limit.rule.algorithm().spec().prepaid);
-    if has_quota && !args.on_store_failure.is_given() && !diagnostics.is_spring {
+    if has_quota && !args.on_store_failure.is_given() && context.on_store_failure.is_none() {
         // A prepaid total must not be granted again by each gateway without Redis.
         limiter.on_store_failure = OnStoreFailure::Deny;
     }
@@ -84,7 +82,7 @@ pub(crate) fn check(
     Some(limiter)
 }
 
-/// Reports the shortcut form, Bucket4j's arguments, and arguments that Spring would ignore.
+/// Reports the shortcut form, and Bucket4j's arguments.
 fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
     for arg in &spec.args {
         let Some(name) = &arg.name else {
@@ -98,15 +96,6 @@ fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
                 .error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run")
                 .help("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)");
             return None;
-        }
-        if let Some(known) = PREFIXED.iter().find(|known| diagnostics.is_spring && canonical(known) == canonical(name))
-        {
-            diagnostics
-                .warn(
-                    arg.span.key(),
-                    format!("Spring ignores `{name}` without the prefix `{SECTION}.`; here it applies"),
-                )
-                .help(format!("write `{SECTION}.{known}` for the same meaning in both"));
         }
     }
     Some(())
@@ -235,25 +224,13 @@ fn warn_of_shared_keys(limiter: &RateLimiter, at: Span, diagnostics: &mut Diagno
     }
 }
 
-/// Warns that Spring's default resolver never finds a user: no filter here authenticates.
+/// Warns that the default resolver never finds a user: no filter here authenticates.
 fn warn_of_principal(limiter: &RateLimiter, args: &LimiterArgs, at: Span, diagnostics: &mut Diagnostics) {
     let has_only_own = limiter.plans.is_none() && limiter.limits().all(|limit| limit.key_resolver.is_some());
     let resolver = args.key_resolver.spanned().and_then(|texts| texts.value.items().first());
     let outcome = if limiter.settings.deny_empty_key { "is refused without a key" } else { "passes unlimited" };
     let (at, wanted) = match resolver {
         None if has_only_own => return,
-        None if diagnostics.is_spring => {
-            diagnostics
-                .warn(at, format!("without `key-resolver` Spring takes the only KeyResolver bean of the application, which cannot be seen here: every request {outcome}"))
-                .missing(Missing {
-                    section: Section::KeyResolvers,
-                    name: "default".to_owned(),
-                    value: "ip".to_owned(),
-                    comment: "the KeyResolver bean of the application; without one, Spring counts by the user".to_owned(),
-                })
-                .help("name what the bean reads: `key-resolvers: {default: ip}` limits each address, `\"header:X-Api-Key\"` each key");
-            return;
-        }
         None => (at, "without `key-resolver` the key is `principal`, the authenticated user"),
         Some(text) if text.value.trim() == "principal" => (text.span, "`principal` is the authenticated user"),
         Some(_) => return,

@@ -7,7 +7,6 @@ use tollgate_limiter::store::MAX_CHECKS;
 use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
@@ -105,7 +104,7 @@ fn listed(
     let key_resolver = match item.key_resolver.checked() {
         Ok(Some(texts)) if !texts.value.items().is_empty() => {
             let resolver = context.key_resolvers.resolve_all(&texts.value, diagnostics);
-            resolver.map(|resolver| Some(with_preflights(resolver, diagnostics)))
+            resolver.map(|resolver| Some(context.with_preflights(resolver)))
         }
         Ok(_) => Some(None),
         Err(_) => None,

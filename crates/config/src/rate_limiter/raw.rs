@@ -9,19 +9,20 @@ use tollgate_filters::headers::HeaderNames;
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
 use crate::diagnostics::Diagnostics;
-use crate::key_resolvers::KeyResolvers;
+use crate::key_resolvers::{KeyResolvers, Preflights};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::settings::{families, throw_on_limit};
+use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 use crate::sections::redis::RawRedis;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::spec::values::{header_name, refusal};
 
-/// Requests without a key, and denials.
+/// Settings of limiters on all routes.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawEmptyKey {
+pub(crate) struct RawLimiterSettings {
     /// Refuses requests without a key. Default true.
     pub(crate) deny_empty_key: Option<bool>,
     /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
@@ -30,6 +31,10 @@ pub(crate) struct RawEmptyKey {
     pub(crate) empty_key_status_code: Option<Spanned<String>>,
     /// Enables Spring's exception for denials, which results in 500. Default false.
     pub(crate) throw_on_limit: Option<Spanned<bool>>,
+    /// Body of refusals of `RequestRateLimiter`: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`; in an application.yml `empty`.
+    pub(crate) error_body: Option<ErrorBodyWord>,
+    /// Decision of `RequestRateLimiter` while Redis is unreachable: `local`, `allow` or `deny`. Default `local`, with a `quota` `deny`; in an application.yml `allow`.
+    pub(crate) on_store_failure: Option<OnStoreFailureWord>,
 }
 
 /// Response headers of `RequestRateLimiter` on all routes.
@@ -53,10 +58,11 @@ pub(crate) struct RawLimiterHeaders {
 
 /// Checks the settings of limiters on all routes.
 pub(crate) fn context<'c>(
-    settings: &RawEmptyKey,
+    settings: &RawLimiterSettings,
     headers: &RawLimiterHeaders,
     redis: Option<&Spanned<RawRedis>>,
     key_resolvers: &'c KeyResolvers<'c>,
+    preflights: Preflights,
     diagnostics: &mut Diagnostics,
 ) -> LimiterContext<'c> {
     LimiterContext {
@@ -64,6 +70,9 @@ pub(crate) fn context<'c>(
         deny_empty_key: settings.deny_empty_key.unwrap_or(true),
         empty_key_status: status(settings.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, diagnostics),
         throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
+        error_body: settings.error_body.unwrap_or(ErrorBodyWord::Problem),
+        on_store_failure: settings.on_store_failure.map(Into::into),
+        preflights,
         headers: header_names(headers, diagnostics),
         // Errors in the section are reported there.
         has_redis: redis.is_some(),

@@ -127,15 +127,9 @@ impl Reader<'_> {
         let period = period?.unwrap_or(Duration::from_secs(1));
         let example = "args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}";
         let Rate { tokens: rate, periods } = self.needed(rate, "replenish-rate", example, diagnostics)?;
-        if periods > 1 && diagnostics.is_spring {
-            diagnostics
-                .error(args.replenish_rate.span().unwrap_or(self.at), "`replenishRate` is a whole number in Spring")
-                .help(format!("multiply rate, burst and `requestedTokens` by {periods}, which admits the same"));
-            return None;
-        }
         // An exact fraction: 0.5 per second is 1 per 2 seconds.
         let period = period.saturating_mul(periods);
-        if burst.is_none() && rate > periods.into() && !diagnostics.is_spring {
+        if burst.is_none() && rate > periods.into() {
             diagnostics
                 .warn(self.at, "`burst-capacity` is missing and is 1, as in Spring: concurrent requests are denied")
                 .help(format!(
@@ -143,20 +137,7 @@ impl Reader<'_> {
                     rate.div_ceil(periods.into())
                 ));
         }
-        let burst = burst.unwrap_or(1);
-        if diagnostics.is_spring && burst > 0 && burst * 2 < rate && period == Duration::from_secs(1) {
-            let at = args.burst_capacity.span().unwrap_or(self.at);
-            diagnostics
-                .warn(
-                    at,
-                    format!(
-                        "Spring limits nothing with a burst of {burst} and a rate of {rate}, since its bucket expires at once; \
-                         here both apply"
-                    ),
-                )
-                .help("a `burst-capacity` of at least `replenish-rate` means the same in both");
-        }
-        Some(TokenBucket::new(rate, period, burst))
+        Some(TokenBucket::new(rate, period, burst.unwrap_or(1)))
     }
 
     fn fixed_window(&self, diagnostics: &mut Diagnostics) -> Read<FixedWindow> {

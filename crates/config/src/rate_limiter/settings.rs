@@ -11,7 +11,6 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::key_resolvers::with_preflights;
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::enforcement;
@@ -37,14 +36,14 @@ pub(super) fn settings(
     let status = status(&args.status_code, default_status, diagnostics);
     let empty_key_status = empty_key_status(args, context, diagnostics);
     let block_status = self::status(&args.block_status, StatusCode::FORBIDDEN, diagnostics);
-    let error_body = error_body(args, diagnostics);
+    let error_body = error_body(args, context, diagnostics);
     let headers = header_names(args, context, diagnostics);
     let enforcement = enforcement(&args.mode, &args.enforce_percent, diagnostics);
     let on_limit = on_limit(args, throws, diagnostics);
     report_all_exempt(&args.exempt, diagnostics);
     let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
     Some(Settings {
-        key_resolver: with_preflights(key_resolver?, diagnostics),
+        key_resolver: context.with_preflights(key_resolver?),
         status: status?,
         deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
         empty_key_status: empty_key_status?,
@@ -113,13 +112,12 @@ fn empty_key_status(
     status(given, context.empty_key_status, diagnostics)
 }
 
-fn error_body(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<ErrorBody> {
-    let word = args.error_body.optional()?;
+fn error_body(args: &LimiterArgs, context: &LimiterContext<'_>, diagnostics: &mut Diagnostics) -> Option<ErrorBody> {
+    let word = args.error_body.or(context.error_body)?;
     let Some(body) = args.body.checked().ok()? else {
         return Some(match word {
-            Some(ErrorBodyWord::Problem) => ErrorBody::Problem,
-            None if !diagnostics.is_spring => ErrorBody::Problem,
-            Some(ErrorBodyWord::Empty) | None => ErrorBody::Empty,
+            ErrorBodyWord::Problem => ErrorBody::Problem,
+            ErrorBodyWord::Empty => ErrorBody::Empty,
         });
     };
     if let Some(at) = args.error_body.span() {

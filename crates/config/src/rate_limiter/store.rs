@@ -33,7 +33,10 @@ pub(super) fn storage(
 ) -> Option<Storage> {
     let kind = store_kind(&args.store, context, diagnostics)?;
     let in_redis = context.has_redis && kind != Some(StoreKind::Memory);
-    let on_failure = on_store_failure(args, at, in_redis, diagnostics)?;
+    let on_failure = match args.on_store_failure.optional()? {
+        Some(word) => word.into(),
+        None => context.on_store_failure.unwrap_or(OnStoreFailure::Local),
+    };
     let atomicity = atomicity(args, diagnostics)?;
     let gateways = args.gateways.or(GatewayNumber::Fixed(NonZeroU32::MIN))?;
     let gateways_at = args.gateways.span().unwrap_or(at);
@@ -88,26 +91,6 @@ pub(crate) fn store_kind(
             .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
     }
     Some(Some(store.value))
-}
-
-fn on_store_failure(
-    args: &LimiterArgs,
-    at: Span,
-    in_redis: bool,
-    diagnostics: &mut Diagnostics,
-) -> Option<OnStoreFailure> {
-    if let Some(word) = args.on_store_failure.optional()? {
-        return Some(word.into());
-    }
-    if !diagnostics.is_spring {
-        return Some(OnStoreFailure::Local);
-    }
-    if in_redis {
-        diagnostics
-            .note(at, "while Redis is unreachable every request passes, as in Spring")
-            .help("`on-store-failure: local` limits in memory meanwhile");
-    }
-    Some(OnStoreFailure::Allow)
 }
 
 fn atomicity(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<Atomicity> {

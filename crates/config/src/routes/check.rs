@@ -26,6 +26,8 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) fails_on_errors: bool,
     /// True if registries add routes.
     pub(crate) has_locator: bool,
+    /// True if the file has properties of Spring, such as its profiles.
+    pub(crate) has_spring: bool,
     pub(crate) upstreams: &'r Named,
     pub(crate) nodes: &'r Nodes<'r>,
     pub(crate) switches: &'r Switches,
@@ -44,7 +46,7 @@ pub(crate) fn check(
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);
     if sections.routes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
-        let help = if diagnostics.is_spring {
+        let help = if sections.has_spring {
             "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
              `spring.config.import`), or in Java (a `RouteLocator`): bring them into this file"
         } else {

@@ -5,7 +5,7 @@ use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters;
 use crate::filters::context::FilterContext;
-use crate::filters::model::{Filter, FilterPosition};
+use crate::filters::model::Filter;
 use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
@@ -58,9 +58,8 @@ pub(super) fn filter_list(
 }
 
 /// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
-/// Filters with an order of their own keep it; a cache has one in Spring's files only. A filter that is left out keeps its
-/// number.
-pub(super) fn interleave(defaults: &[FilterSlot], own: Vec<FilterSlot>, is_spring: bool) -> Vec<ListedFilter> {
+/// Filters with an order of their own keep it. A filter that is left out keeps its number.
+pub(super) fn interleave(defaults: &[FilterSlot], own: Vec<FilterSlot>) -> Vec<ListedFilter> {
     let mut merged = Vec::with_capacity(defaults.len() + own.len());
     let mut defaults = defaults.iter().cloned();
     for filter in own {
@@ -68,9 +67,6 @@ pub(super) fn interleave(defaults: &[FilterSlot], own: Vec<FilterSlot>, is_sprin
         merged.extend(filter);
     }
     merged.extend(defaults.flatten());
-    merged.sort_by_key(|listed| match listed.filter.properties().position {
-        FilterPosition::FirstInSpring if !is_spring => FilterPosition::Listed,
-        position => position,
-    });
+    merged.sort_by_key(|listed| listed.filter.properties().position);
     merged
 }

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::local_response_cache::cache_for_all;
-use crate::filters::model::Filter;
+use crate::filters::model::{Filter, FilterPosition};
 use crate::filters::raw::RawLocalResponseCache;
 use crate::routes::list::ListedFilter;
 use crate::routes::model::{Cors, Definition, Route};
@@ -36,9 +36,9 @@ pub(crate) fn keep_last<T>(
 pub(super) fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
     let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
     let Some(cache) = behind.next() else { return };
-    let remedy = match diagnostics.is_spring {
-        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
-        false => "list the cache after it to count them",
+    let remedy = match cache.filter.properties().position {
+        FilterPosition::First => "`filter.local-response-cache.position: listed`, and the cache after it, counts them",
+        _ => "list the cache after it to count them",
     };
     if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
         diagnostics

@@ -136,12 +136,11 @@ impl RouteReader<'_> {
         let target = self.target(uri, diagnostics);
         check_id(id, diagnostics);
         let (checked, is_complete) = self.predicates(predicates, diagnostics);
-        let mut merged = interleave(context.default_filters, filters, diagnostics.is_spring);
+        let mut merged = interleave(context.default_filters, filters);
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => self.derived_id(&merged, diagnostics).into(),
         };
-        note_several_limiters(&merged, &id, id_at, diagnostics);
         for listed in &mut merged {
             configure_breaker(&mut listed.filter, listed.spec.span, &id, context.filters, diagnostics);
         }
@@ -254,19 +253,6 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
                 format!("route id `{}` contains `#`, which separates ids from limiters in bucket names", id.value),
             )
             .help(format!("write `{}`", id.value.replace('#', "-")));
-    }
-}
-
-fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
-    let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
-    if limiters > 1 && diagnostics.is_spring {
-        diagnostics.note(
-            at,
-            format!(
-                "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \
-                 apply to all"
-            ),
-        );
     }
 }
 

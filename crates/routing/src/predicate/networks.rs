@@ -1,12 +1,12 @@
 //! Lists of IP networks.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
 use super::condition::parse_each;
 use super::error::PredicateError;
-use super::row::{PredicateArgument, PredicateValues, Remark, RemarkAbout};
+use super::row::PredicateArgument;
 
 /// Argument with a list of networks.
 pub(super) const SOURCES: PredicateArgument =
@@ -42,20 +42,6 @@ impl Networks {
     pub(super) fn sources(&self) -> &[String] {
         &self.sources
     }
-}
-
-/// Warns of IPv6 addresses, which Spring reads as networks.
-pub(super) fn ipv6_remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
-    let is_ipv6 = |text: &str| values.settings.is_spring && text.parse::<Ipv6Addr>().is_ok();
-    let addresses = values.texts.iter().enumerate().filter(|(_, text)| is_ipv6(text));
-    let warning = |(index, text): (usize, &String)| {
-        Remark::warning(
-            RemarkAbout::Text(index),
-            format!("Spring reads `{text}` as the network `{text}/32`; here it is one address"),
-            format!("`{text}/128` means one address in both"),
-        )
-    };
-    addresses.map(warning).collect()
 }
 
 fn parse(text: &str) -> Option<IpNet> {

@@ -15,8 +15,8 @@ pub struct PredicateRow {
     pub doc: &'static str,
     /// Its arguments and its constructor.
     pub form: PredicateForm,
-    /// Checks valid values for likely mistakes; `None` if there are none to find.
-    pub remarks: Option<fn(&PredicateValues<'_>) -> Vec<Remark>>,
+    /// Checks the settings for a likely mistake; `None` if there is none to find.
+    pub remark: Option<fn(&PredicateSettings) -> Option<Remark>>,
 }
 
 /// Name, documentation and type of an argument.
@@ -63,47 +63,21 @@ pub enum PredicateForm {
 /// Settings of a configuration that predicates depend on.
 #[derive(Clone, Debug, Default)]
 pub struct PredicateSettings {
-    /// True for a configuration of Spring's.
-    pub is_spring: bool,
     /// True if the configuration names trusted proxies.
     pub trusts_proxies: bool,
     /// Rules for API versions.
     pub versions: Arc<ApiVersions>,
 }
 
-/// Values of a predicate in a configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct PredicateValues<'v> {
-    /// Texts, or the items of the list.
-    pub texts: &'v [String],
-    /// The option of [`PredicateForm::ListWithOption`].
-    pub option: Option<&'v str>,
-    /// Settings of the configuration.
-    pub settings: &'v PredicateSettings,
-}
-
-/// A remark about valid values of a predicate.
+/// A remark about a predicate that the settings leave without its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The part of the predicate that the remark is about.
-    pub about: RemarkAbout,
-    /// True for values without effect: an error, but a warning in a configuration of Spring's. False for a warning.
+    /// True for a predicate that never matches: an error, but a warning in a configuration of Spring's. False for a warning.
     pub is_mistake: bool,
-    /// The effect of the values.
-    pub message: String,
+    /// The effect.
+    pub message: &'static str,
     /// The remedy.
-    pub help: String,
-}
-
-/// Part of a predicate in a configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemarkAbout {
-    /// The predicate.
-    Predicate,
-    /// The item at this index of [`PredicateValues::texts`].
-    Text(usize),
-    /// The name of the option.
-    Option,
+    pub help: &'static str,
 }
 
 impl PredicateArgument {
@@ -132,17 +106,5 @@ impl PredicateForm {
             Self::One(arguments, _) | Self::OneWithSettings(arguments, _) | Self::List(arguments, _) => arguments,
             Self::Two(arguments, _) | Self::OneOrTwo(arguments, _) | Self::ListWithOption(arguments, _) => arguments,
         }
-    }
-}
-
-impl Remark {
-    /// Creates a warning.
-    pub(super) fn warning(about: RemarkAbout, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { about, is_mistake: false, message: message.into(), help: help.into() }
-    }
-
-    /// Creates a remark about a setting without effect.
-    pub(super) fn mistake(about: RemarkAbout, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { is_mistake: true, ..Self::warning(about, message, help) }
     }
 }

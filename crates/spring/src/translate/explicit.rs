@@ -6,7 +6,7 @@ use crate::tree::find;
 use tollgate_document::yaml::key::canonical;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
-/// The keys that a translation has added, and why.
+/// The keys that a translation has added or changed, and why.
 #[derive(Debug, Default)]
 pub struct Explicit {
     /// By the number of the node.
@@ -14,9 +14,14 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Returns the comment for the value at `at`, if the translation has added it.
+    /// Returns the comment for the value at `at`, if the translation has added or changed it.
     pub fn reason(&self, at: Span) -> Option<&'static str> {
         self.reasons.get(&at.node).copied()
+    }
+
+    /// Sets the comment for the value at `at`, which the translation has changed.
+    pub(super) fn explain(&mut self, at: Span, reason: &'static str) {
+        self.reasons.insert(at.node, reason);
     }
 
     /// Adds `text` at `path` below `node`, unless that key is there. An added key has the place of the nearest section that the

@@ -4,12 +4,16 @@
 //! into the tree, so that everything behind it reads one form with one meaning. `tollgate migrate` prints the same tree, each
 //! added key below the comment that says why it is there.
 
+mod component;
 mod cors;
 mod eureka;
 mod explicit;
+mod filters;
 mod http_client;
+mod limiters;
 mod management;
 mod paths;
+mod predicates;
 mod proxies;
 mod redis;
 mod zones;
@@ -22,7 +26,8 @@ use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Adds Spring's defaults to `root`, normalized and with or without its placeholders. Returns the keys that it added.
-pub fn translate(root: &mut Node, diagnostics: &mut Diagnostics) -> Explicit {
+/// `ignores_trailing_slash` is that of [`Normalized`](crate::normalize::Normalized).
+pub fn translate(root: &mut Node, ignores_trailing_slash: bool, diagnostics: &mut Diagnostics) -> Explicit {
     let mut explicit = Explicit::default();
     cors::translate(root, &mut explicit, diagnostics);
     paths::translate(root, &mut explicit);
@@ -32,6 +37,9 @@ pub fn translate(root: &mut Node, diagnostics: &mut Diagnostics) -> Explicit {
     redis::translate(root, diagnostics);
     eureka::translate(root, diagnostics);
     zones::translate(root, &mut explicit, diagnostics);
+    predicates::translate(root, ignores_trailing_slash, &mut explicit, diagnostics);
+    filters::translate(root, &mut explicit, diagnostics);
+    limiters::translate(root, &mut explicit, diagnostics);
     explicit
 }
 

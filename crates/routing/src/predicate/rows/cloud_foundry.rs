@@ -14,7 +14,7 @@ pub(super) const CLOUD_FOUNDRY_ROUTE_SERVICE: PredicateRow = PredicateRow {
     name: "CloudFoundryRouteService",
     doc: "The request has the three headers of a Cloud Foundry route service. Written `CloudFoundryRouteService=`.",
     form: PredicateForm::NoArguments(Predicate::cloud_foundry_route_service),
-    remarks: None,
+    remark: None,
 };
 
 /// The headers of a request to a Cloud Foundry route service.

@@ -22,7 +22,7 @@ pub(super) const COOKIE: PredicateRow = PredicateRow {
         ],
         Predicate::cookie,
     ),
-    remarks: None,
+    remark: None,
 };
 
 #[derive(Clone, Debug)]

@@ -19,14 +19,14 @@ pub(super) const AFTER: PredicateRow = PredicateRow {
     name: "After",
     doc: "The current time is after this one.",
     form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::after),
-    remarks: None,
+    remark: None,
 };
 
 pub(super) const BEFORE: PredicateRow = PredicateRow {
     name: "Before",
     doc: "The current time is before this one.",
     form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::before),
-    remarks: None,
+    remark: None,
 };
 
 pub(super) const BETWEEN: PredicateRow = PredicateRow {
@@ -36,7 +36,7 @@ pub(super) const BETWEEN: PredicateRow = PredicateRow {
         [PredicateArgument::text("datetime1", DATETIME), PredicateArgument::text("datetime2", DATETIME)],
         Predicate::between,
     ),
-    remarks: None,
+    remark: None,
 };
 
 /// A range of time, its ends excluded.

@@ -20,7 +20,7 @@ pub(super) const HEADER: PredicateRow = PredicateRow {
         [PredicateArgument::text("header", "Header name."), OPTIONAL_REGEXP],
         Predicate::header,
     ),
-    remarks: None,
+    remark: None,
 };
 
 #[derive(Clone, Debug)]

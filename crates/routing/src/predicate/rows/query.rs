@@ -19,7 +19,7 @@ pub(super) const QUERY: PredicateRow = PredicateRow {
         [PredicateArgument::text("param", "Parameter name."), OPTIONAL_REGEXP],
         Predicate::query,
     ),
-    remarks: None,
+    remark: None,
 };
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, JavaList};
 use crate::predicate::error::PredicateError;
-use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
+use crate::predicate::networks::{Networks, SOURCES};
 use crate::predicate::row::{PredicateForm, PredicateRow};
 use crate::request::{RequestPart, RequestView};
 
@@ -15,7 +15,7 @@ pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
     doc: "The address of the TCP peer is in one of these networks. With `server.forward-headers-strategy`, it is the client \
           address that trusted proxies report.",
     form: PredicateForm::List([SOURCES], Predicate::remote_addr),
-    remarks: Some(ipv6_remarks),
+    remark: None,
 };
 
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, header_text};
 use crate::predicate::error::PredicateError;
-use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateSettings, Remark};
 use crate::request::{RequestPart, RequestView};
 
 pub(super) const VERSION: PredicateRow = PredicateRow {
@@ -24,7 +24,7 @@ pub(super) const VERSION: PredicateRow = PredicateRow {
         [PredicateArgument::text("version", "A version such as `1.3`, or `1.1+`.")],
         |version, settings| Predicate::version(version, Arc::clone(&settings.versions)),
     ),
-    remarks: Some(remarks),
+    remark: Some(remark),
 };
 
 const EXPECTED: &str = "a version: write one such as 1.3, or 1.1+ for that version and later ones";
@@ -105,16 +105,12 @@ impl Predicate {
 }
 
 /// Reports a `Version` without any source of versions.
-fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
-    if !values.settings.versions.sources.is_empty() {
-        return Vec::new();
-    }
-    let help = match values.settings.is_spring {
-        true => "add `spring.webflux.apiversion.use.header: X-Version`",
-        false => "add `api-version: {use: {header: X-Version}}`",
-    };
-    let message = "`Version` never matches: `api-version` has no source of versions";
-    vec![Remark::mistake(RemarkAbout::Predicate, message, help)]
+fn remark(settings: &PredicateSettings) -> Option<Remark> {
+    settings.versions.sources.is_empty().then_some(Remark {
+        is_mistake: true,
+        message: "`Version` never matches: `api-version` has no source of versions",
+        help: "add `api-version: {use: {header: X-Version}}`, in Spring's form `spring.webflux.apiversion.use.header: X-Version`",
+    })
 }
 
 // === impl VersionRequirement ===

@@ -11,8 +11,8 @@ use crate::decision::Decision;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, JavaList};
 use crate::predicate::error::PredicateError;
-use crate::predicate::networks::{Networks, SOURCES, ipv6_remarks};
-use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateValues, Remark, RemarkAbout};
+use crate::predicate::networks::{Networks, SOURCES};
+use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateSettings, Remark};
 use crate::request::{RequestPart, RequestView};
 
 pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
@@ -29,7 +29,7 @@ pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
         ],
         |sources, index| Predicate::x_forwarded_remote_addr(sources, parse_index(index)?),
     ),
-    remarks: Some(remarks),
+    remark: Some(remark),
 };
 
 const INDEX: &str = "maxTrustedIndex";
@@ -67,23 +67,12 @@ fn parse_index(text: Option<&str>) -> Result<NonZeroUsize, PredicateError> {
     text.trim().parse().map_err(|_| error())
 }
 
-fn remarks(values: &PredicateValues<'_>) -> Vec<Remark> {
-    let mut remarks = ipv6_remarks(values);
-    if values.settings.is_spring && values.option.is_some() {
-        remarks.push(Remark::warning(
-            RemarkAbout::Option,
-            "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
-            "in Spring it can only be set in Java",
-        ));
-    }
-    if !values.settings.trusts_proxies {
-        remarks.push(Remark::warning(
-            RemarkAbout::Predicate,
-            "`XForwardedRemoteAddr` without `trusted-proxies`: `X-Forwarded-For` is ignored, and the TCP peer compared",
-            "`trusted-proxies` names the proxies before this gateway; `RemoteAddr` compares the TCP peer",
-        ));
-    }
-    remarks
+fn remark(settings: &PredicateSettings) -> Option<Remark> {
+    (!settings.trusts_proxies).then_some(Remark {
+        is_mistake: false,
+        message: "`XForwardedRemoteAddr` without `trusted-proxies`: `X-Forwarded-For` is ignored, and the TCP peer compared",
+        help: "`trusted-proxies` names the proxies before this gateway; `RemoteAddr` compares the TCP peer",
+    })
 }
 
 // === impl XForwardedRemoteAddr ===
