@@ -151,6 +151,17 @@ fn keys_of_rules_with_another_name_are_named() {
 }
 
 #[test]
+fn a_rule_that_got_others_has_the_keys_of_the_time_when_it_stood_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "key-resolver: 'header:x-key', limits: [{name: daily, limit: 9, W}, {limit: 1, W}]";
+    let route = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{}]}}]", limiter(rules));
+    let line = || own_line(",\"verdict\":\"allowed\",\"rule\":\"a\",\"key\":\"k\"");
+    let [config, log, _] = write(folder.path(), &route, &[line(), line()]);
+    let report = simulate_json(&[text(&config), text(&log)])["configurations"][0].clone();
+    assert_eq!(report["denied"], 1, "{report}");
+}
+
+#[test]
 fn verdicts_of_lists_are_kept_and_hashed_keys_are_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let limiters = [

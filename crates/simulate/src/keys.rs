@@ -15,6 +15,8 @@ use tollgate_config::{PlanResolver, RateLimiter};
 pub(super) struct NeededKey {
     /// Names of the rules.
     pub(super) rules: Vec<String>,
+    /// Their scopes. A rule that counts under the scope of its limiter has that name in logs of the time when it stood alone.
+    pub(super) scopes: Vec<String>,
     /// Key resolver of the rules.
     resolver: KeyResolver,
     origin: Origin,
@@ -67,6 +69,7 @@ impl NeededKey {
     fn new(resolver: &KeyResolver, origin: Origin) -> Self {
         Self {
             rules: Vec::new(),
+            scopes: Vec::new(),
             resolver: resolver.clone(),
             origin,
             requests: Cell::new(0),
@@ -114,7 +117,8 @@ impl NeededKey {
         if entry.route() != Some(route.as_bytes()) {
             return None;
         }
-        let key = self.rules.iter().find_map(|rule| entry.key_of(rule)).filter(|key| !key.is_empty());
+        let mut names = self.rules.iter().chain(&self.scopes);
+        let key = names.find_map(|name| entry.key_of(name)).filter(|key| !key.is_empty());
         match &key {
             Some(key) if self.looks_hashed.get() => self.looks_hashed.set(looks_hashed(key.as_bytes())),
             Some(_) => {}

@@ -169,6 +169,7 @@ impl RouteBuilder<'_> {
     ) -> Vec<String> {
         let naming = Naming { route: &route.id, number, limiter };
         let names: Vec<String> = naming.all().iter().map(|named| named.label.to_string()).collect();
+        let scopes: Vec<String> = naming.all().iter().map(|named| named.scope.to_string()).collect();
         let default = limiter.settings.key_resolver.clone();
         if limiter.forwards() {
             self.note(route, None, "limits of the route behind `on-limit: forward:` are not simulated".to_owned());
@@ -182,7 +183,7 @@ impl RouteBuilder<'_> {
         limiter.settings.headers.include = false;
         let (first, shared) = (keys.len(), limiter.settings.enforcement);
         let is_chosen_by = chooses_by_key(limiter);
-        for (limit, name) in limits_mut(limiter).zip(&names) {
+        for ((limit, name), scope) in limits_mut(limiter).zip(&names).zip(scopes) {
             if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
                 self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
@@ -211,6 +212,7 @@ impl RouteBuilder<'_> {
             }
             let Some(key) = keys.get_mut(at) else { continue };
             key.rules.push(name.clone());
+            key.scopes.push(scope);
             key.is_chosen_by |= !self.known.hashes_keys && (is_chosen_by || is_share);
             if let Some(logged) = key.log_resolver() {
                 limit.key_resolver = Some(logged);
