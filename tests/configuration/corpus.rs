@@ -92,6 +92,27 @@ fn explained(config: &Config, line: &str) -> Explanation {
     explanation
 }
 
+/// Returns everything that `config` says, without the text and the spelling of its files, and without random values.
+fn meaning(config: &Config, yaml: &str) -> String {
+    let mut config = config.clone();
+    config.locator = None;
+    if yaml.contains("${random.") {
+        config.registrations.clear();
+    }
+    for route in &mut config.routes {
+        route.definition = tollgate_config::Definition::default();
+    }
+    format!("{config:#?}")
+}
+
+/// Returns the lines in which two texts differ.
+fn similar(before: &str, after: &str) -> String {
+    let has = |text: &str, line: &str| text.lines().any(|other| other == line);
+    let gone = before.lines().filter(|line| !has(after, line)).map(|line| format!("- {}\n", line.trim()));
+    let new = after.lines().filter(|line| !has(before, line)).map(|line| format!("+ {}\n", line.trim()));
+    gone.chain(new).collect()
+}
+
 #[test]
 fn every_file_that_runs_is_migrated_without_a_warning_and_keeps_its_meaning() {
     let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "corpus"].iter().collect();
@@ -134,6 +155,11 @@ fn every_file_that_runs_is_migrated_without_a_warning_and_keeps_its_meaning() {
         let is_springs = |line: &str| line.starts_with("spring") || line.starts_with("tollgate");
         assert!(!yaml.lines().any(is_springs), "{yaml}");
         let [old, new] = [old, new].map(|loaded| with_services(loaded, &case.services));
+        let [before, after] = [&old, &new].map(|config| meaning(config, &yaml));
+        if before != after {
+            let differing = similar(&before, &after);
+            failed.push_str(&format!("{name}: the configuration changes:\n{differing}\n{yaml}\n"));
+        }
         for line in &case.requests {
             let [before, after] = [&old, &new].map(|config| explained(config, line));
             compared += 1;

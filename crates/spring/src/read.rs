@@ -60,7 +60,6 @@ impl Tree {
         if diagnostics.has_errors() {
             return None;
         }
-        diagnostics.is_spring = form == Form::Spring;
         diagnostics.mistakes = match form {
             Form::Own => Severity::Error,
             Form::Spring => Severity::Warning,

@@ -38,8 +38,8 @@ fn every_file_in_config_passes_check_without_errors_and_warnings() {
         let (code, out, err) = tollgate(&["check", path.to_str().unwrap()], root());
         assert_eq!(code, 0, "{err}");
         assert!(out.contains(": ok, "), "{out}");
-        let is_spring = path.ends_with("spring.yaml");
-        assert!(err.is_empty() || is_spring, "{err}");
+        let is_application = path.ends_with("spring.yaml");
+        assert!(err.is_empty() || is_application, "{err}");
         assert!(!err.contains("error: ") && !err.contains("warning: "), "{err}");
     }
 }

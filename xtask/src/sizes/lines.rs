@@ -25,7 +25,7 @@ const MAX_FILES: usize = 960;
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
 const MODE: &str = "is_spring";
-const MAX_MODE_FILES: usize = 4;
+const MAX_MODE_FILES: usize = 0;
 
 /// Figures of the code that ships.
 #[derive(Default)]

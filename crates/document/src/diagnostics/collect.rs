@@ -14,8 +14,6 @@ use crate::yaml::{Node, Problem, Span};
 /// Collects diagnostics while a configuration is read.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
-    /// True for a Spring `application.yml`.
-    pub is_spring: bool,
     /// Severity of settings that Spring silently ignores: an error in our own form, a warning in an `application.yml`.
     pub mistakes: Severity,
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
