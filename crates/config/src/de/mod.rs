@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod given;
 pub(crate) mod metadata;
 pub(crate) mod nodes;
+pub(crate) mod ranged;
 pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;

@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
-
 /// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Time(pub(crate) Duration);
 
 /// A timeout: a duration, or `0` or a negative one for none.
@@ -21,7 +18,7 @@ pub(crate) struct Timeout(pub(crate) Option<Duration>);
 pub(crate) struct Seconds(pub(crate) i64);
 
 /// A number of bytes: `5000`, `64KB`, `5MB`; K, M and G are powers of 1024.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Size(pub(crate) u64);
 
 /// An address to listen on, or `localhost`.
@@ -64,19 +61,6 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Option<Duration>, String> {
     match text.trim().strip_prefix('-').map(parse_time) {
         Some(Ok(_)) => Ok(None),
         _ => parse_time(text).map(|time| Some(time).filter(|time| !time.is_zero())),
-    }
-}
-
-/// Returns a duration above zero, or the default of `default_secs`; reports zero.
-pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
-    match time {
-        None => Duration::from_secs(default_secs),
-        Some(time) => {
-            if time.value.0.is_zero() {
-                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
-            }
-            time.value.0
-        }
     }
 }
 
@@ -170,7 +154,7 @@ impl schemars::JsonSchema for Size {
 }
 
 /// A decimal number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Number(pub(crate) f64);
 
 impl<'de> Deserialize<'de> for Number {

@@ -71,7 +71,10 @@ impl<'s> Walk<'s> {
 
     fn key(&self, name: &str, field: &'s Value, path: &str) -> Key {
         let parts = self.parts(field);
-        let description = field["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let mut description = field["description"].as_str().unwrap_or_default().replace('\n', " ");
+        if let Some(range) = parts.iter().find_map(|part| range(part)) {
+            description = format!("{description} {range}.");
+        }
         let (meaning, default) = split(&description);
         Key {
             name: name.to_owned(),
@@ -145,6 +148,17 @@ fn of_sentence(rest: &str) -> DefaultValue {
     } else {
         DefaultValue { literal: None, words: text.to_owned() }
     }
+}
+
+/// Returns the range of a schema, as a sentence without its full stop.
+fn range(part: &Value) -> Option<String> {
+    let text = match (part["x-range"].as_str(), part["minimum"].as_u64()) {
+        (Some(range), _) => range.to_owned(),
+        (None, Some(1)) if part.get("maximum").is_none() => "at least 1".to_owned(),
+        _ => return None,
+    };
+    let (first, rest) = text.split_at_checked(1)?;
+    Some(format!("{}{rest}", first.to_uppercase()))
 }
 
 /// Returns an example value for a schema.

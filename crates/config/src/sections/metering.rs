@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::ranged::{PositiveTime, positive};
 use crate::de::spanned::Spanned;
-use crate::de::units::Time;
-use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 
 /// Delivery of the counts of `RequestCounter` to Redis.
@@ -16,7 +15,7 @@ use crate::diagnostics::Diagnostics;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMetering {
     /// Interval at which counts are sent. Default 1s: a killed gateway loses at most as much.
-    flush_every: Option<Spanned<Time>>,
+    flush_every: Option<Spanned<PositiveTime>>,
     /// Counts kept in memory, each a key, route, method and status class; further ones are counted under the key `#`. Default 100000, some twenty megabytes.
     max_cells: Option<NonZeroUsize>,
     /// Batches that may wait for Redis at once; further counts wait in memory. Default 16.

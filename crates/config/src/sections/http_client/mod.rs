@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Size, Time, Timeout, positive};
+use crate::de::units::{Size, Timeout};
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::sections::http_client::pool::{ConnectionPool, RawPool};
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
@@ -28,15 +29,15 @@ use crate::yaml::Span;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpClient {
     /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
-    connect_timeout: Option<Spanned<Time>>,
+    connect_timeout: Option<Spanned<PositiveTime>>,
     /// Timeout for the head of a response; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
     response_timeout: Option<Timeout>,
     /// Timeout for each part of a response body, or of a request body that is still being sent; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
     read_timeout: Option<Timeout>,
-    /// Upper bound of a response's head, from 1KB to 16MB. Default 64KB.
-    max_header_size: Option<Spanned<Size>>,
-    /// Upper bound of header fields in a response, from 1 to 10000. Default 200.
-    max_headers: Option<Spanned<usize>>,
+    /// Upper bound of a response's head. Default 64KB.
+    max_header_size: Option<Spanned<HeaderBytes>>,
+    /// Upper bound of header fields in a response. Default 200.
+    max_headers: Option<Spanned<MaxHeaders>>,
     /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
     http2: Option<Http2>,
     /// TLS to `https` targets of routes without their own `tls`.
@@ -112,44 +113,31 @@ const DEFAULT_HEADER_BYTES: u64 = 64 * 1024;
 /// Twice the usual limit of servers and proxies.
 const DEFAULT_HEADERS: usize = 200;
 
-/// `HeaderMap` of the `http` crate holds at most 32768 fields.
-const HEADERS: std::ops::RangeInclusive<usize> = 1..=10_000;
+/// Upper bound of header fields. `HeaderMap` of the `http` crate holds at most 32768.
+pub(crate) type MaxHeaders = Ranged<usize, 1, 10_000>;
 
-/// Bounds: smaller heads would refuse ordinary responses, larger ones would waste memory.
-const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
+/// Upper bound of a response's head: smaller ones would refuse ordinary responses, larger ones would waste memory.
+type HeaderBytes = Ranged<Size, 1024, { 16 << 20 }>;
 
 /// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
     let timeout = |given: Option<Timeout>| given.map_or(Some(Duration::from_secs(60)), |timeout| timeout.0);
     let (tls, handshake_timeout) = tls::of_client(raw, nodes, diagnostics);
     unread(raw, diagnostics);
+    let max_header_bytes =
+        raw.max_header_size.map_or(DEFAULT_HEADER_BYTES, |size| size.within("max-header-size", diagnostics).0);
     HttpClient {
         connect_timeout: positive(raw.connect_timeout, 5, diagnostics),
         response_timeout: timeout(raw.response_timeout),
         read_timeout: timeout(raw.read_timeout),
-        max_header_bytes: max_header_bytes(raw.max_header_size, diagnostics),
-        max_headers: max_headers(raw.max_headers, diagnostics),
+        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
+        max_headers: raw.max_headers.map_or(DEFAULT_HEADERS, |count| count.within("max-headers", diagnostics)),
         http2: raw.http2.unwrap_or(Http2::Auto),
         tls: Arc::new(tls.unwrap_or_default()),
         handshake_timeout: handshake_timeout.unwrap_or(Duration::from_secs(10)),
         pool: pool::check(&raw.pool, diagnostics),
         proxy: raw.proxy.as_ref().and_then(|proxy| proxy::check(proxy, diagnostics)).map(Arc::new),
     }
-}
-
-fn max_header_bytes(size: Option<Spanned<Size>>, diagnostics: &mut Diagnostics) -> usize {
-    let bytes = size.map_or(DEFAULT_HEADER_BYTES, |size| size.value.0);
-    if let Some(size) = size.filter(|_| !HEADER_BYTES.contains(&bytes)) {
-        diagnostics.error(size.span, format!("must be from 1KB to 16MB, got {bytes} bytes"));
-    }
-    usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-fn max_headers(count: Option<Spanned<usize>>, diagnostics: &mut Diagnostics) -> usize {
-    if let Some(count) = count.filter(|count| !HEADERS.contains(&count.value)) {
-        diagnostics.error(count.span, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
-    }
-    count.map_or(DEFAULT_HEADERS, |count| count.value)
 }
 
 /// Reports settings of Spring's client that have no effect here.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::ranged::{PositiveTime, positive};
 use crate::de::spanned::Spanned;
-use crate::de::units::{Time, positive};
+use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::no_effect;
 use crate::yaml::Span;
@@ -22,13 +23,13 @@ pub(crate) struct RawPool {
     /// Upper bound of connections of a `fixed` pool to one target, divided evenly among the workers. Default: twice the cores, at least 16, as in Spring.
     max_connections: Option<Spanned<NonZeroUsize>>,
     /// Time for which a request waits for a connection of a `fixed` pool, or for a stream of one, before it gets 503. Default 45s, as in Spring.
-    acquire_timeout: Option<Spanned<Time>>,
+    acquire_timeout: Option<Spanned<PositiveTime>>,
     /// Time after which an idle connection is closed. Default 60s, less than the 75s common with upstreams.
-    max_idle_time: Option<Spanned<Time>>,
+    max_idle_time: Option<Spanned<PositiveTime>>,
     /// Idle connections per worker and target. Default 512.
     max_idle: Option<usize>,
     /// Age after which a connection serves no new request. Default: none.
-    max_life_time: Option<Spanned<Time>>,
+    max_life_time: Option<Spanned<PositiveTime>>,
     /// Order in which idle connections are used: `lifo`, the most recently used first, or `fifo`. Default `lifo`, which lets connections of a burst time out.
     leasing_strategy: Option<Leasing>,
     #[cfg_attr(test, schemars(skip))]
@@ -91,7 +92,7 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
         let limits = [
             (raw.max_connections.map(|limit| limit.span), "max-connections"),
             (
-                raw.acquire_timeout.filter(|time| time.value.0 != ACQUIRE_TIMEOUT).map(|limit| limit.span),
+                raw.acquire_timeout.filter(|time| time.value.clamped().0 != ACQUIRE_TIMEOUT).map(|limit| limit.span),
                 "acquire-timeout",
             ),
         ];

@@ -10,8 +10,8 @@ use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::positive;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 #[cfg(test)]
@@ -32,5 +33,5 @@ pub(crate) struct RawJwt {
     #[cfg_attr(test, schemars(example = &"access_token"))]
     pub(crate) cookie: Option<Spanned<String>>,
     /// Interval at which the key set is read again. Default 5m; an unknown key id triggers an earlier read.
-    pub(crate) refresh: Option<Spanned<Time>>,
+    pub(crate) refresh: Option<Spanned<PositiveTime>>,
 }

@@ -8,8 +8,9 @@ use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Number, Time, positive};
+use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::raw::RawManagement;
 use crate::spec::definition::flatten;
@@ -18,6 +19,8 @@ use crate::spec::definition::flatten;
 const DEFAULT_PROBABILITY: f64 = 0.1;
 /// Seconds without `timeout`, as in Spring Boot.
 const DEFAULT_TIMEOUT_SECS: u64 = 10;
+
+type Probability = Ranged<Number, 0, 1>;
 
 /// Traces of requests.
 #[derive(Debug, Default, Deserialize)]
@@ -35,9 +38,8 @@ pub(crate) struct RawTracing {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSampling {
-    /// Share of sampled traces, from 0 to 1. Default 0.1.
-    #[cfg_attr(test, schemars(with = "Option<Number>"))]
-    pub(crate) probability: Option<Spanned<Number>>,
+    /// Share of sampled traces. Default 0.1.
+    pub(crate) probability: Option<Spanned<Probability>>,
 }
 
 /// Export over OTLP.
@@ -60,7 +62,7 @@ pub(crate) struct RawOtlpTracing {
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) headers: Option<NodeRef>,
     /// Timeout for an export request, connecting included. Default 10s.
-    pub(crate) timeout: Option<Spanned<Time>>,
+    pub(crate) timeout: Option<Spanned<PositiveTime>>,
     /// Spring Boot's transport: `http` only.
     #[cfg_attr(test, schemars(skip))]
     pub(crate) transport: Option<Spanned<String>>,
@@ -120,15 +122,14 @@ pub(crate) fn check(raw: &RawManagement, nodes: &Nodes<'_>, diagnostics: &mut Di
     raw.tracing.enabled.unwrap_or(true).then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
 }
 
-fn probability(given: Option<Spanned<Number>>, diagnostics: &mut Diagnostics) -> f64 {
+fn probability(given: Option<Spanned<Probability>>, diagnostics: &mut Diagnostics) -> f64 {
     let Some(given) = given else { return DEFAULT_PROBABILITY };
-    if !(0.0..=1.0).contains(&given.value.0) {
+    if let Some(value) = given.value.outside() {
         diagnostics
-            .error(given.span, format!("expected a probability from 0 to 1, found `{}`", given.value.0))
+            .error(given.span, format!("expected a probability {}, found `{}`", Probability::range(), value.0))
             .help("0.01 samples one trace of a hundred");
-        return DEFAULT_PROBABILITY;
     }
-    given.value.0
+    given.value.clamped().0
 }
 
 fn endpoint(given: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {

@@ -15,8 +15,8 @@ use serde::Deserialize;
 use tollgate_limiter::store::redis::RedisSettings;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, above_zero};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, reasons};
 pub(crate) use crate::sections::redis::credentials::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
@@ -55,7 +55,7 @@ pub(crate) struct RawRedis {
     /// Protocol version: `resp3` or `resp2`. Default `resp3`, which carries notices between gateways; servers before Redis 6 and some proxies need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
     /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default 100ms, so that a slow Redis does not slow down clients.
-    timeout: Option<Spanned<Time>>,
+    timeout: Option<Spanned<PositiveTime>>,
     /// Connections per worker and server. Default 1: commands are pipelined.
     connections: Option<NonZeroUsize>,
     /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default true; no effect in a cluster.
@@ -122,7 +122,7 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
         key_prefix: key_prefix?,
         tls,
         resp2: resp2?,
-        timeout: timeout?,
+        timeout,
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
         batch: redis.batch.unwrap_or(true),
         ..RedisSettings::of(servers)
@@ -139,19 +139,16 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     })
 }
 
-/// Returns the time of one decision; `None` if it is zero, which is reported.
-fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Duration> {
-    let Some(time) = redis.timeout else { return Some(DEFAULT_TIMEOUT) };
-    if time.value.0.is_zero() {
-        diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default, 100ms");
-        return None;
-    }
-    if time.value.0 > Duration::from_secs(1) {
+/// Returns the time of one decision; reports zero.
+fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
+    let Some(spanned) = redis.timeout else { return DEFAULT_TIMEOUT };
+    let time = above_zero(spanned, "remove the key for the default, 100ms", diagnostics);
+    if time > Duration::from_secs(1) {
         diagnostics
-            .warn(time.span, format!("while Redis hangs, every limited request waits {:?}", time.value.0))
+            .warn(spanned.span, format!("while Redis hangs, every limited request waits {time:?}"))
             .help("100ms is the default");
     }
-    Some(time.value.0)
+    time
 }
 
 /// Returns the prefix of keys; `None` if it is invalid, which is reported. A brace would move hash tags, and `*` or `?` in a

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Time, positive};
+use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
@@ -63,7 +64,7 @@ pub(crate) struct RawConsulDiscovery {
     /// Metadata key with the zone of an instance. Default `zone`.
     default_zone_metadata_name: Option<String>,
     /// Longest time that Consul may hold a query open. Default 30s.
-    wait: Option<Spanned<Time>>,
+    wait: Option<Spanned<Ranged<Time, 1, MAX_WAIT>>>,
     /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
     /// Registers the gateway itself, with a check by TTL. Default false.
@@ -96,7 +97,7 @@ pub(crate) struct RawConsulDiscovery {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawConsulHeartbeat {
     /// Time without a heartbeat after which the check is critical; heartbeats are sent three times as often. Default 30s.
-    ttl: Option<Spanned<Time>>,
+    ttl: Option<Spanned<PositiveTime>>,
 }
 
 /// Consul as a registry.
@@ -157,8 +158,8 @@ pub(super) fn registration(
     Some((consul, instance))
 }
 
-/// Longest `wait`: Consul's own limit.
-const MAX_WAIT: Duration = Duration::from_secs(600);
+/// Longest `wait` in nanoseconds: Consul's own limit, 10 minutes.
+const MAX_WAIT: u64 = 600_000_000_000;
 
 /// Checks `consul`. Returns its order and settings; `None` if it is not used, or after an error.
 pub(super) fn check(
@@ -172,10 +173,7 @@ pub(super) fn check(
     }
     let server = agent(section, diagnostics)?;
     let tls = tls::of_consul(raw.tls, nodes, diagnostics)?;
-    let wait = positive(discovery.wait, 30, diagnostics);
-    if let Some(at) = discovery.wait.filter(|_| wait > MAX_WAIT) {
-        diagnostics.error(at.span, "`wait` must be at most 10m, Consul's own limit");
-    }
+    let wait = discovery.wait.map_or(Duration::from_secs(30), |wait| wait.within("wait", diagnostics).0);
     let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
     let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {

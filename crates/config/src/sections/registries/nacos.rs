@@ -6,8 +6,9 @@ use serde::Deserialize;
 
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Number, Time, positive};
+use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::http_client::tls::RawClientTls;
@@ -56,7 +57,7 @@ pub(crate) struct RawNacosDiscovery {
     /// Start of the path of each request. Default `/nacos`.
     context_path: Option<Spanned<String>>,
     /// Interval of lookups of each service. Default 5s.
-    poll_interval: Option<Spanned<Time>>,
+    poll_interval: Option<Spanned<PositiveTime>>,
     /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
     order: Option<i32>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
@@ -70,16 +71,16 @@ pub(crate) struct RawNacosDiscovery {
     ip: Option<Spanned<String>>,
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
-    /// Weight of the gateway's instance, from 0 to 10000. Default 1.
-    weight: Option<Spanned<Number>>,
+    /// Weight of the gateway's instance. Default 1.
+    weight: Option<Spanned<Ranged<Number, 0, 10_000>>>,
     /// Cluster of the gateway's instance. Default `DEFAULT`.
     cluster_name: Option<Spanned<String>>,
     /// Metadata of the gateway's instance. Default: none.
     metadata: Metadata,
     /// Interval of heartbeats. Default 5s.
-    heart_beat_interval: Option<Spanned<Time>>,
+    heart_beat_interval: Option<Spanned<PositiveTime>>,
     /// Time without a heartbeat after which the gateway is unhealthy. Default 15s.
-    heart_beat_timeout: Option<Spanned<Time>>,
+    heart_beat_timeout: Option<Spanned<PositiveTime>>,
 }
 
 /// Nacos as a registry.
@@ -154,10 +155,7 @@ pub(super) fn registration(
     };
     let mut instance = registration::instance(keys, diagnostics)?;
     if let Some(weight) = &discovery.weight {
-        if !(0.0..=10_000.0).contains(&weight.value.0) {
-            diagnostics.error(weight.span, "the weight of an instance is from 0 to 10000");
-        }
-        instance.weight = weight.value.0.to_string();
+        instance.weight = weight.within("weight", diagnostics).0.to_string();
     }
     if let Some(cluster) = given(discovery.cluster_name.as_ref()) {
         instance.cluster = cluster.to_owned();

@@ -8,11 +8,31 @@ use serde::Deserialize;
 use tollgate_filters::circuit_breaker::{OpenWait, Rules, WindowSize};
 use tollgate_filters::fault::FaultSet;
 
+use crate::de::ranged::{PositiveTime, Ranged, Scale, UNBOUNDED, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Number, Time};
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::faults;
 use crate::sections::resilience::inherit::Based;
+use crate::spec::types::described_by;
+
+/// Number of calls, or of seconds of a window.
+type Count = Ranged<u32, 1, 1_000_000>;
+
+/// Multiplier of a growing wait.
+type Multiplier = Ranged<Number, 1, UNBOUNDED>;
+
+/// Percentage at which a breaker opens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Threshold(Number);
+
+/// Range of a [`Threshold`].
+const THRESHOLD: &str = "above 0, up to 100";
+
+described_by! {
+    Threshold: "Threshold" {"type": ["number", "string"], "exclusiveMinimum": 0, "maximum": 100, "x-range": THRESHOLD};
+}
 
 /// Breakers by name.
 #[derive(Debug, Default, Deserialize)]
@@ -44,25 +64,25 @@ pub(crate) struct RawBreaker {
     /// Window of the statistics: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds. Default `COUNT_BASED`.
     pub(crate) sliding_window_type: Option<RawWindowType>,
     /// Size of the window in calls or seconds. Default 100.
-    pub(crate) sliding_window_size: Option<Spanned<u32>>,
+    pub(crate) sliding_window_size: Option<Spanned<Count>>,
     /// Calls before the rates are evaluated. Default 100; at most the size of a window of calls.
-    pub(crate) minimum_number_of_calls: Option<Spanned<u32>>,
+    pub(crate) minimum_number_of_calls: Option<Spanned<Count>>,
     /// Percentage of failed calls at which the breaker opens. Default 50.
-    pub(crate) failure_rate_threshold: Option<Spanned<Number>>,
+    pub(crate) failure_rate_threshold: Option<Spanned<Threshold>>,
     /// Percentage of slow calls at which the breaker opens. Default 100.
-    pub(crate) slow_call_rate_threshold: Option<Spanned<Number>>,
+    pub(crate) slow_call_rate_threshold: Option<Spanned<Threshold>>,
     /// Time after which a call is slow. Default 60s.
-    pub(crate) slow_call_duration_threshold: Option<Spanned<Time>>,
+    pub(crate) slow_call_duration_threshold: Option<Spanned<PositiveTime>>,
     /// Calls that a half-open breaker permits. Default 10.
-    pub(crate) permitted_number_of_calls_in_half_open_state: Option<Spanned<u32>>,
+    pub(crate) permitted_number_of_calls_in_half_open_state: Option<Spanned<Count>>,
     /// Time after which a half-open breaker opens again if those calls do not finish. Default 0: no limit.
     pub(crate) max_wait_duration_in_half_open_state: Option<Spanned<Time>>,
     /// Time for which the breaker stays open. Default 60s.
-    pub(crate) wait_duration_in_open_state: Option<Spanned<Time>>,
+    pub(crate) wait_duration_in_open_state: Option<Spanned<PositiveTime>>,
     /// Multiplies that time each time the breaker opens again without having closed. Default false.
     pub(crate) enable_exponential_backoff: Option<bool>,
     /// Multiplier of that time. Default 1.5.
-    pub(crate) exponential_backoff_multiplier: Option<Spanned<Number>>,
+    pub(crate) exponential_backoff_multiplier: Option<Spanned<Multiplier>>,
     /// Upper bound of that time. Default: none.
     pub(crate) exponential_max_wait_duration_in_open_state: Option<Spanned<Time>>,
     /// Makes the breaker half-open as soon as that time is over, not with the next call. Default false.
@@ -121,25 +141,21 @@ const MULTIPLIER: f64 = 1.5;
 pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked {
     refuse(raw, diagnostics);
     let default = Rules::default();
-    let size = count(raw.sliding_window_size, 100, "`sliding-window-size`", diagnostics);
+    let size = count(raw.sliding_window_size, 100, "sliding-window-size", diagnostics);
     let rules = Rules {
         window: match raw.sliding_window_type {
             None | Some(RawWindowType::CountBased) => WindowSize::Calls(size),
             Some(RawWindowType::TimeBased) => WindowSize::Seconds(size),
         },
-        minimum_calls: count(raw.minimum_number_of_calls, 100, "`minimum-number-of-calls`", diagnostics).get(),
+        minimum_calls: count(raw.minimum_number_of_calls, 100, "minimum-number-of-calls", diagnostics).get(),
         failure_rate: percent(raw.failure_rate_threshold, default.failure_rate, diagnostics),
         slow_rate: percent(raw.slow_call_rate_threshold, default.slow_rate, diagnostics),
-        slow_after: positive(
-            raw.slow_call_duration_threshold.map(|time| (time.value.0, time)),
-            default.slow_after,
-            diagnostics,
-        ),
+        slow_after: positive(raw.slow_call_duration_threshold, default.slow_after.as_secs(), diagnostics),
         wait: wait(raw, default.wait.first, diagnostics),
         trial_calls: count(
             raw.permitted_number_of_calls_in_half_open_state,
             default.trial_calls,
-            "`permitted-number-of-calls-in-half-open-state`",
+            "permitted-number-of-calls-in-half-open-state",
             diagnostics,
         )
         .get(),
@@ -161,7 +177,7 @@ pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked 
 }
 
 fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> OpenWait {
-    let first = positive(raw.wait_duration_in_open_state.map(|time| (time.value.0, time)), default, diagnostics);
+    let first = positive(raw.wait_duration_in_open_state, default.as_secs(), diagnostics);
     let grows = raw.enable_exponential_backoff.unwrap_or(false);
     if !grows {
         let unused = raw.exponential_backoff_multiplier.map(|number| number.span);
@@ -174,42 +190,26 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
         return OpenWait { first, multiplier: 1.0, max: None };
     }
     let multiplier = raw.exponential_backoff_multiplier;
-    if let Some(number) = multiplier.filter(|number| number.value.0 < 1.0) {
-        diagnostics.error(number.span, format!("must be at least 1, found {}", number.value.0));
+    if let Some((span, value)) = multiplier.and_then(|number| Some((number.span, number.value.outside()?))) {
+        diagnostics.error(span, format!("must be {}, {}", Multiplier::range(), value.found()));
     }
     OpenWait {
         first,
-        multiplier: multiplier.map_or(MULTIPLIER, |number| number.value.0),
+        multiplier: multiplier.map_or(MULTIPLIER, |number| number.value.clamped().0),
         max: raw.exponential_max_wait_duration_in_open_state.map(|time| time.value.0),
     }
 }
 
-fn count(number: Option<Spanned<u32>>, default: u32, name: &str, diagnostics: &mut Diagnostics) -> NonZeroU32 {
-    const MAX: u32 = 1_000_000;
-    if let Some(number) = number.filter(|number| !(1..=MAX).contains(&number.value)) {
-        diagnostics.error(number.span, format!("{name} must be from 1 to {MAX}, found {}", number.value));
-    }
-    NonZeroU32::new(number.map_or(default, |number| number.value.min(MAX))).unwrap_or(NonZeroU32::MIN)
+fn count(number: Option<Spanned<Count>>, default: u32, key: &str, diagnostics: &mut Diagnostics) -> NonZeroU32 {
+    NonZeroU32::new(number.map_or(default, |number| number.within(key, diagnostics))).unwrap_or(NonZeroU32::MIN)
 }
 
-fn percent(number: Option<Spanned<Number>>, default: f64, diagnostics: &mut Diagnostics) -> f64 {
-    let Some(number) = number else { return default };
-    if number.value.0 <= 0.0 || number.value.0 > 100.0 {
-        diagnostics.error(number.span, format!("expected a percentage above 0, up to 100, found {}", number.value.0));
+fn percent(number: Option<Spanned<Threshold>>, default: f64, diagnostics: &mut Diagnostics) -> f64 {
+    let Some(Spanned { value: Threshold(percent), span }) = number else { return default };
+    if percent.0 <= 0.0 || percent.0 > 100.0 {
+        diagnostics.error(span, format!("expected a percentage {THRESHOLD}, found {}", percent.0));
     }
-    number.value.0
-}
-
-fn positive<T>(time: Option<(Duration, Spanned<T>)>, default: Duration, diagnostics: &mut Diagnostics) -> Duration {
-    match time {
-        None => default,
-        Some((time, at)) => {
-            if time.is_zero() {
-                diagnostics.error(at.span, "must be longer than 0").help("remove the key for the default");
-            }
-            time
-        }
-    }
+    percent.0
 }
 
 /// Reports settings that need Java or have no effect here.

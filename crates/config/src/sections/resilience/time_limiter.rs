@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::ranged::{PositiveTime, above_zero};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::inherit::Based;
 
@@ -35,7 +35,7 @@ pub(crate) struct RawTimeLimiter {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
     /// Timeout for the head of the upstream's response. Default 1s.
-    pub(crate) timeout_duration: Option<Spanned<Time>>,
+    pub(crate) timeout_duration: Option<Spanned<PositiveTime>>,
     #[cfg_attr(test, schemars(skip))]
     pub(crate) cancel_running_future: Option<Spanned<bool>>,
     #[cfg_attr(test, schemars(skip))]
@@ -47,11 +47,7 @@ pub(super) fn check(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Opti
     if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
         diagnostics.note(span, "calls past the time limit are always cancelled here");
     }
-    let limit = raw.timeout_duration?;
-    if limit.value.0.is_zero() {
-        diagnostics.error(limit.span, "must be longer than 0").help("`disable-time-limiter: true` allows any time");
-    }
-    Some(limit.value.0)
+    raw.timeout_duration.map(|limit| above_zero(limit, "`disable-time-limiter: true` allows any time", diagnostics))
 }
 
 impl Based for RawTimeLimiter {

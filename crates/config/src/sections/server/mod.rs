@@ -11,9 +11,11 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, Scale, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Address, Size, Time, Timeout, positive};
+use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
+use crate::sections::http_client::MaxHeaders;
 use crate::sections::server::path::RawPath;
 #[cfg(test)]
 use crate::sections::server::tls::RawServerSsl;
@@ -35,10 +37,10 @@ pub(crate) struct RawServer {
     /// HTTP/2 settings.
     http2: RawHttp2,
     #[serde(alias = "max-http-header-size")]
-    /// Upper bound of a request's head, from 8KB to 16MB. Default 64KB, enough for large cookies and tokens.
-    max_http_request_header_size: Option<Spanned<Size>>,
+    /// Upper bound of a request's head. Default 64KB, enough for large cookies and tokens.
+    max_http_request_header_size: Option<Spanned<HeaderBytes>>,
     /// Upper bound of header fields in a request. Default 100, more than any browser sends.
-    max_headers: Option<Spanned<usize>>,
+    max_headers: Option<Spanned<MaxHeaders>>,
     /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
     max_body_size: Option<Size>,
     /// Concurrent connections, of all workers together. Default 20000.
@@ -59,7 +61,7 @@ pub(crate) struct RawServer {
     #[cfg_attr(test, schemars(skip))]
     pub(crate) forward_headers_strategy: Option<Spanned<String>>,
     /// Timeout for the head of a request. Default 30s.
-    header_timeout: Option<Spanned<Time>>,
+    header_timeout: Option<Spanned<PositiveTime>>,
     /// Time after which an idle connection is closed; `0` or `-1`: never. Default 75s, longer than the 60s of common load balancers, so that they close first.
     idle_timeout: Option<Timeout>,
     /// Timeout for each part of a request body; `0` or `-1`: none. From the response head to the end of the response, `httpclient.read-timeout` applies instead. Default 30s.
@@ -151,11 +153,8 @@ pub struct Server {
     pub path: PathRules,
 }
 
-/// Smaller heads would refuse ordinary browsers.
-const MIN_HEADER_BYTES: u64 = 8 * 1024;
-
-/// Every connection may hold one head.
-const MAX_HEADER_BYTES: u64 = 16 * 1024 * 1024;
+/// Upper bound of a request's head: a smaller one would refuse ordinary browsers, and every connection may hold one head.
+type HeaderBytes = Ranged<Size, { 8 << 10 }, { 16 << 20 }>;
 
 /// Checks `server`.
 pub(crate) fn check(
@@ -166,22 +165,15 @@ pub(crate) fn check(
 ) -> Server {
     let http2 = raw.http2.enabled.unwrap_or(true);
     let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
-        if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
+        if let Some(value) = size.value.outside() {
             diagnostics
-                .mistake(size.span, format!("must be from 8KB to 16MB, got {} bytes", size.value.0))
+                .mistake(size.span, format!("must be {}, {}", HeaderBytes::range(), value.found()))
                 .help("the nearest bound is used");
         }
-        size.value.0.clamp(MIN_HEADER_BYTES, MAX_HEADER_BYTES)
+        size.value.clamped().0
     });
     let is_immediate = raw.shutdown == Some(RawShutdown::Immediate) && raw.shutdown_timeout.is_none();
     let shutdown_secs = if is_immediate { 0 } else { 30 };
-    let max_headers = raw.max_headers.map_or(100, |count| {
-        // `HeaderMap` of the `http` crate holds at most 32768 fields.
-        if !(1..=10_000).contains(&count.value) {
-            diagnostics.error(count.span, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
-        }
-        count.value
-    });
     let max_connections = raw.max_connections.map_or(20_000, NonZeroUsize::get);
     let max_connections_per_client =
         raw.max_connections_per_client.map_or((max_connections / 4).max(1), NonZeroUsize::get);
@@ -196,7 +188,7 @@ pub(crate) fn check(
         http2,
         tls: tls::check(raw.ssl, http2, nodes, diagnostics),
         max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
-        max_headers,
+        max_headers: raw.max_headers.map_or(100, |count| count.within("max-headers", diagnostics)),
         max_body_bytes: raw.max_body_size.map(|size| size.0),
         max_connections,
         max_connections_per_client,

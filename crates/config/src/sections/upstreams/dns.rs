@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
@@ -22,14 +22,14 @@ pub(crate) struct RawDnsQuery {
     /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
     name: Option<Spanned<String>>,
     /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
-    port: Option<Spanned<u16>>,
+    port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
     /// Scheme of the endpoints: `http` or `https`. Default `http`.
     scheme: Option<Scheme>,
     /// Type of the DNS records. Default `A`.
     #[serde(rename = "type")]
     records: Option<Spanned<RawRecords>>,
     /// Longest interval between lookups; a shorter time to live of the records wins. Default 30s.
-    refresh: Option<Spanned<Time>>,
+    refresh: Option<Spanned<PositiveTime>>,
 }
 
 /// Types of DNS records.
@@ -58,7 +58,7 @@ pub(crate) struct RawDns {
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     server: Option<NodeRef>,
     /// Timeout per DNS server. Default 2s.
-    timeout: Option<Spanned<Time>>,
+    timeout: Option<Spanned<PositiveTime>>,
 }
 
 /// DNS lookup of endpoints.
@@ -116,13 +116,7 @@ pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -
         return None;
     }
     let scheme = raw.scheme.unwrap_or(Scheme::Http);
-    let port = match &raw.port {
-        Some(port) if port.value == 0 => {
-            diagnostics.error(port.span, "`port` must be from 1 to 65535");
-            return None;
-        }
-        port => port.as_ref().map_or(scheme.default_port(), |port| port.value),
-    };
+    let port = raw.port.map_or(scheme.default_port(), |port| port.within("port", diagnostics));
     let records = match raw.records.as_ref().map(|records| records.value) {
         None | Some(RawRecords::A) => Records::A(port),
         Some(RawRecords::Aaaa) => Records::Aaaa(port),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
-use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
@@ -23,11 +23,11 @@ pub(crate) struct RawEjection {
     /// Consecutive failures that eject an endpoint. Default 5.
     consecutive_failures: Option<std::num::NonZeroU32>,
     /// Time of the first ejection; each consecutive one lasts that much longer. Default 30s.
-    base_time: Option<Spanned<Time>>,
+    base_time: Option<Spanned<PositiveTime>>,
     /// Longest ejection. Default 5m.
-    max_time: Option<Spanned<Time>>,
+    max_time: Option<Spanned<PositiveTime>>,
     /// Percentage of endpoints that may be ejected at a time. Default 50: one of two endpoints, none of one.
-    max_percent: Option<Spanned<u8>>,
+    max_percent: Option<Spanned<Ranged<u8, 0, 100>>>,
     /// Statuses that count as failures. Default `[502, 503, 504]`.
     #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
     status: Option<Vec<Spanned<String>>>,
@@ -50,12 +50,7 @@ pub struct Ejection {
 
 /// Checks `ejection`. Returns `None` if it is disabled.
 pub(super) fn check(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<Ejection> {
-    let max_percent = raw.max_percent.as_ref().map_or(50, |percent| {
-        if percent.value > 100 {
-            diagnostics.error(percent.span, format!("`max-percent` must be at most 100, found {}", percent.value));
-        }
-        percent.value
-    });
+    let max_percent = raw.max_percent.map_or(50, |percent| percent.within("max-percent", diagnostics));
     let statuses = match &raw.status {
         None => vec![StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT],
         Some(list) => {

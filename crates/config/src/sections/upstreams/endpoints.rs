@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::de;
 use crate::de::nodes::Nodes;
+use crate::de::ranged::Ranged;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::yaml::{Node, NodeKind, Span};
@@ -18,8 +19,8 @@ use crate::yaml::{Node, NodeKind, Span};
 pub(crate) struct RawEndpoint {
     /// `http://host:port` or `https://host:port`.
     uri: Option<Spanned<String>>,
-    /// Relative share of requests; 0: none. Default 1.
-    weight: Option<Spanned<u32>>,
+    /// Share of requests, in proportion to the other weights; 0: none. Default 1.
+    weight: Option<Spanned<Weight>>,
     /// Priority: endpoints of a higher number are used only if none of a lower number is healthy. Default 0.
     priority: Option<u16>,
 }
@@ -71,8 +72,8 @@ pub enum Scheme {
     Https,
 }
 
-/// Largest weight of SRV records (RFC 2782).
-const MAX_WEIGHT: u32 = 65_535;
+/// Weight, up to the largest one of SRV records (RFC 2782).
+type Weight = Ranged<u32, 0, 65_535>;
 
 /// Checks `endpoints`. Reports errors.
 pub(super) fn check(
@@ -125,15 +126,7 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
         diagnostics.error(node.span, "endpoint without `uri`").help("add `uri: http://host:port`");
         return None;
     };
-    let weight = match &raw.weight {
-        Some(weight) if weight.value > MAX_WEIGHT => {
-            diagnostics
-                .error(weight.span, format!("`weight` must be at most {MAX_WEIGHT}, found {}", weight.value))
-                .help("only the proportion to the other weights counts");
-            return None;
-        }
-        weight => weight.as_ref().map_or(1, |weight| weight.value),
-    };
+    let weight = raw.weight.map_or(1, |weight| weight.within("weight", diagnostics));
     Some((
         ListedEndpoint { address: endpoint(uri, diagnostics)?, weight, priority: raw.priority.unwrap_or(0) },
         uri.span,

@@ -9,8 +9,8 @@ use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use serde::Deserialize;
 
+use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::Spanned;
-use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
@@ -23,9 +23,9 @@ pub(crate) struct RawHealth {
     /// Path of the check. Default `/`.
     path: Option<Spanned<String>>,
     /// Interval between checks, randomized by a tenth. Default 5s.
-    interval: Option<Spanned<Time>>,
+    interval: Option<Spanned<PositiveTime>>,
     /// Timeout of a check. Default 1s.
-    timeout: Option<Spanned<Time>>,
+    timeout: Option<Spanned<PositiveTime>>,
     /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once. Default 2.
     healthy: Option<std::num::NonZeroU32>,
     /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once. Default 3.
@@ -34,7 +34,7 @@ pub(crate) struct RawHealth {
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     status: Option<Spanned<String>>,
     /// Port of the check. Default: the endpoint's own.
-    port: Option<Spanned<u16>>,
+    port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
     /// `Host` of the check. Default: the endpoint's own.
     host: Option<Spanned<String>>,
     /// Enables health checks. Default true if there is a `health` section.
@@ -92,12 +92,6 @@ pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> 
             value.map(Some)
         }
     };
-    let port = raw.port.filter(|port| {
-        if port.value == 0 {
-            diagnostics.error(port.span, "`port` must be from 1 to 65535");
-        }
-        port.value > 0
-    });
     let (interval, timeout) = (positive(raw.interval, 5, diagnostics), positive(raw.timeout, 1, diagnostics));
     let check = HealthCheck {
         path: path?,
@@ -106,7 +100,7 @@ pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> 
         healthy: raw.healthy.unwrap_or(NonZeroU32::MIN.saturating_add(1)),
         unhealthy: raw.unhealthy.unwrap_or(NonZeroU32::MIN.saturating_add(2)),
         statuses: statuses?,
-        port: port.map(|port| port.value),
+        port: raw.port.map(|port| port.within("port", diagnostics)),
         host: host?,
     };
     Some(raw.enabled.unwrap_or(true).then_some(check))

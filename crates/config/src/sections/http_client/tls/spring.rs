@@ -6,8 +6,9 @@ use serde::Deserialize;
 
 use crate::de;
 use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Time, positive};
+use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::tls::files::{authorities, identity};
@@ -25,7 +26,7 @@ pub(crate) struct RawClientSsl {
     trusted_x509_certificates: Vec<Spanned<String>>,
     ssl_bundle: Option<Spanned<String>>,
     #[serde(alias = "handshake-timeout-millis")]
-    handshake_timeout: Option<Spanned<Time>>,
+    handshake_timeout: Option<Spanned<PositiveTime>>,
     #[serde(alias = "close-notify-flush-timeout-millis")]
     close_notify_flush_timeout: Option<Spanned<Time>>,
     #[serde(alias = "close-notify-read-timeout-millis")]

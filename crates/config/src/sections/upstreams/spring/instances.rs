@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::de::ranged::positive;
 use crate::de::spanned::Spanned;
-use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::sections::upstreams::discovered::ServiceSettings;
 use crate::sections::upstreams::endpoints::ListedEndpoint;

@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::discovered::Discovered;
@@ -67,7 +67,7 @@ pub(crate) struct RawSpringClient {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSpringHealth {
     pub(super) path: BTreeMap<String, Spanned<String>>,
-    interval: Option<Spanned<Time>>,
+    interval: Option<Spanned<PositiveTime>>,
     port: Option<Spanned<u16>>,
 }
 
