@@ -110,6 +110,13 @@ impl HostPattern {
     }
 }
 
+/// The text decides what is parsed.
+impl PartialEq for HostPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

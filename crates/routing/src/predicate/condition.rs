@@ -1,5 +1,6 @@
 //! The trait of conditions, and helpers for their texts.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -10,7 +11,7 @@ use crate::decision::Decision;
 use crate::request::{RequestPart, RequestView};
 
 /// A condition on a request that contains no other predicates. `Display` shows it as Spring Cloud Gateway does.
-pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
+pub(super) trait Condition: DynEq + fmt::Debug + fmt::Display + Send + Sync {
     /// Decides if the condition holds.
     fn decide(&self, request: &RequestView<'_>) -> Decision;
 
@@ -19,6 +20,24 @@ pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
 
     /// Returns the parts of requests that the condition reads.
     fn reads(&self) -> Vec<RequestPart<'_>>;
+}
+
+/// Equality of conditions of unknown types, from their `PartialEq`.
+pub(super) trait DynEq: Any {
+    /// Returns true if `other` has the same type and is equal.
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<T: PartialEq + Any> DynEq for T {
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+}
+
+impl PartialEq for dyn Condition {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
 }
 
 /// Parses each text. `kind` names the values in the error for an empty list.

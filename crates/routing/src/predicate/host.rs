@@ -9,7 +9,7 @@ use crate::host::HostPattern;
 use crate::host_form::without_port;
 use crate::request::{RequestPart, RequestView, Variables};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Host {
     patterns: Box<[HostPattern]>,
     port: HostPort,

@@ -19,7 +19,7 @@ const STANDARD_METHODS: [http::Method; 9] = [
     http::Method::CONNECT,
 ];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Method(Box<[http::Method]>);
 
 // === impl Method ===

@@ -38,10 +38,10 @@ use crate::request::{RequestPart, RequestView, Variables};
 
 /// A condition on a request. It is displayed as in Spring Cloud Gateway's routes endpoint:
 /// `Paths: [/orders/**], match trailing slash: false`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Predicate(Kind);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Path(Path),
     Host(Host),

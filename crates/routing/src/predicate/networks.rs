@@ -16,7 +16,7 @@ pub(super) const SOURCES: PredicateArgument =
 const MAPPED_PREFIX: u8 = 96;
 
 /// IP networks, and their texts for display.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Networks {
     sources: Box<[String]>,
     networks: Box<[IpNet]>,

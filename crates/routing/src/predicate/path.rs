@@ -9,7 +9,7 @@ use crate::decision::Decision;
 use crate::path::PathPattern;
 use crate::request::{RequestPart, RequestView, Variables};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path {
     /// Shared with the copies of the predicate, of which a route table has one.
     patterns: Arc<[PathPattern]>,

@@ -64,6 +64,13 @@ fn compile(source: &str) -> Result<Arc<JavaRegex>, RegexError> {
     })
 }
 
+/// The text decides what is compiled.
+impl PartialEq for ValueRegex {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
 impl fmt::Display for ValueRegex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)

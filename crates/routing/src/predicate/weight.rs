@@ -12,7 +12,7 @@ use super::condition::Condition;
 use crate::decision::Decision;
 use crate::request::{RequestPart, RequestView};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Weight {
     group: Box<str>,
     weight: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Weight {
 }
 
 /// The draws of a group that select one route.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Share {
     /// Makes the draws of groups independent of each other.
     salt: u64,

@@ -24,7 +24,7 @@ static HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-cf-proxy-metadata"),
 ];
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct CloudFoundryRouteService;
 
 impl Predicate {

@@ -25,7 +25,7 @@ pub(super) const COOKIE: PredicateRow = PredicateRow {
     remark: None,
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Cookie {
     name: Box<str>,
     regexp: ValueRegex,

@@ -40,7 +40,7 @@ pub(super) const BETWEEN: PredicateRow = PredicateRow {
 };
 
 /// A range of time, its ends excluded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum TimeRange {
     After(Datetime),
     Before(Datetime),
@@ -48,7 +48,7 @@ enum TimeRange {
 }
 
 /// A point in time with millisecond precision, displayed as configured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Datetime {
     source: Box<str>,
     epoch_ms: i64,

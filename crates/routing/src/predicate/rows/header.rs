@@ -23,7 +23,7 @@ pub(super) const HEADER: PredicateRow = PredicateRow {
     remark: None,
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Header {
     name: HeaderName,
     /// The name as configured, for display.

@@ -22,7 +22,7 @@ pub(super) const QUERY: PredicateRow = PredicateRow {
     remark: None,
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Query {
     param: Box<str>,
     regexp: Option<ValueRegex>,

@@ -18,7 +18,7 @@ pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
     remark: None,
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct RemoteAddr(Networks);
 
 impl Predicate {

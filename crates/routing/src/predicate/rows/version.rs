@@ -55,7 +55,7 @@ pub enum VersionSource {
 }
 
 /// Rules to find a request's API version, and the supported versions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiVersions {
     /// Sources in order; the first that has a value counts.
     pub sources: Vec<VersionSource>,
@@ -78,7 +78,7 @@ enum RequestedVersion {
 }
 
 /// The version that a route requires: exactly one, or one and all later ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct VersionRequirement {
     version: Version,
     or_later: bool,

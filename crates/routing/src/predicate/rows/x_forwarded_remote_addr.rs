@@ -35,7 +35,7 @@ pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
 const INDEX: &str = "maxTrustedIndex";
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct XForwardedRemoteAddr {
     networks: Networks,
     /// Position from the right, from 1.
