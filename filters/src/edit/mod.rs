@@ -168,7 +168,9 @@ impl Edit {
         match &self.0 {
             Kind::Path(PathEdit::Rewrite(rewrite)) => rewrite.differs_from_java(),
             Kind::Response(ResponseEdit::Rewrite(edit)) => edit.rewrite().differs_from_java(),
-            _ => false,
+            Kind::Path(PathEdit::Strip { .. } | PathEdit::Prefix(_) | PathEdit::Set(_)) => false,
+            Kind::Response(ResponseEdit::Header(_) | ResponseEdit::Dedupe(_) | ResponseEdit::Location(_)) => false,
+            Kind::Query(_) | Kind::RequestHeader(_) | Kind::PreserveHostHeader | Kind::Target(_) => false,
         }
     }
 

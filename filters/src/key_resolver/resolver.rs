@@ -146,11 +146,14 @@ impl KeyResolver {
     /// Resolvers without an address stay as they are.
     #[must_use]
     pub fn with_ip_prefixes(self, v4: u8, v6: u8) -> Self {
-        let prefixes = IpPrefixes { v4, v6 };
-        self.map_leaves(&|kind| match kind {
-            Kind::Ip(_) => Kind::Ip(prefixes),
-            Kind::IpFrom(address, _) => Kind::IpFrom(address, prefixes),
-            other => other,
+        let new = IpPrefixes { v4, v6 };
+        self.with_kinds(&|kind| match kind {
+            Kind::Ip(prefixes) | Kind::IpFrom(_, prefixes) => *prefixes = new,
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(..) => {}
+            Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path => {}
+            Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route | Kind::Principal | Kind::Function(_) => {}
+            Kind::Composite(_) | Kind::OrShared(_) | Kind::OrPreflight(_) => {}
         })
     }
 
@@ -158,9 +161,12 @@ impl KeyResolver {
     #[cfg(feature = "jwt")]
     #[must_use]
     pub fn with_jwt(self, verifier: &Arc<Verifier>) -> Self {
-        self.map_leaves(&|kind| match kind {
-            Kind::Jwt(claim, _) => Kind::Jwt(claim, Some(Arc::clone(verifier))),
-            other => other,
+        self.with_kinds(&|kind| match kind {
+            Kind::Jwt(_, current) => *current = Some(Arc::clone(verifier)),
+            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) => {}
+            Kind::Cookie(_) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route => {}
+            Kind::Principal | Kind::Function(_) => {}
+            Kind::Composite(_) | Kind::OrShared(_) | Kind::OrPreflight(_) => {}
         })
     }
 
@@ -251,14 +257,23 @@ impl KeyResolver {
         self.resolve(request, &mut KeyBuf::new()).is_some() || self.is_ambiguous(request)
     }
 
-    /// Applies `map` to the kind of each resolver that has no parts.
-    fn map_leaves(self, map: &dyn Fn(Kind) -> Kind) -> Self {
-        Self(match self.0 {
-            Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.map_leaves(map)).collect()),
-            Kind::OrShared(resolver) => Kind::OrShared(Box::new(resolver.map_leaves(map))),
-            Kind::OrPreflight(resolver) => Kind::OrPreflight(Box::new(resolver.map_leaves(map))),
-            leaf => map(leaf),
-        })
+    /// Applies `change` to the kind of this resolver and of those in it.
+    fn with_kinds(mut self, change: &dyn Fn(&mut Kind)) -> Self {
+        self.change_kinds(change);
+        self
+    }
+
+    fn change_kinds(&mut self, change: &dyn Fn(&mut Kind)) {
+        change(&mut self.0);
+        match &mut self.0 {
+            Kind::Composite(parts) => parts.iter_mut().for_each(|part| part.change_kinds(change)),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.change_kinds(change),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(..) => {}
+            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) => {}
+            Kind::Cookie(_) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route => {}
+            Kind::Principal | Kind::Function(_) => {}
+        }
     }
 }
 
