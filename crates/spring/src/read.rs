@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use crate::detect;
 use crate::form::Form;
 use crate::normalize::{self, Normalized};
+use crate::source::Env;
 use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
 use crate::source::placeholder::{self, Resolution, Value};
@@ -15,9 +16,6 @@ use crate::{comma_lists, misspelled, properties, stand_ins};
 use tollgate_document::diagnostics::{Diagnostics, Severity, SourceText, UnknownKey, closest};
 use tollgate_document::yaml::Node;
 use tollgate_document::yaml::key::canonical;
-
-/// Looks up a variable of the environment.
-pub type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
 
 /// Names of our own form.
 pub struct OwnNames<'n> {

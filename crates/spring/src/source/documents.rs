@@ -1,6 +1,7 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
 use crate::form::Form;
+use crate::source::Env;
 use crate::source::dotted;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
@@ -141,7 +142,7 @@ pub fn join(
     documents: Vec<Document>,
     imports: &[Import],
     profiles: &Profiles,
-    (form, env): (Form, &dyn Fn(&str) -> Option<String>),
+    (form, env): (Form, Env<'_>),
     diagnostics: &mut Diagnostics,
 ) -> Node {
     import_reports::environment(imports, diagnostics);

@@ -14,3 +14,6 @@ pub mod placeholder;
 pub mod profiles;
 pub mod random;
 mod unset;
+
+/// Looks up a variable of the environment.
+pub type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
