@@ -108,7 +108,7 @@ fn try_out(text: &str) -> Result<bool, String> {
 
 /// Fails for diagnostics without a position or message.
 fn have_places(problems: &Report, text: &str) -> Result<(), String> {
-    let height = text.lines().count() + 1;
+    let height = text.replace('\r', "\n").lines().count() + 1;
     let is_good = |Diagnostic { line, column, message, .. }: &Diagnostic| {
         (1..=height).contains(line) && *column >= 1 && !message.trim().is_empty()
     };

@@ -22,6 +22,7 @@ pub fn run(bytes: &[u8]) {
 
 /// Panics if a diagnostic stands outside of the text.
 fn have_places(report: &Report, text: &str) {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').collect();
     for problem in report.list() {
         let width = problem.line.checked_sub(1).and_then(|line| lines.get(line)).map(|line| line.chars().count());
