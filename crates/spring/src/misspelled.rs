@@ -86,7 +86,7 @@ pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     take_misspelled(whole, &["upstreams"], &selects, diagnostics);
 }
 
-/// Returns the part of [`ROOT`] that an unknown key at the top level resembles.
+/// Returns the part of `spring.cloud.gateway` that an unknown key at the top level resembles.
 pub fn meaning(key: &str) -> Option<&'static str> {
     match canonical(key).as_str() {
         "cloud" => Some("spring.cloud"),

@@ -123,7 +123,7 @@ pub fn property(properties: &Node, name: &str) -> Option<String> {
     node.get(OWN_VALUE).unwrap_or(node).scalar().map(str::to_owned)
 }
 
-/// Removes the own values ([`OWN_VALUE`]) of all maps below `node`.
+/// Removes the own values of all maps below `node`.
 pub fn drop_own_values(node: &mut Node) {
     match &mut node.kind {
         NodeKind::Map(entries) => {
