@@ -30,7 +30,7 @@ const REFUSED_PREDICATE: &str = "ReadBody";
 pub struct Refusal {
     /// Why it is refused.
     pub reason: &'static str,
-    /// What to do instead.
+    /// Replacement.
     pub instead: &'static str,
 }
 

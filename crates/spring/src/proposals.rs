@@ -7,7 +7,7 @@ use tollgate_document::yaml::key::words;
 pub struct Proposal {
     /// Definition of the resolver.
     pub value: String,
-    /// What to check about it; may be empty.
+    /// Remark for the author to check; may be empty.
     pub comment: &'static str,
 }
 

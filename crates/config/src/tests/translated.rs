@@ -1,4 +1,4 @@
-//! What Spring means and a file does not say: the same in the file and in the migrated one.
+//! Spring defaults that a file leaves out: a file and its migrated file mean the same.
 
 use crate::tests::*;
 use crate::{Config, migrate, parse};

@@ -53,7 +53,7 @@ pub struct Import {
     pub written: String,
     /// True if it may be missing.
     pub is_optional: bool,
-    /// What the import found.
+    /// Result of the import.
     pub outcome: Outcome,
 }
 

@@ -38,9 +38,9 @@ pub struct Unused {
 pub struct Problem {
     /// Its place.
     pub at: Span,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     pub help: Option<String>,
 }
 

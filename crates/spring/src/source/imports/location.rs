@@ -10,7 +10,7 @@ use tollgate_document::yaml::{Node, NodeKind};
 pub struct Location {
     /// True if it may be missing.
     pub is_optional: bool,
-    /// What it names.
+    /// Target of the location.
     pub target: Target,
 }
 
