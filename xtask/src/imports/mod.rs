@@ -25,8 +25,6 @@ const WITH_ARROWS: [&str; 2] = ["src", "crates/proxy/src"];
 
 /// Files that may import each other in a cycle.
 const MAX_CYCLE: usize = 4;
-/// The two TLS sections of the configuration, until they are one.
-const LARGER_CYCLES: (&str, usize) = ("crates/config/src", 6);
 
 /// Checks every crate of the workspace that ships.
 ///
@@ -57,8 +55,7 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
 
 fn violations_of(graph: &Graph<'_>, root: &Path, name: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
-    let max_cycle = if name == LARGER_CYCLES.0 { LARGER_CYCLES.1 } else { MAX_CYCLE };
-    for cycle in graph.cycles().into_iter().filter(|cycle| cycle.len() > max_cycle) {
+    for cycle in graph.cycles().into_iter().filter(|cycle| cycle.len() > MAX_CYCLE) {
         found.push(format!("{name}: a cycle of {} files: {}", cycle.len(), cycle.join(", ")));
         found.extend(graph.within(&cycle).into_iter().map(|import| format!("    {import}")));
     }

@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 83_100),
-    ("config", 17_900),
+    (ALL, 82_850),
+    ("config", 17_650),
     ("spring", 4_300),
     ("document", 2_560),
     ("proxy", 14_900),

@@ -18,7 +18,7 @@ pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Di
         return;
     }
     if let Some(tls) = node.get("tls") {
-        route.tls = crate::sections::http_client::tls::check(tls, diagnostics).map(Arc::new);
+        route.tls = crate::sections::tls::client::check(tls, diagnostics).map(Arc::new);
     }
     let mut entries = Vec::new();
     flatten("", node, &mut entries);

@@ -13,7 +13,7 @@ use crate::model::Config;
 use crate::rate_limiter::naming::Naming;
 use crate::sections::cors::RouteCors;
 use crate::sections::http_client::Http2;
-use crate::sections::http_client::tls::Tls;
+use crate::sections::tls::model::Tls;
 use crate::sections::upstreams::Upstream;
 use crate::sections::upstreams::endpoints::Scheme;
 use tollgate_routing::Predicate;

@@ -13,7 +13,7 @@ use crate::predicates::schema::PredicateEntrySchema;
 use crate::sections::cors::raw::RawCors;
 use crate::sections::http_client::Http2;
 #[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
+use crate::sections::tls::client::RawClientTls;
 
 /// Route: predicates, filters and a target.
 #[derive(Debug, Default, Deserialize)]

@@ -80,7 +80,7 @@ impl RouteReader<'_> {
         let read = route.map(|(mut route, at)| {
             route.order = raw.order;
             let tls = raw.tls.and_then(|node| nodes.get(node));
-            route.tls = tls.and_then(|node| crate::sections::http_client::tls::check(node, diagnostics)).map(Arc::new);
+            route.tls = tls.and_then(|node| crate::sections::tls::client::check(node, diagnostics)).map(Arc::new);
             route.http2 = raw.http2;
             let metadata = raw.metadata.and_then(|node| nodes.get(node));
             if let Some(metadata) = metadata {

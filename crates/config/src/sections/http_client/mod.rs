@@ -4,7 +4,6 @@ pub(crate) mod pool;
 pub(crate) mod proxy;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +14,15 @@ use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Size, Timeout};
-use crate::diagnostics::{Diagnostics, Severity};
+use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::pool::{ConnectionPool, RawPool};
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
+use crate::sections::no_effect;
 #[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
-use crate::sections::http_client::tls::Tls;
-use crate::yaml::Span;
+use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::files::both_given;
+use crate::sections::tls::model::Tls;
+use crate::sections::tls::{client, client_ssl};
 
 /// Connections to upstreams.
 #[derive(Debug, Default, Deserialize)]
@@ -122,7 +123,7 @@ type HeaderBytes = Ranged<Size, 1024, { 16 << 20 }>;
 /// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
     let timeout = |given: Option<Timeout>| given.map_or(Some(Duration::from_secs(60)), |timeout| timeout.0);
-    let (tls, handshake_timeout) = tls::of_client(raw, nodes, diagnostics);
+    let (tls, handshake_timeout) = tls(raw, nodes, diagnostics);
     unread(raw, diagnostics);
     let max_header_bytes =
         raw.max_header_size.map_or(DEFAULT_HEADER_BYTES, |size| size.within("max-header-size", diagnostics).0);
@@ -137,6 +138,20 @@ pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Di
         handshake_timeout: handshake_timeout.unwrap_or(Duration::from_secs(10)),
         pool: pool::check(&raw.pool, diagnostics),
         proxy: raw.proxy.as_ref().and_then(|proxy| proxy::check(proxy, diagnostics)).map(Arc::new),
+    }
+}
+
+/// Checks `tls` or `ssl`. Returns the settings and the handshake timeout; `None` if absent or after an error.
+fn tls(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, Option<Duration>) {
+    let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
+    match (node(raw.tls), node(raw.ssl)) {
+        (Some(tls), Some(ssl)) => {
+            both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics);
+            (None, None)
+        }
+        (Some(tls), None) => (client::check(tls, diagnostics), None),
+        (None, Some(ssl)) => client_ssl::check(ssl, nodes, diagnostics),
+        (None, None) => (None, None),
     }
 }
 
@@ -178,9 +193,4 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
             )
             .help("remove it");
     }
-}
-
-/// Reports a setting of Spring's that has no effect, with the reason.
-fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
-    diagnostics.unused(Severity::Error, at.key(), format!("`{name}` has no effect here")).help(why);
 }

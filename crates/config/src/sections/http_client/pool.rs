@@ -9,7 +9,7 @@ use crate::de::ranged::{PositiveTime, positive};
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::no_effect;
+use crate::sections::no_effect;
 use crate::yaml::Span;
 
 /// Connection pool.

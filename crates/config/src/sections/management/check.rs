@@ -11,7 +11,7 @@ use crate::sections::management::raw::{OnTrafficPort, RawManagement};
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::{endpoints, key_hashing, socket, tokens, tracing};
 use crate::sections::server::port_from;
-use crate::sections::server::tls::{self, ServerTls};
+use crate::sections::tls::server::{self, ServerTls};
 use crate::spec::definition::flatten;
 
 /// Port without `management.server.port`.
@@ -51,7 +51,7 @@ pub(crate) fn management(
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.unwrap_or(true));
-    let tls = tls::check(raw.server.ssl, false, nodes, diagnostics);
+    let tls = server::check(raw.server.ssl, false, nodes, diagnostics);
     if enabled {
         report_port(given, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {

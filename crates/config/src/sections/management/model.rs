@@ -6,7 +6,7 @@ use crate::sections::management::key_hashing::KeyHashing;
 use crate::sections::management::socket::AdminSocket;
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::tracing::OtlpExport;
-use crate::sections::server::tls::ServerTls;
+use crate::sections::tls::server::ServerTls;
 
 /// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 #[cfg(test)]
-use crate::sections::server::tls::RawServerSsl;
+use crate::sections::tls::server::RawServerSsl;
 
 /// Listener for health, metrics and the API.
 #[derive(Debug, Default, Deserialize)]

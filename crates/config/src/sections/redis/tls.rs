@@ -4,15 +4,16 @@ use serde::Deserialize;
 use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
 use crate::de;
+use crate::de::given::Reported;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::key_store::StoreFile;
-use crate::sections::pem;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Transport, Url};
-use crate::sections::ssl_bundle::{self, Bundle, KeyPair, Trusted};
+use crate::sections::tls::bundle::{self, Side};
+use crate::sections::tls::files::{self, Files, KeyPair, Trusted, both_given, non_blank};
+use crate::sections::tls::store::StoreFile;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// TLS by files, each in PEM.
@@ -66,10 +67,7 @@ pub(super) fn settings(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Di
     let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(redis.tls), node(redis.ssl)) {
         (Some(tls), Some(ssl)) => {
-            diagnostics
-                .error(ssl.span.key(), "`ssl` and `tls` are both given")
-                .beside(", the other at", tls.span.key())
-                .help("remove one of the two");
+            both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics);
             None
         }
         (Some(tls), None) => match flag(tls) {
@@ -103,21 +101,9 @@ fn flag(node: &Node) -> Option<TlsSettings> {
 fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
     unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
-    // `${REDIS_CA:}` is empty in an environment without it.
-    let given = |file: Option<Spanned<String>>| file.filter(|file| !file.value.trim().is_empty());
-    let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
-    let ca = ca.as_ref().map(|file| pem::file(file, "CERTIFICATE", diagnostics));
-    let client = match (&cert, &key) {
-        (Some(cert), Some(key)) => {
-            Some((pem::file(cert, "CERTIFICATE", diagnostics), pem::file(key, "PRIVATE KEY", diagnostics)))
-        }
-        (None, None) => None,
-        (Some(at), None) | (None, Some(at)) => {
-            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
-            return None;
-        }
-    };
-    Some(TlsSettings::On(tls(Bundle::of(ca, client)?), node.span))
+    let files =
+        Files { certificate: raw.cert, key: raw.key, trusted: raw.ca, names: files::CLIENT, ..Files::default() };
+    Some(TlsSettings::On(tls(&files, diagnostics).ok()?, node.span))
 }
 
 fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
@@ -131,7 +117,7 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
     if !unknown.is_empty() {
         return None;
     }
-    let bundle = raw.bundle.as_ref().filter(|name| !name.value.trim().is_empty());
+    let bundle = non_blank(raw.bundle.as_ref());
     match (raw.enabled, bundle) {
         (Some(Spanned { value: false, span }), bundle) => {
             if let Some(bundle) = bundle {
@@ -144,38 +130,31 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
         }
         (_, Some(name)) => {
             let bundles = raw.bundles.and_then(|node| nodes.get(node));
-            let bundle = ssl_bundle::bundle(name, bundles, diagnostics)?;
-            check_stores(&bundle, diagnostics)?;
-            Some(TlsSettings::On(tls(bundle), name.span))
+            let files = bundle::find(name, bundles, Side::Client, diagnostics).ok()?.files;
+            Some(TlsSettings::On(tls(&files, diagnostics).ok()?, name.span))
         }
         (Some(enabled), None) => Some(TlsSettings::On(Tls::default(), enabled.span)),
         (None, None) => Some(TlsSettings::Nothing),
     }
 }
 
-/// Reads the stores of a bundle once, so that errors are found at start. Connections read them again.
-fn check_stores(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Option<()> {
-    if let Some(Trusted::Store(store)) = &bundle.ca {
-        store.certificates(diagnostics)?;
-    }
-    if let Some(KeyPair::Store(store)) = &bundle.identity {
-        store.identity(diagnostics)?;
-    }
-    Some(())
-}
-
-fn tls(bundle: Bundle) -> Tls {
+/// Returns the paths of `files`, which are read once, so that errors are found at start; connections read them again.
+fn tls(files: &Files, diagnostics: &mut Diagnostics) -> Result<Tls, Reported> {
     let store = |store: StoreFile| KeyStoreFile { path: store.path, password: store.password, alias: store.alias };
-    Tls {
-        ca: bundle.ca.map(|ca| match ca {
-            Trusted::Pem(path) => Authorities::Pem(path),
+    let (trusted, pair) = (files.trusted(diagnostics), files.key_pair(diagnostics));
+    let (trusted, pair) = (trusted?, pair?);
+    trusted.as_ref().map(|trusted| trusted.read(diagnostics)).transpose()?;
+    pair.as_ref().map(|pair| pair.read(diagnostics)).transpose()?;
+    Ok(Tls {
+        ca: trusted.map(|trusted| match trusted {
+            Trusted::Pem(file) => Authorities::Pem(file.path),
             Trusted::Store(file) => Authorities::Store(store(file)),
         }),
-        client: bundle.identity.map(|pair| match pair {
-            KeyPair::Pem(certificate, key) => ClientCertificate::Pem { certificate, key },
+        client: pair.map(|pair| match pair {
+            KeyPair::Pem(certificate, key) => ClientCertificate::Pem { certificate: certificate.path, key: key.path },
             KeyPair::Store(file) => ClientCertificate::Store(store(file)),
         }),
-    }
+    })
 }
 
 /// Returns the servers with their TLS settings. Reports contradictions.

@@ -11,12 +11,12 @@ use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-#[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
-use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 use crate::sections::registries::tls;
+#[cfg(test)]
+use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::model::Tls;
 
 /// Consul as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]

@@ -10,12 +10,12 @@ use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, given};
 use crate::sections::registries::tls;
 #[cfg(test)]
 use crate::sections::registries::tls::RawEurekaTls;
+use crate::sections::tls::model::Tls;
 
 /// Eureka as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]

@@ -8,11 +8,12 @@ use serde::Deserialize;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-#[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
-use crate::sections::http_client::tls::{Tls, trusting};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 use crate::sections::registries::tls as registry_tls;
+#[cfg(test)]
+use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::client::trusting;
+use crate::sections::tls::model::Tls;
 
 /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
 #[derive(Debug, Default, Deserialize)]
@@ -198,7 +199,7 @@ fn tls(
     let at = client.ca_cert_file.as_ref().map_or(crate::yaml::Span::ROOT, |file| file.span);
     match given(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
-            registry_tls::client(client.tls, nodes, diagnostics)
+            registry_tls::check(client.tls, nodes, diagnostics)
         }
         Some(file) => trusting(file, at, diagnostics),
         None if std::path::Path::new(&account).exists() => trusting(&account, at, diagnostics),

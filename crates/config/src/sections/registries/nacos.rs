@@ -10,12 +10,12 @@ use crate::de::ranged::{PositiveTime, Ranged, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
-#[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
-use crate::sections::http_client::tls::Tls;
 use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 use crate::sections::registries::tls;
+#[cfg(test)]
+use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::model::Tls;
 use crate::sections::upstreams::endpoints::Scheme;
 
 /// Nacos as a registry of `lb://` names, by its HTTP API.
@@ -122,7 +122,7 @@ pub(super) fn check(
     let group = text(&discovery.group);
     let nacos = Nacos {
         servers: servers(section, diagnostics)?,
-        tls: tls::client(discovery.tls, nodes, diagnostics)?,
+        tls: tls::check(discovery.tls, nodes, diagnostics)?,
         login: username.map(|username| (username.to_owned(), Secret(password))),
         namespace: if namespace == "public" { String::new() } else { namespace },
         group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },

@@ -3,9 +3,10 @@
 use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
+use crate::sections::tls::client;
 #[cfg(test)]
-use crate::sections::http_client::tls::RawClientTls;
-use crate::sections::http_client::tls::{self, Tls};
+use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::model::Tls;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
 
@@ -31,9 +32,9 @@ const OF_CONSUL: [(&str, &str); 5] = [
 ];
 
 /// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
-pub(super) fn client(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+pub(super) fn check(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
     match node.and_then(|node| nodes.get(node)) {
-        Some(node) => tls::check(node, diagnostics),
+        Some(node) => client::check(node, diagnostics),
         None => Some(Tls::default()),
     }
 }
@@ -50,7 +51,7 @@ pub(super) fn of_consul(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &
             }
         }
     }
-    tls::check(&node, diagnostics)
+    client::check(&node, diagnostics)
 }
 
 /// Checks `eureka.client.tls`, which `enabled` switches.
@@ -67,7 +68,7 @@ pub(super) fn of_eureka(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &
         }
         None => {}
     }
-    tls::check(&node, diagnostics)
+    client::check(&node, diagnostics)
 }
 
 fn take_enabled(node: &mut Node) -> Option<Node> {

@@ -1,7 +1,6 @@
 //! `server`: the listener for traffic.
 
 pub(crate) mod path;
-pub(crate) mod tls;
 mod upgrades;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,8 +17,8 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
 use crate::sections::server::path::RawPath;
 #[cfg(test)]
-use crate::sections::server::tls::RawServerSsl;
-use crate::sections::server::tls::ServerTls;
+use crate::sections::tls::server::RawServerSsl;
+use crate::sections::tls::server::{self, ServerTls};
 use tollgate_routing::PathRules;
 
 /// Listener for traffic.
@@ -186,7 +185,7 @@ pub(crate) fn check(
         port: port_from("SERVER_PORT", env, diagnostics).or(raw.port).unwrap_or(8080),
         workers: raw.workers.unwrap_or(cores),
         http2,
-        tls: tls::check(raw.ssl, http2, nodes, diagnostics),
+        tls: server::check(raw.ssl, http2, nodes, diagnostics),
         max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
         max_headers: raw.max_headers.map_or(100, |count| count.within("max-headers", diagnostics)),
         max_body_bytes: raw.max_body_size.map(|size| size.0),

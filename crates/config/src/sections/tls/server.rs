@@ -1,10 +1,5 @@
 //! `server.ssl` and `management.server.ssl`: TLS with clients, by files, key stores or bundles, which are read and checked here.
 
-mod bundle;
-mod clients;
-mod identity;
-mod names;
-
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
@@ -13,16 +8,19 @@ use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
-use self::names::ByName;
+use crate::de::given::Reported;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, canonical};
-use crate::diagnostics::Diagnostics;
-use crate::diagnostics::UnknownKey;
-use crate::sections::key_store::{StoreFile, StoreSettings};
+use crate::diagnostics::{Diagnostics, UnknownKey};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
-use crate::yaml::{Node, Span};
+use crate::sections::tls::bundle::{self, Bundle, Side};
+use crate::sections::tls::client_auth::{self, RawClientAuth};
+use crate::sections::tls::files::{Files, Names, non_blank};
+use crate::sections::tls::sni::{self, ByName, RawServerName};
+use crate::sections::tls::store::Store;
+use crate::yaml::Node;
 
 /// TLS with clients. A reload reads its files again.
 #[derive(Debug, Default, Deserialize)]
@@ -65,27 +63,6 @@ pub(crate) struct RawServerSsl {
     bundles: Option<NodeRef>,
 }
 
-/// Use of client certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawClientAuth {
-    /// Not requested.
-    None,
-    /// Requested; a client may have none, but a certificate must be valid.
-    Want,
-    /// Required.
-    Need,
-}
-
-/// Bundle for a name that clients request (SNI).
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawServerName {
-    server_name: Option<Spanned<String>>,
-    bundle: Option<Spanned<String>>,
-}
-
 /// TLS with clients: valid certificates with their keys. Shared, so that clients can resume sessions on any
 /// worker.
 #[derive(Clone)]
@@ -104,37 +81,13 @@ impl std::fmt::Debug for ServerTls {
     }
 }
 
-/// Nodes with the parts of a bundle, or of the plain keys.
-#[derive(Debug, Default)]
-struct Locations {
-    /// `None` after an error.
-    key_pair: Option<KeyPair>,
-    trusted: Option<Trusted>,
-    protocols: Option<Vec<Spanned<String>>>,
-}
-
-/// Certificate and key as they are written.
-#[derive(Debug)]
-enum KeyPair {
-    Pem { certificate: Option<Spanned<String>>, key: Option<Spanned<String>> },
-    Store(StoreFile),
-}
-
-/// Trusted certificates as they are written.
-#[derive(Debug)]
-enum Trusted {
-    Pem(Spanned<String>),
-    Store(StoreFile),
-}
-
-impl Trusted {
-    fn span(&self) -> Span {
-        match self {
-            Self::Pem(location) => location.span,
-            Self::Store(store) => store.span(),
-        }
-    }
-}
+const NAMES: Names = Names {
+    certificate: "certificate",
+    key: "certificate-private-key",
+    key_store: "key-store",
+    trusted: "trust-certificate",
+    trust_store: "trust-store",
+};
 
 /// Checks `server.ssl` or `management.server.ssl`. Returns `None` for clear text, or after an error.
 pub(crate) fn check(
@@ -149,81 +102,59 @@ pub(crate) fn check(
         return None;
     }
     unknown.iter().for_each(|unknown| report(unknown, diagnostics));
-    let provider = Arc::new(aws_lc_rs::default_provider());
     let bundles = raw.bundles.and_then(|node| nodes.get(node));
-    let locations = match &raw.bundle {
-        Some(name) => bundle::find(name, bundles, diagnostics),
-        None => raw.locations(diagnostics),
-    };
-    let own = locations
-        .as_ref()
-        .and_then(|locations| identity::read(locations.key_pair.as_ref()?, node.span.key(), &provider, diagnostics));
-    let by_name = names::read(raw.server_name_bundles.as_deref(), bundles, &provider, diagnostics);
-    let locations = locations?;
-    let trusted = raw.trust_certificate.map(Trusted::Pem).or(locations.trusted);
-    let verifier = clients::verifier(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
-    let versions = versions(raw.enabled_protocols.or(locations.protocols), diagnostics);
+    let by_name = sni::read(raw.server_name_bundles.as_deref().unwrap_or_default(), bundles, diagnostics);
+    let (client_auth, enabled_protocols) = (raw.client_auth, raw.enabled_protocols.clone());
+    let Bundle { files, protocols } = raw.bundle(bundles, diagnostics).ok()?;
+    let default_certificate = sni::certified(&files, node.span.key(), diagnostics);
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = client_auth::verifier(client_auth, &files, &provider, diagnostics);
+    let versions = versions(enabled_protocols.or(protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
         diagnostics.error(node.span.key(), format!("invalid settings of TLS: {error}"));
     });
-    let identities = Arc::new(ByName { default: own?, by_name: by_name? });
+    let identities = Arc::new(ByName { default: default_certificate.ok()?, by_name: by_name.ok()? });
     let mut config = built
         .ok()?
-        .with_client_cert_verifier(verifier?)
+        .with_client_cert_verifier(verifier.ok()?)
         .with_cert_resolver(Arc::clone(&identities) as Arc<dyn ResolvesServerCert>);
     config.alpn_protocols = if http2 { vec![b"h2".into(), b"http/1.1".into()] } else { vec![b"http/1.1".into()] };
     // Tickets keep the session with the client, so the gateway holds no state for it.
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
-    let identifies_clients =
-        raw.client_auth.is_some_and(|auth| matches!(auth.value, RawClientAuth::Want | RawClientAuth::Need));
+    let identifies_clients = client_auth.is_some_and(|auth| auth.value != RawClientAuth::None);
     Some(ServerTls { config: Arc::new(config), certificates: identities.certificates(), identifies_clients })
 }
 
 impl RawServerSsl {
-    /// Returns the files and stores, but `trust-certificate`. Reports errors.
-    fn locations(&self, diagnostics: &mut Diagnostics) -> Option<Locations> {
-        let store = StoreSettings {
-            location: self.key_store.clone(),
-            password: self.key_store_password.clone(),
-            key_password: self.key_password.clone(),
-            alias: self.key_alias.clone(),
-        };
-        let trust = StoreSettings {
-            location: self.trust_store.clone(),
-            password: self.trust_store_password.clone(),
-            ..StoreSettings::default()
-        };
-        let pem = self.certificate.as_ref().or(self.certificate_private_key.as_ref());
-        let key_pair = match (store.file(diagnostics), pem) {
-            (Some(Some(store)), Some(pem)) => {
-                diagnostics
-                    .error(pem.span.key(), "`certificate` and `key-store` are both given")
-                    .beside(", the other at", store.span().key())
-                    .help("remove one of the two");
-                None
-            }
-            (Some(Some(store)), None) => Some(KeyPair::Store(store)),
-            (Some(None), _) => {
-                store.report_without_location("key-store", diagnostics);
-                Some(KeyPair::Pem { certificate: self.certificate.clone(), key: self.certificate_private_key.clone() })
-            }
-            (None, _) => None,
-        };
-        let trusted = trust.file(diagnostics)?;
-        match (&trusted, &self.trust_certificate) {
-            (Some(store), Some(pem)) => {
-                diagnostics
-                    .error(pem.span.key(), "`trust-certificate` and `trust-store` are both given")
-                    .beside(", the other at", store.span().key())
-                    .help("remove one of the two");
-                return None;
-            }
-            (None, _) => trust.report_without_location("trust-store", diagnostics),
-            (Some(_), None) => {}
+    /// Returns the files of the bundle, or those of the keys here.
+    fn bundle(self, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Result<Bundle, Reported> {
+        let trust_store = Store { location: self.trust_store, password: self.trust_store_password, ..Store::default() };
+        if let Some(name) = non_blank(self.bundle.as_ref()) {
+            let Bundle { files, protocols } = bundle::find(name, bundles, Side::Server, diagnostics)?;
+            let files = match non_blank(self.trust_certificate.as_ref()) {
+                None => files,
+                Some(trusted) => Files { trusted: Some(trusted.clone()), trust_store: Store::default(), ..files },
+            };
+            return Ok(Bundle { files, protocols });
         }
-        Some(Locations { key_pair, trusted: trusted.map(Trusted::Store), protocols: None })
+        let key_store = Store {
+            location: self.key_store,
+            password: self.key_store_password,
+            key_password: self.key_password,
+            alias: self.key_alias,
+        };
+        let files = Files {
+            certificate: self.certificate,
+            key: self.certificate_private_key,
+            key_store,
+            trusted: self.trust_certificate,
+            trust_store,
+            names: NAMES,
+            ..Files::default()
+        };
+        Ok(Bundle { files, protocols: None })
     }
 }
 
@@ -231,10 +162,7 @@ impl RawServerSsl {
 fn report(unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
     let at = unknown.span.key();
     match canonical(unknown.path.last().map_or("", String::as_str)).as_str() {
-        "ciphers" => diagnostics
-            .note(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
-            .ineffective()
-            .help("`enabled-protocols: [TLSv1.3]` narrows them further"),
+        "ciphers" => bundle::report_ciphers(at, diagnostics),
         "protocol" => diagnostics
             .note(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
             .ineffective()
@@ -278,9 +206,4 @@ fn versions(
         (true, None) => all,
         (false, _) => chosen,
     }
-}
-
-/// Returns the text of a node; `None` if it is no text.
-fn scalar(node: &Node) -> Option<Spanned<String>> {
-    node.scalar().map(|text| Spanned { value: text.to_owned(), span: node.span })
 }

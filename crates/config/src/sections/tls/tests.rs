@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tollgate_test_support::Certificates;
+
 use crate::{Loaded, Trust, parse};
 
 /// Store that `keytool` wrote, with the password `changeit`.
@@ -187,4 +189,63 @@ fn registries_have_the_stores_of_spring_and_their_own_names() {
         let problems = read(&yaml).err().unwrap_or_else(|| panic!("accepted: {yaml}"));
         assert!(problems.contains(error), "{yaml}: {problems}");
     }
+}
+
+#[test]
+fn every_section_has_the_same_checks_of_pem_files() {
+    let (made, other, folder) = (Certificates::new(), Certificates::new(), tempfile::tempdir().unwrap());
+    let trusted = folder.path().join("trusted.pem");
+    let text = std::fs::read_to_string(made.ca()).unwrap().replace(" CERTIFICATE-", " TRUSTED CERTIFICATE-");
+    std::fs::write(&trusted, text).unwrap();
+    let (cert, key, foreign) = (made.client(), made.client_key(), other.client_key());
+    let (cert, key, foreign, trusted) = (cert.display(), key.display(), foreign.display(), trusted.display());
+    let bundle = |options: &str| format!("spring.ssl.bundle.pem.b: {{{options}}}\n");
+    let by_client = "spring.cloud.gateway.httpclient.ssl.ssl-bundle: b";
+    let by_server = "server.ssl.bundle: b";
+    let pair = |key: &str| bundle(&format!("keystore: {{certificate: {cert}, private-key: {key}}}"));
+    let alone = bundle(&format!("keystore.certificate: {cert}"));
+    let (fits, lacks) =
+        ("does not fit the certificate in", "has a `keystore.certificate` and no `keystore.private-key`");
+    for (yaml, error) in [
+        (format!("spring.cloud.gateway.httpclient.tls: {{cert: {cert}, key: {foreign}}}"), fits),
+        (format!("server.ssl: {{certificate: {cert}, certificate-private-key: {foreign}}}"), fits),
+        (format!("{}{by_client}", pair(&foreign.to_string())), fits),
+        (format!("{}{by_server}", pair(&foreign.to_string())), fits),
+        (format!("{alone}{by_client}"), lacks),
+        (format!("{alone}{by_server}"), lacks),
+        (
+            format!("server.ssl: {{certificate: {cert}}}"),
+            "`certificate` and `certificate-private-key` are required together",
+        ),
+        (format!("spring.cloud.gateway.httpclient.tls: {{ca: {trusted}}}"), "holds no certificate in PEM"),
+        (
+            format!("server.ssl: {{certificate: {trusted}, certificate-private-key: {key}}}"),
+            "holds no certificate in PEM",
+        ),
+        ("spring.cloud.gateway.httpclient.tls: {ca: 'classpath:ca.pem'}".to_owned(), "is inside of a Java archive"),
+        (
+            format!("{}{by_server}", bundle(&format!("truststore.certificate: {cert}"))),
+            "has no certificate of the gateway",
+        ),
+        (
+            format!(
+                "{}{by_server}",
+                bundle(&format!("keystore: {{certificate: {cert}, private-key: {key}, private-key-password: s}}"))
+            ),
+            "and `options.enabled-protocols`, are read",
+        ),
+        #[cfg(feature = "redis-tls")]
+        (format!("spring.data.redis: {{host: a, ssl.bundle: b}}\n{}", pair(&foreign.to_string())), fits),
+        #[cfg(feature = "redis-tls")]
+        (format!("spring.data.redis: {{host: a, tls.ca: {trusted}}}"), "holds no certificate in PEM"),
+    ] {
+        let problems = read(&yaml).err().unwrap_or_else(|| panic!("accepted: {yaml}"));
+        assert!(problems.contains(error) && problems.matches("error:").count() == 1, "{yaml}: {problems}");
+    }
+    let yaml = format!("spring.cloud.gateway.httpclient.tls: {{cert: 'file:{cert}', key: 'file:{key}'}}");
+    assert!(read_well(&yaml).config.http_client.tls.identity.is_some());
+    // Names from an environment without them are blank.
+    let yaml =
+        format!("server.ssl: {{bundle: '', certificate: {cert}, certificate-private-key: {key}, key-alias: ''}}");
+    assert!(read_well(&yaml).config.server.tls.is_some());
 }

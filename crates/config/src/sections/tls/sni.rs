@@ -3,15 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use serde::Deserialize;
 
+use crate::de::given::Reported;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::server::tls::RawServerName;
-use crate::sections::server::tls::{bundle, identity};
+use crate::sections::tls::bundle::{self, Side};
+use crate::sections::tls::files::Files;
 use crate::yaml::{Node, Span};
+
+/// Bundle for a name that clients request (SNI).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawServerName {
+    server_name: Option<Spanned<String>>,
+    bundle: Option<Spanned<String>>,
+}
 
 /// Certificates by requested name, and the default.
 #[derive(Debug)]
@@ -47,23 +57,38 @@ impl ByName {
     }
 }
 
-/// Checks `server-name-bundles`. Reports errors; `None` if one cannot be used.
+/// Checks `server-name-bundles`. Reports errors.
 pub(super) fn read(
-    listed: Option<&[RawServerName]>,
+    entries: &[RawServerName],
     bundles: Option<&Node>,
-    provider: &CryptoProvider,
     diagnostics: &mut Diagnostics,
-) -> Option<HashMap<String, Arc<CertifiedKey>>> {
+) -> Result<HashMap<String, Arc<CertifiedKey>>, Reported> {
     let mut by_name = HashMap::new();
-    for entry in listed.unwrap_or_default() {
+    for entry in entries {
         let (Some(name), Some(bundle)) = (&entry.server_name, &entry.bundle) else {
             let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(Span::ROOT, |given| given.span);
             diagnostics.error(at, "`server-name` and `bundle` are required together").help("give both");
-            return None;
+            return Err(Reported);
         };
-        let locations = bundle::find(bundle, bundles, diagnostics)?;
-        let identity = identity::read(locations.key_pair.as_ref()?, bundle.span, provider, diagnostics)?;
-        by_name.insert(name.value.trim().to_ascii_lowercase(), identity);
+        let files = bundle::find(bundle, bundles, Side::Server, diagnostics)?.files;
+        by_name.insert(name.value.trim().to_ascii_lowercase(), certified(&files, bundle.span, diagnostics)?);
     }
-    Some(by_name)
+    Ok(by_name)
+}
+
+/// Reads the certificate of the gateway with its key. Reports errors; one at `at` if the section names none.
+pub(super) fn certified(files: &Files, at: Span, diagnostics: &mut Diagnostics) -> Result<Arc<CertifiedKey>, Reported> {
+    if let Some(pair) = files.key_pair(diagnostics)? {
+        return Ok(Arc::new(pair.read(diagnostics)?.0));
+    }
+    if let Some(bundle) = &files.bundle {
+        let text = format!("the SSL bundle `{}` has no certificate of the gateway", bundle.value.trim());
+        diagnostics.error(bundle.span, text).help("add its `keystore`");
+    } else {
+        diagnostics.error(at, "TLS without a certificate").help(
+            "set `certificate` and `certificate-private-key` to files in PEM, or `key-store` to a store in PKCS#12; \
+             `enabled: false` disables TLS",
+        );
+    }
+    Err(Reported)
 }

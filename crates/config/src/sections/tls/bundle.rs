@@ -1,0 +1,156 @@
+//! SSL bundles of Spring (`spring.ssl.bundle`): certificates and keys by name, in PEM or in stores.
+
+use crate::de::canonical;
+use crate::de::given::Reported;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::sections::tls::files::{Files, Names};
+use crate::spec::definition::{Arg, flatten};
+use crate::yaml::{Node, NodeKind, Span};
+
+/// A bundle.
+pub(crate) struct Bundle {
+    pub(crate) files: Files,
+    /// Enabled versions of TLS.
+    pub(crate) protocols: Option<Vec<Spanned<String>>>,
+}
+
+/// Side of the connection that a bundle is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    /// Also reads the versions of TLS.
+    Server,
+}
+
+/// A setting of [`Files`].
+type Setting = fn(&mut Files) -> &mut Option<Spanned<String>>;
+
+/// Bundles below one key of `spring.ssl.bundle`.
+struct Kind {
+    name: &'static str,
+    settings: &'static [(&'static str, Setting)],
+    /// Options without effect on security.
+    harmless: &'static [&'static str],
+    /// Read options, for messages.
+    read: &'static str,
+}
+
+static KINDS: [Kind; 2] = [
+    Kind {
+        name: "pem",
+        settings: &[
+            ("keystore.certificate", |files| &mut files.certificate),
+            ("keystore.privatekey", |files| &mut files.key),
+            ("truststore.certificate", |files| &mut files.trusted),
+        ],
+        harmless: &["key.alias", "keystore.verifykeys", "truststore.verifykeys"],
+        read: "`truststore.certificate`, `keystore.certificate` and `keystore.private-key`",
+    },
+    Kind {
+        name: "jks",
+        settings: &[
+            ("keystore.location", |files| &mut files.key_store.location),
+            ("keystore.password", |files| &mut files.key_store.password),
+            ("key.password", |files| &mut files.key_store.key_password),
+            ("key.alias", |files| &mut files.key_store.alias),
+            ("truststore.location", |files| &mut files.trust_store.location),
+            ("truststore.password", |files| &mut files.trust_store.password),
+        ],
+        harmless: &["keystore.provider", "protocol", "truststore.provider"],
+        read: "`keystore`, `truststore` and `key.alias`",
+    },
+];
+
+/// Options of both kinds without effect on security.
+const HARMLESS: [&str; 3] = ["keystore.type", "reloadonupdate", "truststore.type"];
+
+const NAMES: Names = Names {
+    certificate: "keystore.certificate",
+    key: "keystore.private-key",
+    key_store: "keystore.location",
+    trusted: "truststore.certificate",
+    trust_store: "truststore.location",
+};
+
+/// Returns the bundle `name`. Reports an unknown name, and unsupported options, so that no connection is less secure than its
+/// configuration.
+pub(crate) fn find(
+    name: &Spanned<String>,
+    bundles: Option<&Node>,
+    side: Side,
+    diagnostics: &mut Diagnostics,
+) -> Result<Bundle, Reported> {
+    let (kind, node) = named(name, bundles, diagnostics)?;
+    let mut files = Files { names: NAMES, bundle: Some(name.clone()), ..Files::default() };
+    let mut options = Vec::new();
+    flatten("", node, &mut options);
+    for option in options {
+        let key = canonical(option.name.as_deref().unwrap_or_default());
+        if let Some((_, setting)) = kind.settings.iter().find(|(name, _)| *name == key) {
+            *setting(&mut files) = Some(Spanned { value: option.value, span: option.span });
+        } else if side == Side::Server && key.starts_with("options.ciphers") {
+            report_ciphers(option.span.key(), diagnostics);
+        } else if !(HARMLESS.contains(&key.as_str())
+            || kind.harmless.contains(&key.as_str())
+            || side == Side::Server && key.starts_with("options.enabledprotocols"))
+        {
+            report_unsupported(&option, name.value.trim(), (kind, side), diagnostics);
+        }
+    }
+    Ok(Bundle { files, protocols: protocols(node) })
+}
+
+/// Notes that `ciphers` selects nothing.
+pub(super) fn report_ciphers(at: Span, diagnostics: &mut Diagnostics) {
+    diagnostics
+        .note(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
+        .ineffective()
+        .help("`enabled-protocols: [TLSv1.3]` narrows them further");
+}
+
+fn report_unsupported(option: &Arg, bundle: &str, (kind, side): (&Kind, Side), diagnostics: &mut Diagnostics) {
+    let key = option.name.as_deref().unwrap_or_default();
+    let of_server = if side == Side::Server { ", and `options.enabled-protocols`," } else { "" };
+    diagnostics
+        .error(option.span.key(), format!("`{key}` of the SSL bundle `{bundle}` cannot be kept"))
+        .help(format!("of a bundle {}{of_server} are read", kind.read));
+}
+
+/// Returns the node of the bundle `name`. Reports an error if there is none.
+fn named<'n>(
+    name: &Spanned<String>,
+    bundles: Option<&'n Node>,
+    diagnostics: &mut Diagnostics,
+) -> Result<(&'static Kind, &'n Node), Reported> {
+    let wanted = name.value.trim();
+    let of_kind = |kind: &Kind| bundles.and_then(|bundles| bundles.get(kind.name));
+    if let Some(bundle) = KINDS.iter().find_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?))) {
+        return Ok(bundle);
+    }
+    let names: Vec<&str> = KINDS
+        .iter()
+        .filter_map(|kind| match &of_kind(kind)?.kind {
+            NodeKind::Map(entries) => Some(entries.iter().map(|(name, _)| name.as_str())),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).help(if names.is_empty() {
+        format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
+    } else {
+        suggest(wanted, &names)
+    });
+    Err(Reported)
+}
+
+/// Returns the enabled versions of TLS: a list, or names on one line.
+fn protocols(node: &Node) -> Option<Vec<Spanned<String>>> {
+    let listed = node.step("options")?.step("enabled-protocols")?;
+    let text = |node: &Node| node.scalar().map(|text| Spanned { value: text.to_owned(), span: node.span });
+    if let NodeKind::Seq(items) = &listed.kind {
+        return Some(items.iter().filter_map(text).collect());
+    }
+    let listed = text(listed)?;
+    Some(listed.value.split(',').map(|name| Spanned { value: name.to_owned(), span: listed.span }).collect())
+}

@@ -1,0 +1,152 @@
+//! `tls` of a client, a route or a registry. Files are read here, so that errors are found at start.
+
+use rustls::pki_types::ServerName;
+use serde::Deserialize;
+
+use crate::de;
+use crate::de::given::Reported;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::Diagnostics;
+use crate::sections::no_effect;
+#[cfg(test)]
+use crate::sections::scalars::Scalar;
+use crate::sections::tls::files::{self, Files, non_blank};
+use crate::sections::tls::model::{Identity, Tls, TlsVersion, Trust};
+use crate::sections::tls::store::Store;
+use crate::yaml::{Node, Span};
+
+/// TLS by files in PEM, or by stores in PKCS#12.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawClientTls {
+    /// Trusted CA certificates, or certificates of the upstreams themselves. Default: the system's trust store.
+    ca: Option<Spanned<String>>,
+    /// Client certificate of the gateway, with its chain.
+    cert: Option<Spanned<String>>,
+    /// Private key of `cert`, not encrypted.
+    key: Option<Spanned<String>>,
+    /// Key store in PKCS#12 with the client certificate of the gateway, its chain and its key, instead of `cert` and `key`.
+    key_store: Option<Spanned<String>>,
+    /// Password of `key-store`.
+    key_store_password: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(skip))]
+    key_store_type: Option<NodeRef>,
+    #[cfg_attr(test, schemars(skip))]
+    key_password: Option<Spanned<String>>,
+    /// Name of the key in `key-store`. Default: its only key.
+    key_alias: Option<Spanned<String>>,
+    /// Trust store in PKCS#12 with the trusted certificates, instead of `ca`.
+    trust_store: Option<Spanned<String>>,
+    /// Password of `trust-store`.
+    trust_store_password: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(skip))]
+    trust_store_type: Option<NodeRef>,
+    /// Name that an upstream's certificate must have, also sent as SNI. Default: the target's host.
+    server_name: Option<Spanned<String>>,
+    /// Accepts all certificates. Default false: with it, traffic can be intercepted.
+    insecure: Option<Spanned<bool>>,
+    /// Oldest accepted version of TLS: `1.2` or `1.3`. Default `1.2`.
+    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
+    min_version: Option<Spanned<String>>,
+}
+
+/// Checks `tls`. Reports errors.
+pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let (raw, unknown) = de::read::<RawClientTls>(node, diagnostics);
+    for unknown in &unknown {
+        let name = unknown.path.last().map_or("", String::as_str);
+        // A typo must not weaken TLS: an error in Spring files, too.
+        diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, unknown.fields);
+    }
+    for (kind, name) in [(raw.key_store_type, "key-store-type"), (raw.trust_store_type, "trust-store-type")] {
+        if let Some(kind) = kind {
+            no_effect(kind.0, name, "the type of a store is read from its contents", diagnostics);
+        }
+    }
+    let server_name = non_blank(raw.server_name.as_ref()).map(|name| name.value.trim().to_owned());
+    if let Some(name) =
+        non_blank(raw.server_name.as_ref()).filter(|name| ServerName::try_from(name.value.trim()).is_err())
+    {
+        diagnostics
+            .error(name.span, format!("`{}` is neither a host name nor an address", name.value))
+            .help("a name like `orders.internal`, without port and scheme");
+    }
+    let min_version = min_version(raw.min_version.as_ref(), diagnostics);
+    let files = Files {
+        certificate: raw.cert,
+        key: raw.key,
+        key_store: Store {
+            location: raw.key_store,
+            password: raw.key_store_password,
+            key_password: raw.key_password,
+            alias: raw.key_alias,
+        },
+        trusted: raw.ca,
+        trust_store: Store { location: raw.trust_store, password: raw.trust_store_password, ..Store::default() },
+        names: files::CLIENT,
+        ..Files::default()
+    };
+    let trust = trust(&files, diagnostics);
+    let identity = identity(&files, diagnostics);
+    let trust = match (trust.ok()?, raw.insecure.filter(|on| on.value)) {
+        (trust, None) => trust,
+        (Trust::System, Some(on)) => {
+            report_unverified(on.span, "`ca`", diagnostics);
+            Trust::AnyCertificate
+        }
+        (_, Some(on)) => {
+            let name = if non_blank(files.trusted.as_ref()).is_some() { "ca" } else { "trust-store" };
+            diagnostics
+                .error(
+                    on.span.key(),
+                    format!("`insecure: true` accepts all certificates, which makes `{name}` ineffective"),
+                )
+                .help("remove one of the two");
+            return None;
+        }
+    };
+    Some(Tls { trust, identity: identity.ok()?, server_name, min_version })
+}
+
+/// Returns settings that trust the CA certificates in the PEM file `ca`.
+pub(crate) fn trusting(ca: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let ca = Spanned { value: ca.to_owned(), span: at };
+    let files = Files { trusted: Some(ca), ..Files::default() };
+    Some(Tls { trust: trust(&files, diagnostics).ok()?, ..Tls::default() })
+}
+
+/// Reads the trusted certificates; the system's if there are none. Reports errors.
+pub(super) fn trust(files: &Files, diagnostics: &mut Diagnostics) -> Result<Trust, Reported> {
+    let Some(trusted) = files.trusted(diagnostics)? else { return Ok(Trust::System) };
+    let certificates = trusted.read(diagnostics)?;
+    Ok(Trust::Authorities(certificates.iter().map(|certificate| certificate.to_vec()).collect()))
+}
+
+/// Reads the client certificate, if there is one. Reports errors.
+pub(super) fn identity(files: &Files, diagnostics: &mut Diagnostics) -> Result<Option<Identity>, Reported> {
+    let Some(pair) = files.key_pair(diagnostics)? else { return Ok(None) };
+    let (certified, key) = pair.read(diagnostics)?;
+    Ok(Some(Identity { chain: certified.cert.iter().map(|certificate| certificate.to_vec()).collect(), key }))
+}
+
+fn min_version(version: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> TlsVersion {
+    let Some(version) = version else { return TlsVersion::Tls12 };
+    match version.value.trim().trim_start_matches("TLSv") {
+        "1.2" => TlsVersion::Tls12,
+        "1.3" => TlsVersion::Tls13,
+        other => {
+            diagnostics
+                .error(version.span, format!("`min-version` must be 1.2 or 1.3, found `{other}`"))
+                .help("TLS before 1.2 is insecure and not supported");
+            TlsVersion::Tls12
+        }
+    }
+}
+
+/// Warns that certificates are not verified, and names the key to use instead.
+pub(super) fn report_unverified(at: Span, instead: &str, diagnostics: &mut Diagnostics) {
+    diagnostics
+        .warn(at.key(), "upstreams' certificates are not verified: traffic can be read and changed on the way")
+        .help(format!("use {instead} for the CA that signs them"));
+}

@@ -1,0 +1,130 @@
+//! Spring's `httpclient.ssl`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::de;
+use crate::de::given::Reported;
+use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, positive};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Time;
+use crate::diagnostics::Diagnostics;
+use crate::sections::no_effect;
+use crate::sections::tls::bundle::{self, Side};
+use crate::sections::tls::client::{self, identity, report_unverified};
+use crate::sections::tls::files::{self, Files, both_given, non_blank};
+use crate::sections::tls::model::{Tls, Trust};
+use crate::sections::tls::store::Store;
+use crate::yaml::Node;
+
+/// Spring's TLS to upstreams.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawClientSsl {
+    use_insecure_trust_manager: Option<Spanned<bool>>,
+    trusted_x509_certificates: Vec<Spanned<String>>,
+    ssl_bundle: Option<Spanned<String>>,
+    #[serde(alias = "handshake-timeout-millis")]
+    handshake_timeout: Option<Spanned<PositiveTime>>,
+    #[serde(alias = "close-notify-flush-timeout-millis")]
+    close_notify_flush_timeout: Option<Spanned<Time>>,
+    #[serde(alias = "close-notify-read-timeout-millis")]
+    close_notify_read_timeout: Option<Spanned<Time>>,
+    default_configuration_type: Option<NodeRef>,
+    key_store: Option<Spanned<String>>,
+    key_store_type: Option<NodeRef>,
+    key_store_provider: Option<NodeRef>,
+    key_store_password: Option<Spanned<String>>,
+    key_password: Option<Spanned<String>>,
+    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
+    bundles: Option<NodeRef>,
+}
+
+/// Checks `ssl`. Returns the settings and the handshake timeout.
+pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, Option<Duration>) {
+    let (raw, unknown) = de::read::<RawClientSsl>(node, diagnostics);
+    for unknown in &unknown {
+        let name = unknown.path.join(".");
+        diagnostics
+            .error(unknown.span.key(), format!("`ssl.{name}` is not supported"))
+            .help("remove it: ignoring it could weaken TLS");
+    }
+    for (time, name) in [
+        (raw.close_notify_flush_timeout, "close-notify-flush-timeout"),
+        (raw.close_notify_read_timeout, "close-notify-read-timeout"),
+    ] {
+        if let Some(time) = time {
+            no_effect(time.span, &format!("ssl.{name}"), "connections are closed without waiting", diagnostics);
+        }
+    }
+    if let Some(kind) = raw.default_configuration_type {
+        no_effect(kind.0, "ssl.default-configuration-type", "protocols are negotiated by ALPN", diagnostics);
+    }
+    for (kind, name) in [(raw.key_store_type, "key-store-type"), (raw.key_store_provider, "key-store-provider")] {
+        if let Some(kind) = kind {
+            no_effect(kind.0, &format!("ssl.{name}"), "the type of a store is read from its contents", diagnostics);
+        }
+    }
+    let handshake_timeout = raw.handshake_timeout.map(|time| positive(Some(time), 10, diagnostics));
+    (settings(raw, nodes, diagnostics).ok(), handshake_timeout)
+}
+
+/// Applies Spring's precedence: a bundle replaces all other settings, and certificates win over the insecure trust manager.
+fn settings(raw: RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Result<Tls, Reported> {
+    let insecure = raw.use_insecure_trust_manager.filter(|on| on.value);
+    let key_store = Store {
+        location: raw.key_store,
+        password: raw.key_store_password,
+        key_password: raw.key_password,
+        alias: None,
+    };
+    let Some(name) = non_blank(raw.ssl_bundle.as_ref()) else {
+        let files = Files { key_store, names: files::CLIENT, ..Files::default() };
+        let identity = identity(&files, diagnostics)?;
+        let trust = trust(&raw.trusted_x509_certificates, insecure, diagnostics)?;
+        return Ok(Tls { trust, identity, ..Tls::default() });
+    };
+    if let Some(store) = key_store.file(files::CLIENT.key_store, diagnostics)? {
+        return Err(both_given(name.span, ("key-store", "ssl-bundle"), store.span, diagnostics));
+    }
+    let files = bundle::find(name, raw.bundles.and_then(|node| nodes.get(node)), Side::Client, diagnostics)?.files;
+    if insecure.is_some() || !raw.trusted_x509_certificates.is_empty() {
+        diagnostics
+            .mistake(name.span.key(), "the other settings of `ssl` have no effect beside `ssl-bundle`")
+            .help("remove them");
+    }
+    let (trust, identity) = (client::trust(&files, diagnostics), identity(&files, diagnostics));
+    Ok(Tls { trust: trust?, identity: identity?, ..Tls::default() })
+}
+
+/// Reads `trusted-x509-certificates`.
+fn trust(
+    locations: &[Spanned<String>],
+    insecure: Option<Spanned<bool>>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Trust, Reported> {
+    let mut trusted = Vec::new();
+    for location in locations {
+        let files = Files { trusted: Some(location.clone()), ..Files::default() };
+        if let Trust::Authorities(certificates) = client::trust(&files, diagnostics)? {
+            trusted.extend(certificates);
+        }
+    }
+    Ok(match (trusted.is_empty(), insecure) {
+        (true, None) => Trust::System,
+        (true, Some(on)) => {
+            report_unverified(on.span, "`trusted-x509-certificates`", diagnostics);
+            Trust::AnyCertificate
+        }
+        (false, insecure) => {
+            if let Some(on) = insecure {
+                diagnostics
+                    .mistake(on.span.key(), "this has no effect beside `trusted-x509-certificates`")
+                    .help("remove one of the two");
+            }
+            Trust::Authorities(trusted)
+        }
+    })
+}

@@ -1,0 +1,193 @@
+//! Certificates with their keys, and trusted certificates: in PEM files or in stores.
+
+use std::path::Path;
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::de::given::Reported;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::tls::pem::{self, PemFile};
+use crate::sections::tls::store::{Store, StoreFile};
+use crate::yaml::Span;
+
+/// Files of one side of a connection, as they are written.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// PEM file with a certificate and its chain.
+    pub(crate) certificate: Option<Spanned<String>>,
+    /// PEM file with its key.
+    pub(crate) key: Option<Spanned<String>>,
+    /// Store with both.
+    pub(crate) key_store: Store,
+    /// PEM file with trusted certificates.
+    pub(crate) trusted: Option<Spanned<String>>,
+    /// Store with trusted certificates.
+    pub(crate) trust_store: Store,
+    pub(crate) names: Names,
+    /// Name of the bundle that has the files.
+    pub(crate) bundle: Option<Spanned<String>>,
+}
+
+/// Keys of the files in a section, for messages.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Names {
+    pub(crate) certificate: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) key_store: &'static str,
+    pub(crate) trusted: &'static str,
+    pub(crate) trust_store: &'static str,
+}
+
+/// Names in `tls` of a client, a registry and Redis.
+pub(crate) const CLIENT: Names =
+    Names { certificate: "cert", key: "key", key_store: "key-store", trusted: "ca", trust_store: "trust-store" };
+
+/// Trusted certificates.
+pub(crate) enum Trusted {
+    Pem(PemFile),
+    Store(StoreFile),
+}
+
+/// A certificate with its key.
+pub(crate) enum KeyPair {
+    Pem(PemFile, PemFile),
+    Store(StoreFile),
+}
+
+impl Files {
+    /// Returns the certificate with its key, if there is one. Reports errors.
+    pub(crate) fn key_pair(&self, diagnostics: &mut Diagnostics) -> Result<Option<KeyPair>, Reported> {
+        let store = self.key_store.file(self.names.key_store, diagnostics)?;
+        match (store, non_blank(self.certificate.as_ref()), non_blank(self.key.as_ref())) {
+            (None, None, None) => Ok(None),
+            (Some(store), None, None) => Ok(Some(KeyPair::Store(store))),
+            (Some(store), Some(pem), _) | (Some(store), None, Some(pem)) => {
+                Err(both_given(pem.span, (self.names.certificate, self.names.key_store), store.span, diagnostics))
+            }
+            (None, Some(certificate), Some(key)) => {
+                let certificate = pem::read(certificate, "CERTIFICATE", diagnostics);
+                let key = pem::read(key, "PRIVATE KEY", diagnostics);
+                Ok(Some(KeyPair::Pem(certificate?, key?)))
+            }
+            (None, Some(alone), None) => Err(self.report_alone(alone, true, diagnostics)),
+            (None, None, Some(alone)) => Err(self.report_alone(alone, false, diagnostics)),
+        }
+    }
+
+    /// Reports a certificate without its key, or a key without its certificate.
+    fn report_alone(&self, alone: &Spanned<String>, has_certificate: bool, diagnostics: &mut Diagnostics) -> Reported {
+        let Names { certificate, key, .. } = self.names;
+        if let Some(bundle) = &self.bundle {
+            let (has, lacks) = if has_certificate { (certificate, key) } else { (key, certificate) };
+            let name = bundle.value.trim();
+            diagnostics.error(bundle.span, format!("the SSL bundle `{name}` has a `{has}` and no `{lacks}`"));
+        } else {
+            diagnostics
+                .error(alone.span.key(), format!("`{certificate}` and `{key}` are required together"))
+                .help("give both, or neither");
+        }
+        Reported
+    }
+
+    /// Returns the trusted certificates, if they are given. Reports errors.
+    pub(crate) fn trusted(&self, diagnostics: &mut Diagnostics) -> Result<Option<Trusted>, Reported> {
+        let store = self.trust_store.file(self.names.trust_store, diagnostics)?;
+        match (store, non_blank(self.trusted.as_ref())) {
+            (None, None) => Ok(None),
+            (Some(store), None) => Ok(Some(Trusted::Store(store))),
+            (None, Some(file)) => pem::read(file, "CERTIFICATE", diagnostics).map(|file| Some(Trusted::Pem(file))),
+            (Some(store), Some(pem)) => {
+                Err(both_given(pem.span, (self.names.trusted, self.names.trust_store), store.span, diagnostics))
+            }
+        }
+    }
+}
+
+/// Returns the text unless it is blank, as `${UPSTREAM_CA:}` in an environment without it.
+pub(crate) fn non_blank(text: Option<&Spanned<String>>) -> Option<&Spanned<String>> {
+    text.filter(|text| !text.value.trim().is_empty())
+}
+
+/// Reports two keys of which only one may be given.
+pub(crate) fn both_given(at: Span, names: (&str, &str), other: Span, diagnostics: &mut Diagnostics) -> Reported {
+    diagnostics
+        .error(at.key(), format!("`{}` and `{}` are both given", names.0, names.1))
+        .beside(", the other at", other.key())
+        .help("remove one of the two");
+    Reported
+}
+
+impl Trusted {
+    /// Reads the certificates, at least one. Reports errors.
+    pub(crate) fn read(&self, diagnostics: &mut Diagnostics) -> Result<Vec<CertificateDer<'static>>, Reported> {
+        let (certificates, path) = match self {
+            Self::Pem(file) => (file.certificates(diagnostics)?, &file.path),
+            Self::Store(store) => {
+                (store.certificates(diagnostics)?.into_iter().map(CertificateDer::from).collect(), &store.path)
+            }
+        };
+        for certificate in &certificates {
+            RootCertStore::empty().add(certificate.clone()).map_err(|error| {
+                diagnostics
+                    .error(self.span(), format!("a certificate in {} cannot be used: {error}", path.display()))
+                    .help("`openssl x509 -in FILE -noout -text` shows a certificate");
+                Reported
+            })?;
+        }
+        Ok(certificates)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        match self {
+            Self::Pem(file) => file.span,
+            Self::Store(store) => store.span,
+        }
+    }
+}
+
+impl KeyPair {
+    /// Reads a certificate with its key, which is also returned in PEM. Reports errors.
+    pub(crate) fn read(&self, diagnostics: &mut Diagnostics) -> Result<(CertifiedKey, Vec<u8>), Reported> {
+        match self {
+            Self::Pem(certificate, key) => {
+                let (chain, private) = (certificate.certificates(diagnostics), key.key(diagnostics));
+                let (private, pem) = private?;
+                let places = [(certificate.path.as_path(), certificate.span), (key.path.as_path(), key.span)];
+                Ok((certified(chain?, private, places, diagnostics)?, pem))
+            }
+            Self::Store(store) => {
+                let identity = store.identity(diagnostics)?;
+                let pem = identity.key_pem().into_bytes();
+                let chain = identity.chain.into_iter().map(CertificateDer::from).collect();
+                let private = PrivatePkcs8KeyDer::from(identity.key).into();
+                Ok((certified(chain, private, [(&store.path, store.span); 2], diagnostics)?, pem))
+            }
+        }
+    }
+}
+
+/// Checks that the key belongs to the certificate. The places are those of the certificate and of the key.
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    private: PrivateKeyDer<'static>,
+    [certificate, key]: [(&Path, Span); 2],
+    diagnostics: &mut Diagnostics,
+) -> Result<CertifiedKey, Reported> {
+    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(|error| {
+        if let rustls::Error::InconsistentKeys(_) = error {
+            let (key_path, path) = (key.0.display(), certificate.0.display());
+            diagnostics
+                .error(key.1, format!("the key in {key_path} does not fit the certificate in {path}"))
+                .help("`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same");
+        } else {
+            diagnostics
+                .error(certificate.1, format!("invalid certificate or key: {error}"))
+                .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
+        }
+        Reported
+    })
+}

@@ -1,0 +1,16 @@
+//! TLS: certificates, keys and stores of the server, clients, Redis and bundles.
+//!
+//! Each section names its files by keys of its own. They become [`files::Files`], which are checked and read in one way.
+
+pub(crate) mod bundle;
+pub(crate) mod client;
+mod client_auth;
+pub(crate) mod client_ssl;
+pub(crate) mod files;
+pub(crate) mod model;
+mod pem;
+pub(crate) mod server;
+mod sni;
+pub(crate) mod store;
+#[cfg(test)]
+mod tests;

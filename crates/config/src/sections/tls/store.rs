@@ -1,0 +1,102 @@
+//! Key stores and trust stores in PKCS#12.
+
+use std::path::PathBuf;
+
+use tollgate_key_store::{Identity, KeyStoreError};
+
+use crate::de::given::Reported;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::tls::files::non_blank;
+use crate::sections::tls::pem;
+use crate::yaml::Span;
+
+/// Settings of a store, as they are written.
+#[derive(Default)]
+pub(crate) struct Store {
+    pub(crate) location: Option<Spanned<String>>,
+    pub(crate) password: Option<Spanned<String>>,
+    pub(crate) key_password: Option<Spanned<String>>,
+    pub(crate) alias: Option<Spanned<String>>,
+}
+
+/// A store with its password.
+pub(crate) struct StoreFile {
+    pub(crate) path: PathBuf,
+    pub(crate) password: String,
+    pub(crate) alias: Option<String>,
+    pub(super) span: Span,
+}
+
+impl Store {
+    /// Returns the file, if there is one. Reports errors, and settings without effect if the key `name` is absent.
+    pub(super) fn file(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<StoreFile>, Reported> {
+        let Some(location) = &self.location else {
+            for at in [&self.password, &self.key_password, &self.alias]
+                .into_iter()
+                .filter_map(|text| non_blank(text.as_ref()))
+            {
+                diagnostics.mistake(at.span.key(), format!("this has no effect without `{name}`")).help("remove it");
+            }
+            return Ok(None);
+        };
+        if location.value.trim().is_empty() {
+            return Ok(None);
+        }
+        let path = pem::path(location, diagnostics)?;
+        let password = self.password.as_ref().map(|password| password.value.clone()).unwrap_or_default();
+        // An empty password is Spring's default and means that there is none.
+        let is_other = |other: &&Spanned<String>| !other.value.is_empty() && other.value != password;
+        if let Some(other) = self.key_password.as_ref().filter(is_other) {
+            diagnostics
+                .error(other.span, "the password of the key is not the password of its store, which is not supported")
+                .help(format!(
+                    "`keytool -importkeystore -srckeystore {path} -destkeystore FILE.p12` writes a store with one password"
+                ));
+            return Err(Reported);
+        }
+        let alias = self.alias.as_ref().map(|alias| alias.value.trim().to_owned()).filter(|alias| !alias.is_empty());
+        Ok(Some(StoreFile { path: path.into(), password, alias, span: location.span }))
+    }
+}
+
+impl StoreFile {
+    /// Reads the private key with its certificates. Reports errors.
+    pub(super) fn identity(&self, diagnostics: &mut Diagnostics) -> Result<Identity, Reported> {
+        tollgate_key_store::read(&self.path)
+            .and_then(|store| tollgate_key_store::identity(&store, &self.password, self.alias.as_deref()))
+            .map_err(|error| self.report(&error, diagnostics))
+    }
+
+    /// Reads the trusted certificates, each in DER. Reports errors.
+    pub(super) fn certificates(&self, diagnostics: &mut Diagnostics) -> Result<Vec<Vec<u8>>, Reported> {
+        tollgate_key_store::read(&self.path)
+            .and_then(|store| tollgate_key_store::certificates(&store, &self.password))
+            .map_err(|error| self.report(&error, diagnostics))
+    }
+
+    fn report(&self, error: &KeyStoreError, diagnostics: &mut Diagnostics) -> Reported {
+        let path = self.path.display();
+        let help = match error {
+            KeyStoreError::Unreadable(_) => {
+                "a path starts at the working directory; the user that runs the gateway must be able to read it"
+                    .to_owned()
+            }
+            KeyStoreError::JavaFormat(_) => {
+                format!(
+                    "`keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12 -deststoretype PKCS12` converts it"
+                )
+            }
+            KeyStoreError::WrongPassword if self.password.is_empty() => "set the password of the store".to_owned(),
+            KeyStoreError::WrongPassword => format!("`keytool -list -keystore {path}` tries a password"),
+            KeyStoreError::SeveralKeys { aliases } => format!("select one by its alias: {}", aliases.join(", ")),
+            KeyStoreError::UnknownAlias { aliases, .. } => format!("aliases of its keys: {}", aliases.join(", ")),
+            KeyStoreError::NotPkcs12 => {
+                "stores are PKCS#12; a file in PEM is named by the keys for certificates".to_owned()
+            }
+            _ => format!("`keytool -list -v -keystore {path}` shows what it has"),
+        };
+        diagnostics.error(self.span, format!("cannot use the store {path}: {error}")).help(help);
+        Reported
+    }
+}
