@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::app::memory;
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::instrumentation::metrics::Metrics;
 
 /// Nice value of the thread (setpriority(2)): with two busy workers on two cores, it gets about a twentieth of a core.
 const NICE: i32 = 10;

@@ -24,6 +24,8 @@ use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_proxy::http::connection_stats::ConnectionStats;
 use tollgate_proxy::http::service::SharedService;
+use tollgate_proxy::instrumentation::metrics::Metrics;
+use tollgate_proxy::instrumentation::traces::Tracing;
 use tollgate_proxy::server::gate::Gate;
 use tollgate_proxy::server::listener;
 #[cfg(feature = "jwt")]
@@ -31,8 +33,6 @@ use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
 use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::telemetry::metrics::Metrics;
-use tollgate_proxy::telemetry::traces::Tracing;
 use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_proxy::worker::Worker;
 use tollgate_routing::Predicate;

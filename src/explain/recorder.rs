@@ -30,7 +30,7 @@ use tollgate_proxy::gateway::dry_context::DryContext;
 use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::service::SharedService;
-use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::upstream::origin::Origin;
 
 /// Records one request on one route.

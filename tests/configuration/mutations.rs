@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
 use tollgate_proxy::gateway::{SharedGeneration, WorkerState};
+use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::state::stores::{SharedStores, Stores};
-use tollgate_proxy::telemetry::metrics::Metrics;
 use tollgate_routing::RouteEntry;
 
 /// Changed files by default.

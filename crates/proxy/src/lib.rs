@@ -10,16 +10,16 @@
 //!    Each is a tower layer of the `tollgate-filters` crate. A denied request ends here with its response.
 //! 4. [`upstream`] picks an endpoint, sends the request over a pooled connection, and streams the response back through
 //!    the same layers.
-//! 5. When the last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
+//! 5. When the last byte has been sent, [`instrumentation::record`] counts the request and writes its access-log line.
 //!
 //! [`worker`] is the thread on which all of it happens. [`state`] holds limits, breakers and caches across reloads.
-//! Modules import in one direction: `worker` → `gateway` and `server`; `gateway` → `telemetry`, `upstream` and `state`
-//! → `http`. ARCHITECTURE.md lists all arrows.
+//! Modules import in one direction: `worker` → `gateway` and `server`; `gateway` → `instrumentation`, `upstream` and
+//! `state` → `http`. ARCHITECTURE.md lists all arrows.
 
 pub mod gateway;
 pub mod http;
+pub mod instrumentation;
 pub mod server;
 pub mod state;
-pub mod telemetry;
 pub mod upstream;
 pub mod worker;

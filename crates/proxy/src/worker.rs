@@ -14,15 +14,15 @@ use tokio::task::LocalSet;
 
 use crate::gateway::{Gateway, Generation, SharedGeneration, WorkerState};
 use crate::http::service::SharedService;
+use crate::instrumentation::access_log::AccessLog;
+use crate::instrumentation::metrics::Metrics;
+use crate::instrumentation::traces::Tracing;
 use crate::server::accept;
 use crate::server::activity::ClientTimeouts;
 use crate::server::connection::{ConnectionLimits, ExemptClients};
 use crate::server::gate::{ClientLimits, Gate};
 use crate::server::protocol::HeadLimits;
 use crate::state::stores::{SharedStores, Stores};
-use crate::telemetry::access_log::AccessLog;
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::traces::Tracing;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
 use tollgate_telemetry::log_writer::LogWriter;

@@ -18,7 +18,7 @@ use tollgate_limiter::verdict::{Outcome, Verdict};
 use crate::input::LogTime;
 use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 use tollgate_proxy::gateway::dry_context::DryContext;
-use tollgate_proxy::telemetry::metrics::Metrics;
+use tollgate_proxy::instrumentation::metrics::Metrics;
 
 /// Clock that the log sets.
 #[derive(Debug, Default)]

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -37,43 +36,29 @@ impl LastReload {
         let last_applied = if is_applied { now } else { attempts.last_applied };
         *attempts = Attempts { last: now, last_applied, is_applied };
     }
-}
 
-/// Collector of the last reload, read once per scrape.
-#[derive(Debug)]
-pub struct ReloadCollector {
-    is_applied: bool,
-    last: f64,
-    last_applied: f64,
-}
-
-impl ReloadCollector {
-    /// Reads the state of `reload`.
-    #[must_use]
-    pub fn of(reload: &LastReload) -> Self {
-        let Attempts { last, last_applied, is_applied } = *reload.0.lock();
+    /// Encodes the outcome and the times.
+    ///
+    /// # Errors
+    /// The encoder fails.
+    pub fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Attempts { last, last_applied, is_applied } = *self.0.lock();
         let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Self { is_applied, last: seconds(last), last_applied: seconds(last_applied) }
-    }
-}
-
-impl Collector for ReloadCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut one = |name, help, value: f64| family(&mut encoder, name, help, [(NO_LABELS, ConstGauge::new(value))]);
+        let mut one = |name, help, value: f64| family(encoder, name, help, [(NO_LABELS, ConstGauge::new(value))]);
         one(
             "tollgate_config_last_reload_successful",
             "1 if the last attempt to read the configuration applied it, 0 otherwise",
-            f64::from(u8::from(self.is_applied)),
+            f64::from(u8::from(is_applied)),
         )?;
         one(
             "tollgate_config_last_reload_timestamp_seconds",
             "Time of the last attempt to read the configuration",
-            self.last,
+            seconds(last),
         )?;
         one(
             "tollgate_config_last_reload_success_timestamp_seconds",
             "Time at which the running configuration was applied",
-            self.last_applied,
+            seconds(last_applied),
         )
     }
 }

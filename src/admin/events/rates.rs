@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use tollgate_proxy::telemetry::metrics::LatencyHistogram;
-use tollgate_proxy::telemetry::totals::{RouteTotals, Totals};
+use tollgate_proxy::instrumentation::metrics::LatencyHistogram;
+use tollgate_proxy::instrumentation::totals::{RouteTotals, Totals};
 
 /// Maximum number of routes in a snapshot: the first ones of the configuration.
 pub(super) const MAX_ROUTES: usize = 200;
@@ -131,7 +131,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use tollgate_proxy::telemetry::metrics::{Metrics, RouteLabels};
+    use tollgate_proxy::instrumentation::metrics::{Metrics, RouteLabels};
 
     #[test]
     fn rates_are_those_of_the_last_second_and_latencies_of_ten() {

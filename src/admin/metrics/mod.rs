@@ -17,25 +17,18 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
 use self::format::Format;
-use self::process::ProcessCollector;
 use self::redis::RedisSnapshot;
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
-use tollgate_proxy::telemetry::caches::CacheCollector;
-use tollgate_proxy::telemetry::certificates::CertificateCollector;
-use tollgate_proxy::telemetry::concurrency::ConcurrencyCollector;
-use tollgate_proxy::telemetry::connections::ConnectionCollector;
-use tollgate_proxy::telemetry::requests::RequestCollector;
-use tollgate_proxy::telemetry::resilience::{BreakerCollector, RetryCollector};
-use tollgate_proxy::telemetry::upstream_times::UpstreamTimesCollector;
-use tollgate_proxy::telemetry::upstreams::UpstreamCollector;
+use tollgate_config::Config;
+use tollgate_proxy::instrumentation::connections::{encode_certificates, encode_connections};
+use tollgate_proxy::instrumentation::filters::{encode_breakers, encode_caches, encode_retries};
+use tollgate_proxy::instrumentation::{concurrency, requests, upstreams};
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 use tollgate_telemetry::logs::{self, repeats};
-use tollgate_telemetry::otlp::exporter::SpanCollector;
-use tollgate_telemetry::reloads::ReloadCollector;
 
 /// Returns the current value of every metric, in the format that `headers` accept.
-pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<Bytes>> {
+pub(super) fn scrape(state: &Arc<AdminState>, headers: &HeaderMap) -> Response<Full<Bytes>> {
     match state.metrics.scraped(|| page(state)) {
         Ok(page) => {
             let format = Format::accepted(headers);
@@ -45,99 +38,87 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
     }
 }
 
-fn page(state: &AdminState) -> Result<String, fmt::Error> {
-    let config = state.config.load();
-    let common = config.management.tags.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
-    let mut registry = Registry::with_labels(common);
-    registry.register_collector(Box::new(ProcessCollector { started: state.started }));
-    registry.register_collector(Box::new(ReloadCollector::of(&state.last_reload)));
-    registry.register_collector(Box::new(CertificateCollector::of(&config)));
-    registry.register_collector(Box::new(ConnectionCollector(Arc::clone(&state.connections))));
-    let metrics = &state.metrics;
-    let has_redis = config.redis.is_some();
-    registry.register_collector(Box::new(RequestCollector {
-        metrics: Arc::clone(metrics),
-        series: config.request_series.clone(),
-        has_redis,
-    }));
-    registry.register_collector(Box::new(ConcurrencyCollector { metrics: Arc::clone(metrics), has_redis }));
-    registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
-    registry.register_collector(Box::new(UpstreamTimesCollector(Arc::clone(metrics))));
-    registry.register_collector(Box::new(RetryCollector(Arc::clone(metrics))));
-    registry.register_collector(Box::new(BreakerCollector(state.stores.circuit_breakers().all())));
-    registry.register_collector(Box::new(Snapshot::of(state)));
-    if let Some(spans) = &state.spans {
-        registry.register_collector(Box::new(SpanCollector(Arc::clone(spans))));
-    }
-    let caches = state.stores.response_caches().all();
-    if !caches.is_empty() {
-        registry.register_collector(Box::new(CacheCollector(caches)));
-    }
-    if let Some(redis) = RedisSnapshot::of(&state.stores) {
-        registry.register_collector(Box::new(redis));
-    }
+fn page(state: &Arc<AdminState>) -> Result<String, fmt::Error> {
+    let config = state.config.load_full();
+    let tags = config.management.tags.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
+    let mut registry = Registry::with_labels(tags);
+    registry.register_collector(Box::new(MetricsPage { state: Arc::clone(state), config }));
     let mut page = String::new();
     encoding::text::encode(&mut page, &registry)?;
     Ok(page)
 }
 
-/// Counters and gauges of the process, read once per scrape.
+/// Every metric of the gateway under a configuration.
 #[derive(Debug)]
-struct Snapshot {
-    counters: Vec<(&'static str, &'static str, u64)>,
-    gauges: Vec<(&'static str, &'static str, usize)>,
+struct MetricsPage {
+    state: Arc<AdminState>,
+    config: Arc<Config>,
 }
 
-impl Snapshot {
-    fn of(state: &AdminState) -> Self {
-        let memory = state.stores.memory();
-        let mut counters = vec![
-            ("tollgate_reloads", "Configurations applied on reload", state.reloads.load(Relaxed)),
-            ("tollgate_failed_reloads", "Configurations refused on reload", state.failed_reloads.load(Relaxed)),
-            (
-                "tollgate_memory_overflowed",
-                "Decisions on buckets that keys without room share, past memory.max-keys",
-                memory.overflowed(),
-            ),
-        ];
-        if let Some(log) = &state.log {
-            counters.push(("tollgate_access_log_lost_lines", "Access log lines dropped or not written", log.lost()));
-        }
-        counters.extend([
-            ("tollgate_log_lost_lines", "Lines of the gateway's log dropped or not written", logs::lost()),
-            (
-                "tollgate_log_suppressed_lines",
-                "Repeated warnings and errors left out of the log",
-                repeats::suppressed(),
-            ),
-        ]);
-        let mut gauges = vec![("tollgate_memory_keys", "Buckets in memory", memory.len())];
-        let usage = state.stores.ledger().status();
-        counters.extend([
-            ("tollgate_metering_counted_requests", "Requests counted by RequestCounter", usage.counted),
-            ("tollgate_metering_flushed_requests", "Counted requests written to Redis", usage.flushed),
-            ("tollgate_metering_lost_requests", "Counted requests dropped before they reached Redis", usage.lost),
-            (
-                "tollgate_metering_overflowed_requests",
-                "Requests counted without their key, past metering.max-cells",
-                usage.overflowed,
-            ),
-            ("tollgate_metering_failed_flushes", "Failed writes to Redis, each retried", usage.failed_sends),
-        ]);
-        gauges.push(("tollgate_metering_waiting_batches", "Usage batches queued for Redis", usage.waiting_batches));
-        gauges.push(("tollgate_metering_cells", "Usage counters in memory", usage.cells));
-        Self { counters, gauges }
-    }
-}
-
-impl Collector for Snapshot {
+impl Collector for MetricsPage {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, help, value) in &self.counters {
-            family(&mut encoder, name, help, [(NO_LABELS, ConstCounter::new(*value))])?;
+        let (Self { state, config }, encoder) = (self, &mut encoder);
+        let (metrics, has_redis) = (&*state.metrics, config.redis.is_some());
+        process::encode(encoder, state.started)?;
+        state.last_reload.encode(encoder)?;
+        encode_certificates(encoder, config)?;
+        encode_connections(encoder, &state.connections)?;
+        requests::encode(encoder, metrics, &config.request_series, has_redis)?;
+        concurrency::encode(encoder, metrics, has_redis)?;
+        upstreams::encode(encoder, &state.upstreams)?;
+        upstreams::encode_times(encoder, metrics)?;
+        encode_retries(encoder, metrics)?;
+        encode_breakers(encoder, &state.stores.circuit_breakers().all())?;
+        encode_totals(encoder, state)?;
+        if let Some(spans) = &state.spans {
+            spans.encode(encoder)?;
         }
-        for (name, help, value) in &self.gauges {
-            family(&mut encoder, name, help, [(NO_LABELS, gauge(*value))])?;
+        let caches = state.stores.response_caches().all();
+        if !caches.is_empty() {
+            encode_caches(encoder, &caches)?;
         }
-        Ok(())
+        RedisSnapshot::of(&state.stores).map_or(Ok(()), |redis| redis.encode(encoder))
     }
+}
+
+/// Encodes counters and gauges without labels.
+fn encode_totals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt::Result {
+    let (memory, usage) = (state.stores.memory(), state.stores.ledger().status());
+    let lost_lines = state
+        .log
+        .as_ref()
+        .map(|log| ("tollgate_access_log_lost_lines", "Access log lines dropped or not written", log.lost()));
+    let counters = [
+        ("tollgate_reloads", "Configurations applied on reload", state.reloads.load(Relaxed)),
+        ("tollgate_failed_reloads", "Configurations refused on reload", state.failed_reloads.load(Relaxed)),
+        (
+            "tollgate_memory_overflowed",
+            "Decisions on buckets that keys without room share, past memory.max-keys",
+            memory.overflowed(),
+        ),
+    ];
+    let further = [
+        ("tollgate_log_lost_lines", "Lines of the gateway's log dropped or not written", logs::lost()),
+        ("tollgate_log_suppressed_lines", "Repeated warnings and errors left out of the log", repeats::suppressed()),
+        ("tollgate_metering_counted_requests", "Requests counted by RequestCounter", usage.counted),
+        ("tollgate_metering_flushed_requests", "Counted requests written to Redis", usage.flushed),
+        ("tollgate_metering_lost_requests", "Counted requests dropped before they reached Redis", usage.lost),
+        (
+            "tollgate_metering_overflowed_requests",
+            "Requests counted without their key, past metering.max-cells",
+            usage.overflowed,
+        ),
+        ("tollgate_metering_failed_flushes", "Failed writes to Redis, each retried", usage.failed_sends),
+    ];
+    for (name, help, value) in counters.into_iter().chain(lost_lines).chain(further) {
+        family(encoder, name, help, [(NO_LABELS, ConstCounter::new(value))])?;
+    }
+    for (name, help, value) in [
+        ("tollgate_memory_keys", "Buckets in memory", memory.len()),
+        ("tollgate_metering_waiting_batches", "Usage batches queued for Redis", usage.waiting_batches),
+        ("tollgate_metering_cells", "Usage counters in memory", usage.cells),
+    ] {
+        family(encoder, name, help, [(NO_LABELS, gauge(value))])?;
+    }
+    Ok(())
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -23,37 +22,23 @@ const FEATURES: &str = if cfg!(all(feature = "jwt", feature = "redis-tls")) {
     ""
 };
 
-/// Collector of the process.
-#[derive(Debug)]
-pub(super) struct ProcessCollector {
-    /// Start of the process.
-    pub(super) started: SystemTime,
-}
-
-impl Collector for ProcessCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let encoder = &mut encoder;
-        let build = [("version", env!("CARGO_PKG_VERSION")), ("features", FEATURES)];
-        family(encoder, "tollgate_build_info", "Version of the gateway", [(build, gauge(1))])?;
-        let cpu = ConstCounter::new(cpu_time().as_secs_f64());
-        let help = "User and system CPU time of the process in seconds";
-        family(encoder, "process_cpu_seconds", help, [(NO_LABELS, cpu)])?;
-        let started = ConstGauge::new(unix_seconds(self.started));
-        let help = "Start time of the process since the Unix epoch in seconds";
-        family(encoder, "process_start_time_seconds", help, [(NO_LABELS, started)])?;
-        let (resident, virtual_memory) = memory();
-        let one = |value: Option<u64>| value.map(|value| (NO_LABELS, gauge(value)));
-        family(encoder, "process_resident_memory_bytes", "Resident memory size in bytes", one(resident))?;
-        family(encoder, "process_virtual_memory_bytes", "Virtual memory size in bytes", one(virtual_memory))?;
-        family(encoder, "process_open_fds", "Open file descriptors", one(open_descriptors()))?;
-        let allowed = one(getrlimit(Resource::Nofile).current);
-        family(encoder, "process_max_fds", "Maximum number of open file descriptors", allowed)
-    }
-}
-
-/// Returns `time` in seconds since the Unix epoch.
-pub(super) fn unix_seconds(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+/// Encodes the metrics of a process that `started` then.
+pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, started: SystemTime) -> fmt::Result {
+    let build = [("version", env!("CARGO_PKG_VERSION")), ("features", FEATURES)];
+    family(encoder, "tollgate_build_info", "Version of the gateway", [(build, gauge(1))])?;
+    let cpu = ConstCounter::new(cpu_time().as_secs_f64());
+    let help = "User and system CPU time of the process in seconds";
+    family(encoder, "process_cpu_seconds", help, [(NO_LABELS, cpu)])?;
+    let started = ConstGauge::new(started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+    let help = "Start time of the process since the Unix epoch in seconds";
+    family(encoder, "process_start_time_seconds", help, [(NO_LABELS, started)])?;
+    let (resident, virtual_memory) = memory();
+    let one = |value: Option<u64>| value.map(|value| (NO_LABELS, gauge(value)));
+    family(encoder, "process_resident_memory_bytes", "Resident memory size in bytes", one(resident))?;
+    family(encoder, "process_virtual_memory_bytes", "Virtual memory size in bytes", one(virtual_memory))?;
+    family(encoder, "process_open_fds", "Open file descriptors", one(open_descriptors()))?;
+    let allowed = one(getrlimit(Resource::Nofile).current);
+    family(encoder, "process_max_fds", "Maximum number of open file descriptors", allowed)
 }
 
 fn cpu_time() -> Duration {

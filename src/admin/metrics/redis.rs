@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -79,6 +78,14 @@ impl RedisSnapshot {
             gateways: stores.gateways().counted().map(NonZeroU32::get),
             locks,
         })
+    }
+
+    /// Encodes the metrics.
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_calls(encoder)?;
+        self.encode_optimisations(encoder)?;
+        self.encode_server_memory(encoder)?;
+        self.encode_server_load(encoder)
     }
 
     /// Encodes one series per server that reports the statistic `value`.
@@ -189,15 +196,6 @@ impl RedisSnapshot {
             .filter_map(|(name, server)| Some(([("node", name)], ConstGauge::new(server.script_share?))));
         let help = "Share of CPU time spent in scripts between the last two samples";
         family(encoder, "tollgate_redis_script_cpu_share", help, shares)
-    }
-}
-
-impl Collector for RedisSnapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode_calls(&mut encoder)?;
-        self.encode_optimisations(&mut encoder)?;
-        self.encode_server_memory(&mut encoder)?;
-        self.encode_server_load(&mut encoder)
     }
 }
 

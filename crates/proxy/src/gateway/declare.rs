@@ -10,8 +10,8 @@ use crate::gateway::resilience::breaker_name;
 use crate::gateway::response_cache::cache_name;
 use crate::gateway::stack::Position;
 use crate::gateway::worker_state::{labelled_patterns, route_labels, upstream_name};
+use crate::instrumentation::metrics::Metrics;
 use crate::state::stores::SharedStores;
-use crate::telemetry::metrics::Metrics;
 use crate::upstream::times;
 use tollgate_config::{Config, Filter, Naming, Route, StoreKind, Target};
 

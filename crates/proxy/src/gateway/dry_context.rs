@@ -15,8 +15,8 @@ use tower::service_fn;
 use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
+use crate::instrumentation::metrics::Metrics;
 use crate::state::stores::meter_settings;
-use crate::telemetry::metrics::Metrics;
 use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseCache};
 
 /// Context of layers outside of traffic. Caches are empty, circuit breakers are closed, and `forward:` ends at an upstream

@@ -16,8 +16,8 @@ use crate::http::facts;
 use crate::http::failure::Failure;
 use crate::http::service::ResponseFuture;
 use crate::http::upgrade::TunnelState;
-use crate::telemetry::record::{Record, RecordedBody};
-use crate::telemetry::traces::request::RequestTrace;
+use crate::instrumentation::record::{Record, RecordedBody};
+use crate::instrumentation::traces::request::RequestTrace;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Future of the response to one request.

@@ -11,7 +11,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
 use crate::http::service::SharedService;
-use crate::telemetry::metrics::Metrics;
+use crate::instrumentation::metrics::Metrics;
 use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseCache};
 
 /// Stores, caches, breakers and metrics of the layers of one worker. A dry run has its own implementation.

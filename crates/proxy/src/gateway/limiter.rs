@@ -17,7 +17,7 @@ use crate::gateway::recorded_store::recorded;
 use crate::gateway::traced_store::{traced_plans, traced_store};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
-use crate::telemetry::traces::request::{is_current_sampled, report_verdict};
+use crate::instrumentation::traces::request::{is_current_sampled, report_verdict};
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
 use tollgate_telemetry::top_keys::{self, CountedVerdict, RuleName};
 

@@ -7,8 +7,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::http::handler::ConnectionInfo;
-use crate::telemetry::access_log::{AccessLog, Details, LogLine};
-use crate::telemetry::record::Record;
+use crate::instrumentation::access_log::{AccessLog, Details, LogLine};
+use crate::instrumentation::record::Record;
 
 /// `traceparent` field (W3C Trace Context).
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

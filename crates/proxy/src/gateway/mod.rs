@@ -50,10 +50,10 @@ use crate::http::failure::Failure;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::request_id::RequestId;
 use crate::http::service::ResponseFuture;
-use crate::telemetry::access_log::{AccessLog, Details, LogLine};
-use crate::telemetry::metrics::RouteMetrics;
-use crate::telemetry::record::{Record, RecordedBody};
-use crate::telemetry::traces::request::RequestTrace;
+use crate::instrumentation::access_log::{AccessLog, Details, LogLine};
+use crate::instrumentation::metrics::RouteMetrics;
+use crate::instrumentation::record::{Record, RecordedBody};
+use crate::instrumentation::traces::request::RequestTrace;
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
 use tollgate_routing::RequestView;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::http::service::SharedService;
-use crate::telemetry::metrics::RouteMetrics;
+use crate::instrumentation::metrics::RouteMetrics;
 use tollgate_config::{Config, Filter, HeaderAction, Target, TrustedProxies};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::{PathPattern, Predicate};

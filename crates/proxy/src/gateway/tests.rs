@@ -4,7 +4,7 @@ use http::Response;
 use http::StatusCode;
 
 use super::*;
-use crate::telemetry::metrics::Metrics;
+use crate::instrumentation::metrics::Metrics;
 
 #[tokio::test]
 async fn a_panic_in_a_layer_ends_only_its_request_with_500() {

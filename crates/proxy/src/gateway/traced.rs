@@ -8,10 +8,10 @@ use crate::gateway::generation::Generation;
 use crate::gateway::route::Route;
 use crate::http::attempts::ObservedAttempts;
 use crate::http::handler::ConnectionInfo;
-use crate::telemetry::record::Record;
-use crate::telemetry::traces::Tracing;
-use crate::telemetry::traces::request::RequestTrace;
-use crate::telemetry::traces::server::ServerInfo;
+use crate::instrumentation::record::Record;
+use crate::instrumentation::traces::Tracing;
+use crate::instrumentation::traces::request::RequestTrace;
+use crate::instrumentation::traces::server::ServerInfo;
 use crate::upstream::forwarded::client_ip;
 
 impl Generation {

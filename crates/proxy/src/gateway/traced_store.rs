@@ -6,7 +6,7 @@ use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::StagedVerdict;
 
-use crate::telemetry::traces::request::{RequestTrace, current, is_current_sampled};
+use crate::instrumentation::traces::request::{RequestTrace, current, is_current_sampled};
 
 /// Store or plan source of one limiter, with the names that its span has.
 struct Traced<S> {

@@ -25,9 +25,9 @@ use crate::gateway::stack::{
     echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
 };
 use crate::http::service::SharedService;
+use crate::instrumentation::metrics::{Metrics, RouteLabels, RouteMetrics};
+use crate::instrumentation::traces::Tracing;
 use crate::state::stores::Stores;
-use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
-use crate::telemetry::traces::Tracing;
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use http::Request;
 use http::header::CONTENT_TYPE;
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use rustls::ClientConfig;
@@ -54,10 +53,6 @@ pub struct SpanStats {
     /// Dropped because the collector did not take them.
     failed: AtomicU64,
 }
-
-/// Collector of the counters of spans.
-#[derive(Debug)]
-pub struct SpanCollector(pub Arc<SpanStats>);
 
 impl SpanQueue {
     /// Starts the thread that sends spans to the collector of `settings`.
@@ -153,12 +148,12 @@ impl Exporter {
         for (name, value) in &settings.headers {
             request = request.header(name, value);
         }
-        let known_tls = || match tls.get() {
-            Some(known) => Ok(Arc::clone(known)),
+        let read_once = || match tls.get() {
+            Some(config) => Ok(Arc::clone(config)),
             None => system_tls().inspect(|read| drop(tls.set(Arc::clone(read)))),
         };
         let bounds = Bounds { timeout: settings.timeout, max_bytes: MAX_RESPONSE_BYTES };
-        match call(&settings.endpoint, request, body.into(), known_tls, bounds).await {
+        match call(&settings.endpoint, request, body.into(), read_once, bounds).await {
             // The status was a success, and nothing in the body matters.
             Ok(_) | Err(CallError::TooLong(_) | CallError::Body(_)) => Ok(()),
             Err(error) => Err(error),
@@ -166,13 +161,17 @@ impl Exporter {
     }
 }
 
-impl Collector for SpanCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
-        let exported = ConstCounter::new(self.0.exported.load(Relaxed));
+impl SpanStats {
+    /// Encodes the counters.
+    ///
+    /// # Errors
+    /// The encoder fails.
+    pub fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let exported = ConstCounter::new(self.exported.load(Relaxed));
         let help = "Spans that the collector has taken";
-        family(&mut encoder, "tollgate_trace_spans_exported", help, [(NO_LABELS, exported)])?;
-        let dropped = [("queue_full", &self.0.overflowed), ("export_failed", &self.0.failed)]
+        family(encoder, "tollgate_trace_spans_exported", help, [(NO_LABELS, exported)])?;
+        let dropped = [("queue_full", &self.overflowed), ("export_failed", &self.failed)]
             .map(|(reason, count)| ([("reason", reason)], ConstCounter::new(count.load(Relaxed))));
-        family(&mut encoder, "tollgate_trace_spans_dropped", "Spans dropped by reason", dropped)
+        family(encoder, "tollgate_trace_spans_dropped", "Spans dropped by reason", dropped)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
 
-use crate::telemetry::access_log::{Completion, LogLine};
+use crate::instrumentation::access_log::{Completion, LogLine};
 
 /// Time of a line, formatted once a second.
 #[derive(Debug, Default)]

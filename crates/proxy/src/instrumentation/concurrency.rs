@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::concurrency::{LeaseStats, Renewal};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::verdicts::LimiterMetrics;
+use crate::instrumentation::metrics::Metrics;
+use crate::instrumentation::verdicts::LimiterMetrics;
 use tollgate_telemetry::encode::{family, gauge};
 
 /// Slots of one `ConcurrencyLimiter` on one worker.
@@ -22,15 +21,6 @@ pub struct ConcurrencyMetrics {
     rule: Arc<str>,
     verdicts: LimiterMetrics,
     leases: Arc<LeaseStats>,
-}
-
-/// Collector of concurrency limiters.
-#[derive(Debug)]
-pub struct ConcurrencyCollector {
-    /// Metrics of the process.
-    pub metrics: Arc<Metrics>,
-    /// True if slots are kept in Redis.
-    pub has_redis: bool,
 }
 
 impl ConcurrencyMetrics {
@@ -89,29 +79,31 @@ fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
     sums
 }
 
-impl Collector for ConcurrencyCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let sums = sums(&self.metrics, self.has_redis);
-        let by_rule = || sums.iter().map(|((route, rule), sums)| ([("route", &**route), ("rule", &**rule)], sums));
-        let decisions = by_rule().flat_map(|([route, rule], sums)| {
-            sums.verdicts.iter().map(move |((verdict, source), count)| {
-                ([route, rule, ("verdict", *verdict), ("source", *source)], ConstCounter::new(*count))
-            })
-        });
-        let help = "Verdicts of ConcurrencyLimiters by route, rule and source";
-        family(&mut encoder, "tollgate_concurrency_decisions", help, decisions)?;
-        let in_flight = by_rule().map(|(labels, sums)| (labels, gauge(sums.in_flight)));
-        let help = "In-flight requests of this gateway that hold a slot";
-        family(&mut encoder, "tollgate_concurrency_in_flight", help, in_flight)?;
-        let renewals = by_rule().flat_map(|([route, rule], sums)| {
-            Renewal::ALL
-                .into_iter()
-                .zip(sums.renewals)
-                .map(move |(outcome, count)| ([route, rule, ("outcome", outcome.as_str())], ConstCounter::new(count)))
-        });
-        family(&mut encoder, "tollgate_concurrency_renewals", "Renewals of leases in Redis by outcome", renewals)?;
-        let overruns = by_rule().map(|(labels, sums)| (labels, ConstCounter::new(sums.overruns)));
-        let help = "Requests that continued after their slot was lost";
-        family(&mut encoder, "tollgate_concurrency_overruns", help, overruns)
-    }
+/// Encodes the concurrency limiters of all routes. `has_redis` is true if slots are kept in Redis.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics, has_redis: bool) -> fmt::Result {
+    let sums = sums(metrics, has_redis);
+    let by_rule = || sums.iter().map(|((route, rule), sums)| ([("route", &**route), ("rule", &**rule)], sums));
+    let decisions = by_rule().flat_map(|([route, rule], sums)| {
+        sums.verdicts.iter().map(move |((verdict, source), count)| {
+            ([route, rule, ("verdict", *verdict), ("source", *source)], ConstCounter::new(*count))
+        })
+    });
+    let help = "Verdicts of ConcurrencyLimiters by route, rule and source";
+    family(encoder, "tollgate_concurrency_decisions", help, decisions)?;
+    let in_flight = by_rule().map(|(labels, sums)| (labels, gauge(sums.in_flight)));
+    let help = "In-flight requests of this gateway that hold a slot";
+    family(encoder, "tollgate_concurrency_in_flight", help, in_flight)?;
+    let renewals = by_rule().flat_map(|([route, rule], sums)| {
+        Renewal::ALL
+            .into_iter()
+            .zip(sums.renewals)
+            .map(move |(outcome, count)| ([route, rule, ("outcome", outcome.as_str())], ConstCounter::new(count)))
+    });
+    family(encoder, "tollgate_concurrency_renewals", "Renewals of leases in Redis by outcome", renewals)?;
+    let overruns = by_rule().map(|(labels, sums)| (labels, ConstCounter::new(sums.overruns)));
+    let help = "Requests that continued after their slot was lost";
+    family(encoder, "tollgate_concurrency_overruns", help, overruns)
 }

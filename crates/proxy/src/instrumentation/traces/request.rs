@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
-use crate::telemetry::traces::new_span_id;
-use crate::telemetry::traces::server::{ServerInfo, attributes, joined_state, known};
+use crate::instrumentation::traces::new_span_id;
+use crate::instrumentation::traces::server::{ServerInfo, attributes, joined_state, known};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 use tollgate_telemetry::otlp::span::{Attribute, Span, SpanKind, Trace, Value};
 use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
-use crate::telemetry::metrics::{LatencyHistogram, Metrics};
+use crate::instrumentation::metrics::{LatencyHistogram, Metrics};
 
 /// Counters since the start. Those of a route that is gone end.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::telemetry::metrics::RouteLabels;
+    use crate::instrumentation::metrics::RouteLabels;
 
     #[test]
     fn workers_and_rules_of_a_route_are_summed() {

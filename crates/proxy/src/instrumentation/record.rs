@@ -16,9 +16,9 @@ use crate::http::body::BodyError;
 use crate::http::facts::RequestFacts;
 use crate::http::failure::Failure;
 use crate::http::request_id::RequestId;
-use crate::telemetry::access_log::{AccessLog, Completion, Details, LogLine};
-use crate::telemetry::metrics::RouteMetrics;
-use crate::telemetry::traces::request::RequestTrace;
+use crate::instrumentation::access_log::{AccessLog, Completion, Details, LogLine};
+use crate::instrumentation::metrics::RouteMetrics;
+use crate::instrumentation::traces::request::RequestTrace;
 
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;

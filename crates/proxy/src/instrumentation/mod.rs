@@ -1,19 +1,16 @@
 //! Record of requests: the access log, the spans of sampled requests, and the metrics of requests, limiters and upstreams.
 //!
-//! Workers write series of their own ([`metrics`]); a scrape sums them. [`record`] accompanies one request. What does not
+//! Workers write series of their own ([`metrics`]); a scrape sums them, with one function for each group of metrics. [`record`] accompanies one request. What does not
 //! know a request, such as the writer of logs, is in `tollgate-telemetry`.
 
 pub mod access_log;
-pub mod caches;
-pub mod certificates;
 pub mod concurrency;
 pub mod connections;
+pub mod filters;
 pub mod metrics;
 pub mod record;
 pub mod requests;
-pub mod resilience;
 pub mod totals;
 pub mod traces;
-pub mod upstream_times;
 pub mod upstreams;
 pub mod verdicts;

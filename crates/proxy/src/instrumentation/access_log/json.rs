@@ -8,7 +8,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use super::text::{milliseconds, number, padded, quoted};
 use crate::http::facts::limiter::LimiterFacts;
-use crate::telemetry::access_log::{Completion, Details, LogLine};
+use crate::instrumentation::access_log::{Completion, Details, LogLine};
 use tollgate_telemetry::key_display;
 
 const DAY_SECONDS: u64 = 86_400;
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::http::facts::limiter::{CheckedRule, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
-    use crate::telemetry::access_log::fields::FIELDS;
+    use crate::instrumentation::access_log::fields::FIELDS;
 
     fn line() -> Box<LogLine> {
         let mut headers = HeaderMap::new();

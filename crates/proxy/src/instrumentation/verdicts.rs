@@ -11,7 +11,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
 use crate::http::facts::report;
-use crate::telemetry::metrics::Metrics;
+use crate::instrumentation::metrics::Metrics;
 use tollgate_telemetry::encode::family;
 
 /// Verdicts of one limiter on one worker.

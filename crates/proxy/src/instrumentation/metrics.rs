@@ -8,9 +8,9 @@ use http::Method;
 use parking_lot::Mutex;
 use prometheus_client::encoding::MetricEncoder;
 
-use crate::telemetry::concurrency::ConcurrencyMetrics;
-use crate::telemetry::resilience::RetryMetrics;
-use crate::telemetry::verdicts::LimiterMetrics;
+use crate::instrumentation::concurrency::ConcurrencyMetrics;
+use crate::instrumentation::filters::RetryMetrics;
+use crate::instrumentation::verdicts::LimiterMetrics;
 use crate::upstream::times::UpstreamTimes;
 use tollgate_telemetry::series::SeriesList;
 

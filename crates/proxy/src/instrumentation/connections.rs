@@ -1,0 +1,67 @@
+//! Metrics of client connections, of TLS handshakes, and of the gateway's certificates.
+
+use std::fmt;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
+
+use crate::http::certificate::not_after;
+use crate::http::connection_stats::ConnectionStats;
+use tollgate_config::{Config, Identity};
+use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
+
+/// Encodes the counters of client connections and of TLS handshakes.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_connections(encoder: &mut DescriptorEncoder<'_>, stats: &ConnectionStats) -> fmt::Result {
+    let open = gauge(stats.open());
+    family(encoder, "tollgate_client_connections", "Open client connections", [(NO_LABELS, open)])?;
+    let opened = ConstCounter::new(stats.opened());
+    let help = "Client connections served since the start";
+    family(encoder, "tollgate_client_connections_opened", help, [(NO_LABELS, opened)])?;
+    let refused = ConstCounter::new(stats.refused());
+    let help = "Client connections closed at once because their client has too many";
+    family(encoder, "tollgate_client_connections_refused", help, [(NO_LABELS, refused)])?;
+    let (complete, failed) = stats.handshakes();
+    let handshakes = [("ok", complete), ("failed", failed)]
+        .map(|(outcome, count)| ([("outcome", outcome)], ConstCounter::new(count)));
+    family(encoder, "tollgate_tls_handshakes", "TLS handshakes with clients by outcome", handshakes)
+}
+
+/// Encodes the expiry of the certificates of `config`. A certificate without a readable date is left out.
+///
+/// The role is `server` for clients, `management` for those of the admin port, and `client` for upstreams. The server name is
+/// the one that clients request, empty for the default and for upstreams. The route is that of a client certificate for one
+/// route.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_certificates(encoder: &mut DescriptorEncoder<'_>, config: &Config) -> fmt::Result {
+    fn leaf(identity: &Identity) -> Option<&[u8]> {
+        identity.chain.first().map(Vec::as_slice)
+    }
+    let shared = config.http_client.tls.identity.as_ref();
+    let mut certificates: Vec<(&str, &str, &str, &[u8])> = Vec::new();
+    for (role, tls) in [("management", &config.management.tls), ("server", &config.server.tls)] {
+        for (name, certificate) in tls.iter().flat_map(|tls| &tls.certificates) {
+            certificates.push((role, name, "", certificate));
+        }
+    }
+    certificates.extend(shared.and_then(leaf).map(|leaf| ("client", "", "", leaf)));
+    for route in config.routes.iter() {
+        let identity = route.tls.as_ref().and_then(|tls| tls.identity.as_ref());
+        let leaf = identity.filter(|identity| Some(*identity) != shared).and_then(leaf);
+        certificates.extend(leaf.map(|leaf| ("client", "", &*route.id, leaf)));
+    }
+    let series = certificates.iter().filter_map(|(role, server_name, route, certificate)| {
+        let labels = [("role", *role), ("server_name", *server_name), ("route", *route)];
+        Some((labels, gauge(not_after(certificate)?)))
+    });
+    let mut series = series.peekable();
+    if series.peek().is_none() {
+        return Ok(());
+    }
+    let help = "Time at which a certificate of the gateway expires";
+    family(encoder, "tollgate_certificate_expiry_timestamp_seconds", help, series)
+}

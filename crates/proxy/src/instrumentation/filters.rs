@@ -1,0 +1,113 @@
+//! Metrics of filters: retries, circuit breakers and response caches.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use tollgate_filters::circuit_breaker::{Breaker, CallKind, State};
+use tollgate_filters::local_response_cache::{CacheOutcome, ResponseCache};
+use tollgate_filters::retry::Event;
+
+use crate::instrumentation::metrics::Metrics;
+use tollgate_telemetry::encode::{family, gauge};
+
+/// Outcomes of a failed attempt, with their label values.
+const EVENTS: [(Event, &str); 3] =
+    [(Event::Retried, "retried"), (Event::BudgetExhausted, "over_budget"), (Event::LimitReached, "gave_up")];
+
+/// Retries of one route on one worker.
+#[derive(Debug)]
+pub struct RetryMetrics {
+    route: Arc<str>,
+    counts: [AtomicU64; EVENTS.len()],
+}
+
+impl RetryMetrics {
+    pub(super) fn new(route: &Arc<str>) -> Self {
+        Self { route: Arc::clone(route), counts: Default::default() }
+    }
+
+    /// Counts the outcome of a failed attempt.
+    pub fn count(&self, event: Event) {
+        for ((counted, _), count) in EVENTS.iter().zip(&self.counts) {
+            if *counted == event {
+                count.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Encodes the retries of all routes, summed over workers.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_retries(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics) -> fmt::Result {
+    let mut sums: BTreeMap<Arc<str>, [u64; EVENTS.len()]> = BTreeMap::new();
+    metrics.retries.for_each(|series| {
+        let sums = sums.entry(Arc::clone(&series.route)).or_default();
+        for (sum, count) in sums.iter_mut().zip(&series.counts) {
+            *sum += count.load(Relaxed);
+        }
+    });
+    let series = sums.iter().flat_map(|(route, sums)| {
+        let labels = |outcome| [("route", &**route), ("outcome", outcome)];
+        EVENTS.iter().zip(sums).map(move |((_, outcome), sum)| (labels(*outcome), ConstCounter::new(*sum)))
+    });
+    family(encoder, "tollgate_retries", "Failed attempts of Retry filters by outcome", series)
+}
+
+/// Encodes the state and the calls of circuit breakers.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_breakers(encoder: &mut DescriptorEncoder<'_>, breakers: &[Arc<Breaker>]) -> fmt::Result {
+    let states = breakers.iter().flat_map(|breaker| {
+        let now = breaker.state();
+        [State::Closed, State::HalfOpen, State::Open].map(|state| {
+            let labels = [("name", &**breaker.name()), ("state", state.as_str())];
+            (labels, gauge(i64::from(state == now)))
+        })
+    });
+    let help = "1 for the current state of a circuit breaker, 0 for others";
+    family(encoder, "tollgate_circuit_breaker_state", help, states)?;
+    let forced = breakers.iter().map(|breaker| {
+        let is_forced = breaker.forced().is_some();
+        ([("name", &**breaker.name())], gauge(i64::from(is_forced)))
+    });
+    let help = "1 while an operator forces the state of a circuit breaker";
+    family(encoder, "tollgate_circuit_breaker_forced", help, forced)?;
+    let calls = breakers.iter().flat_map(|breaker| {
+        CallKind::ALL.into_iter().map(|kind| {
+            let labels = [("name", &**breaker.name()), ("kind", kind.as_str())];
+            (labels, ConstCounter::new(breaker.calls(kind)))
+        })
+    });
+    let help = "Calls by circuit breaker and outcome; slow calls count twice, also by outcome";
+    family(encoder, "tollgate_circuit_breaker_calls", help, calls)?;
+    let rates = breakers
+        .iter()
+        .filter_map(|breaker| Some(([("name", &**breaker.name())], ConstGauge::new(breaker.failure_rate()?))));
+    let help = "Share of failed calls in percent, once the minimum number of calls is reached";
+    family(encoder, "tollgate_circuit_breaker_failure_rate", help, rates)
+}
+
+/// Encodes the response caches in use, by route id; the shared cache has the id `""`.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_caches(encoder: &mut DescriptorEncoder<'_>, caches: &[(Arc<str>, Arc<ResponseCache>)]) -> fmt::Result {
+    let requests = caches.iter().flat_map(|(route, cache)| {
+        CacheOutcome::ALL.into_iter().map(move |outcome| {
+            let labels = [("route", &**route), ("outcome", outcome.as_str())];
+            (labels, ConstCounter::new(cache.stats().count(outcome)))
+        })
+    });
+    let help = "Requests by outcome of the route's response cache";
+    family(encoder, "tollgate_response_cache_requests", help, requests)?;
+    let bytes = caches.iter().map(|(route, cache)| ([("route", &**route)], gauge(cache.bytes())));
+    family(encoder, "tollgate_response_cache_bytes", "Bytes of cached responses", bytes)
+}
