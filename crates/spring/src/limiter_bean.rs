@@ -2,7 +2,7 @@
 
 use crate::source::dotted;
 use tollgate_document::diagnostics::{Missing, Section};
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Filter with such a bean.
@@ -32,9 +32,9 @@ pub(super) fn replace(filter: &mut Node, stand_in: Node) {
         return;
     }
     let NodeKind::Map(fields) = &mut filter.kind else { return };
-    let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args") else { return };
+    let Some((_, args)) = fields.iter_mut().find(|(key, _)| same_name(key, "args")) else { return };
     if let NodeKind::Map(args) = &mut args.kind {
-        args.retain(|(key, _)| canonical(key) != "ratelimiter");
+        args.retain(|(key, _)| !same_name(key, "ratelimiter"));
     }
     if let Some(own) = stand_in.step("args") {
         dotted::merge(args, own.clone());

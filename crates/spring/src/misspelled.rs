@@ -2,7 +2,7 @@
 
 use crate::tree::{find, is_empty, take};
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Root of the gateway's settings.
@@ -30,12 +30,12 @@ const SECTIONS: [(&[&str], &[&str]); 12] = [
 /// Removes the sections whose path resembles [`ROOT`], and warns of each. Called after the root itself is taken.
 pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
     // An application may have a `string` of its own: only one with a `cloud` below it is meant to be `spring`.
-    let is_root = |node: &Node| keys(node).any(|key| canonical(key) == "cloud" || is_misspelled(key, "cloud"));
+    let is_root = |node: &Node| keys(node).any(|key| same_name(key, "cloud") || is_misspelled(key, "cloud"));
     take_misspelled(whole, &["spring"], &is_root, diagnostics);
     take_misspelled(whole, &["spring", "cloud"], &is_map, diagnostics);
     take_misspelled(whole, &["spring", "cloud", "gateway"], &is_map, diagnostics);
     for path in [["spring", "gateway"], ["cloud", "gateway"]] {
-        let tells = |key: &str| GATEWAY_KEYS.iter().any(|telling| canonical(telling) == canonical(key));
+        let tells = |key: &str| GATEWAY_KEYS.iter().any(|telling| same_name(telling, key));
         if find(whole, &path).is_some_and(|node| keys(node).any(tells))
             && let Some(node) = take(whole, &path)
         {
@@ -73,7 +73,7 @@ fn has_items(list: &Node, telling: &str) -> bool {
 /// Removes other sections whose names resemble one that the gateway reads, and warns of each.
 pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     for (path, telling) in SECTIONS {
-        let tells = |key: &str| telling.iter().any(|known| canonical(known) == canonical(key));
+        let tells = |key: &str| telling.iter().any(|known| same_name(known, key));
         let selects = |node: &Node| telling.is_empty() || keys(node).any(tells);
         take_misspelled(whole, path, &selects, diagnostics);
     }

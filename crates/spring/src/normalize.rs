@@ -9,7 +9,7 @@ use crate::source::dotted;
 use crate::tree::{find, is_empty, section, take};
 use crate::{hystrix, misspelled, protection, ribbon, service_discovery, used};
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Root of the settings before Spring Cloud Gateway 4.3.
@@ -75,7 +75,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
     own.into_iter().for_each(|own| dotted::merge(&mut result, own));
     if let Some(phase) = phase
         && let Some(server) = section(&mut result, "server")
-        && !server.iter().any(|(key, _)| canonical(key) == "shutdowntimeout")
+        && !server.iter().any(|(key, _)| same_name(key, "shutdowntimeout"))
     {
         server.push(("shutdown-timeout".to_owned(), phase));
     }
@@ -110,7 +110,7 @@ fn report_application_sections(whole: &mut Node, sections: &[&str], diagnostics:
     let NodeKind::Map(entries) = &mut whole.kind else { return };
     // Spring's own sections that are still in the tree have been switched off.
     let is_ours = |key: &str| {
-        let names = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(key));
+        let names = |names: &[&str]| names.iter().any(|name| same_name(name, key));
         names(sections) && !names(&AT_TOP)
     };
     let own = entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));

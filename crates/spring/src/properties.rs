@@ -4,7 +4,7 @@
 
 use tollgate_document::diagnostics::UnknownKey;
 use tollgate_document::diagnostics::{Diagnostics, closest};
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Meaning of a Spring property here.
@@ -200,7 +200,7 @@ fn meaning(path: &[&str]) -> Option<Meaning> {
 
 /// Returns true if `path` begins with `start`.
 fn begins(path: &[&str], start: &[&str]) -> bool {
-    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| canonical(step) == canonical(known))
+    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| same_name(step, known))
 }
 
 /// Returns the property as it is written in an `application.yml`.

@@ -2,7 +2,7 @@
 
 use crate::source::dotted;
 use crate::tree::{find, is_empty, take};
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Registries. If the file uses one, lists of servers count only for services that name [`FIXED`].
@@ -39,7 +39,7 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node) {
         dotted::merge(result, node);
     }
     let is_ribbon = |section: &Node| section.step("ribbon").is_some();
-    sections.retain(|(name, section)| canonical(name) == "spring" || !is_ribbon(section) || !is_empty(section));
+    sections.retain(|(name, section)| same_name(name, "spring") || !is_ribbon(section) || !is_empty(section));
 }
 
 /// Splits a list at its commas, but not at those within a placeholder: `a:1,${HOSTS:b:1,c:1}`.

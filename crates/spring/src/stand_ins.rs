@@ -6,7 +6,7 @@ use crate::form::Form;
 use crate::limiter_bean;
 use crate::names::SKIP;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Section of the stand-ins.
@@ -48,17 +48,14 @@ pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, 
         for filter in filters.iter_mut() {
             let Some((name, at)) = name(filter) else { continue };
             if let Some(bean) = limiter_bean::of(&name, filter)
-                && let Some((_, uses, stand_in)) =
-                    named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&bean))
+                && let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| same_name(known, &bean))
             {
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
                     StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span)),
                 }
-            } else if let Some((_, uses, stand_in)) =
-                named.iter_mut().find(|(known, ..)| canonical(known) == canonical(&name))
-            {
+            } else if let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| same_name(known, &name)) {
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
@@ -145,7 +142,7 @@ fn stand_in(node: &Node) -> Result<StandIn, Span> {
         NodeKind::Map(entries) => entries,
         _ => return Err(node.span),
     };
-    let used = entries.iter().find(|(key, _)| canonical(key) == "use").map(|(_, node)| node).ok_or(node.span)?;
+    let used = entries.iter().find(|(key, _)| same_name(key, "use")).map(|(_, node)| node).ok_or(node.span)?;
     let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(used.span)?;
     if name == "jwt" {
         return Ok(StandIn::Filter(verifier(entries, node.span)?));
@@ -157,7 +154,7 @@ fn stand_in(node: &Node) -> Result<StandIn, Span> {
         return if entries.len() == 1 { Ok(StandIn::Filter(used.clone())) } else { Err(node.span) };
     }
     let renamed = entries.iter().map(|(key, node)| {
-        let key = if canonical(key) == "use" { "name".to_owned() } else { key.clone() };
+        let key = if same_name(key, "use") { "name".to_owned() } else { key.clone() };
         (key, node.clone())
     });
     Ok(StandIn::Filter(Node { span: node.span, kind: NodeKind::Map(renamed.collect()) }))
@@ -196,7 +193,7 @@ pub(super) fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
             "routes" => {
                 for route in items {
                     let NodeKind::Map(fields) = &mut route.kind else { continue };
-                    for (_, list) in fields.iter_mut().filter(|(key, _)| canonical(key) == "filters") {
+                    for (_, list) in fields.iter_mut().filter(|(key, _)| same_name(key, "filters")) {
                         if let NodeKind::Seq(filters) = &mut list.kind {
                             change(filters);
                         }

@@ -1,13 +1,13 @@
 //! Moves of nodes within a tree, keys in any spelling.
 
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Returns the node at `path` below `node`, keys in any spelling.
 pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
     let NodeKind::Map(entries) = &mut node.kind else { return None };
-    let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
+    let (_, child) = entries.iter_mut().find(|(key, _)| same_name(key, first))?;
     find(child, rest)
 }
 
@@ -15,7 +15,7 @@ pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node
 pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     let (first, rest) = path.split_first()?;
     let NodeKind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;
+    let at = entries.iter().position(|(key, _)| same_name(key, first))?;
     if rest.is_empty() {
         return Some(entries.remove(at).1);
     }

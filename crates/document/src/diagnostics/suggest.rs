@@ -1,6 +1,6 @@
 //! Suggestions for names that are not known.
 
-use crate::yaml::key::canonical;
+use crate::yaml::key::same_name;
 
 /// Returns the candidate most similar to `typed`, if it is close enough to be a typing error. The edit distance is
 /// at most a third of the shorter name's length, or 1 for short names.
@@ -79,6 +79,6 @@ fn abbreviated<'c>(typed: &str, candidates: &[&'c str]) -> Option<&'c str> {
 /// Suggests `key: value` for `key:value`, which YAML reads as one word.
 fn with_space(typed: &str, candidates: &[&str]) -> Option<String> {
     let (key, value) = typed.split_once(':')?;
-    let is_known = candidates.iter().any(|known| canonical(known) == canonical(key));
+    let is_known = candidates.iter().any(|known| same_name(known, key));
     is_known.then(|| format!("write `{key}: {value}`, with a space after the colon"))
 }

@@ -1,6 +1,6 @@
 //! The tree of a YAML document.
 
-use crate::yaml::key::canonical;
+use crate::yaml::key::same_name;
 use crate::yaml::span::Span;
 
 /// One YAML value. Its span identifies it: no two nodes share one.
@@ -39,7 +39,7 @@ impl Node {
         match &self.kind {
             NodeKind::Map(entries) => {
                 let exact = entries.iter().find(|(name, _)| name == step);
-                let found = exact.or_else(|| entries.iter().find(|(name, _)| canonical(name) == canonical(step)));
+                let found = exact.or_else(|| entries.iter().find(|(name, _)| same_name(name, step)));
                 found.map(|(_, value)| value)
             }
             NodeKind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),

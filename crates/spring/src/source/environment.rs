@@ -10,7 +10,7 @@ use crate::form::Form;
 use crate::source::indexed::Variables;
 use crate::source::instances;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Keys that a variable can set even if the file does not have them.
@@ -140,7 +140,7 @@ impl Taken<'_> {
                         .warn(at.key(), format!("the environment replaces the whole list `{section}`, as in Spring"))
                         .help(format!("give all items in the environment, or unset `{prefix}_…`"));
                 }
-                entries.retain(|(key, _)| canonical(key) != canonical(section));
+                entries.retain(|(key, _)| !same_name(key, section));
                 entries.push((section.to_owned(), list));
             }
         }
@@ -192,7 +192,7 @@ fn add(node: &mut Node, steps: &[&str], value: String) -> Option<u32> {
         node.kind = NodeKind::Map(Vec::new());
     }
     let NodeKind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first));
+    let at = entries.iter().position(|(key, _)| same_name(key, first));
     if rest.is_empty() {
         if at.is_some() {
             return None;

@@ -2,7 +2,7 @@
 
 use crate::source::placeholder;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Path of a document's condition.
@@ -126,7 +126,7 @@ pub fn condition(document: &Node) -> Option<&Node> {
 fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
     path.iter().try_fold(document.at(&["spring", "profiles"])?, |node, key| {
         let NodeKind::Map(entries) = &node.kind else { return None };
-        entries.iter().find(|(name, _)| name == key || canonical(name) == canonical(key)).map(|(_, value)| value)
+        entries.iter().find(|(name, _)| name == key || same_name(name, key)).map(|(_, value)| value)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::stand_ins::lists;
 use crate::tree::find;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// A filter or predicate.
@@ -61,7 +61,7 @@ impl Argument {
     /// Returns true for the argument `name` and its parts.
     pub(super) fn is(&self, name: &str) -> bool {
         let written = self.name.as_deref().and_then(|written| written.split(['.', '[']).next());
-        written.is_some_and(|written| canonical(written) == canonical(name))
+        written.is_some_and(|written| same_name(written, name))
     }
 }
 
@@ -117,7 +117,7 @@ fn joined(node: &mut Node) -> Option<(&'static str, &mut Node)> {
     let NodeKind::Map(entries) = &mut node.kind else { return None };
     let words = ["any", "all", "not"];
     entries.iter_mut().find_map(|(key, value)| {
-        let word = words.into_iter().find(|word| canonical(key) == *word)?;
+        let word = words.into_iter().find(|word| same_name(key, word))?;
         Some((word, value))
     })
 }

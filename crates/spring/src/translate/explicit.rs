@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::tree::find;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// The keys that a translation has added or changed, and why.
@@ -39,7 +39,7 @@ impl Explicit {
             node.kind = NodeKind::Map(Vec::new());
         }
         let NodeKind::Map(entries) = &mut node.kind else { return false };
-        if let Some((_, section)) = entries.iter_mut().find(|(name, _)| canonical(name) == canonical(key)) {
+        if let Some((_, section)) = entries.iter_mut().find(|(name, _)| same_name(name, key)) {
             return self.add(section, below, text, reason);
         }
         let span = node.span.again().until(node.span.bytes().range().start);

@@ -4,7 +4,7 @@ use crate::translate::Explicit;
 use crate::translate::component::{Argument, Component, each_filter};
 use crate::tree::find;
 use tollgate_document::diagnostics::{Diagnostics, Missing, Section};
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Filters that refuse requests without a key.
@@ -122,7 +122,7 @@ impl Limiter<'_> {
     fn arg(&self, name: &str) -> Option<&Argument> {
         let is_prefixed = |arg: &&Argument| {
             let rest = arg.name.as_deref().and_then(|written| written.strip_prefix(PREFIX));
-            rest.is_some_and(|rest| canonical(rest) == canonical(name))
+            rest.is_some_and(|rest| same_name(rest, name))
         };
         self.component.named(name).or_else(|| self.component.args.iter().find(is_prefixed))
     }

@@ -6,7 +6,7 @@ use crate::translate::Explicit;
 use crate::translate::component::{Component, Condition, each_condition};
 use crate::tree::find;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Predicates whose first argument is a list, with that argument, and another one.
@@ -96,7 +96,7 @@ fn merge_into_list(args: &mut Node, list: &str, other: &str) {
         let (key, name) = (canonical(key.split('[').next().unwrap_or(key)), canonical(list));
         key == name || name.strip_suffix('s') == Some(&key) || key.starts_with("genkey")
     };
-    let is_other = |(key, _): &(String, Node)| canonical(key) == canonical(other);
+    let is_other = |(key, _): &(String, Node)| same_name(key, other);
     if entries.iter().all(|entry| fits(entry) || is_other(entry)) {
         return;
     }

@@ -34,17 +34,16 @@ pub(super) fn resembles_secret(key: &str) -> bool {
     if OTHERS.iter().any(|other| letters.ends_with(other)) {
         return false;
     }
+    let sets = suffix_sets(&letters);
     SECRET_KEYS.iter().filter(|secret| secret.len() >= SHORTEST).any(|secret| {
+        let set = letter_set(secret);
         (secret.len() - 2..=secret.len() + 2).any(|size| {
             let Some(start) = letters.len().checked_sub(size) else { return false };
             let end = &letters[start..];
-            // Most names are told apart by their letters alone.
-            (letter_set(end) ^ letter_set(secret)).count_ones() <= 4
-                && match strsim::osa_distance(end, secret) {
-                    0 | 1 => true,
-                    2 => word_starts[start] && end.as_bytes()[0] == secret.as_bytes()[0],
-                    _ => false,
-                }
+            let is_word = word_starts[start] && end.as_bytes()[0] == secret.as_bytes()[0];
+            let edits = if is_word { 2 } else { 1 };
+            // Most names are told apart by their letters alone: an edit adds one and removes one.
+            (sets[size - 1] ^ set).count_ones() <= 2 * edits && strsim::osa_distance(end, secret) <= edits as usize
         })
     })
 }
@@ -52,6 +51,15 @@ pub(super) fn resembles_secret(key: &str) -> bool {
 /// Returns the set of the letters and digits of `text`, one bit for each.
 fn letter_set(text: &str) -> u128 {
     text.bytes().fold(0, |set, byte| set | 1 << (byte & 127))
+}
+
+/// Returns the sets of the last letters of `letters`: of the last one, of the last two, and so on.
+fn suffix_sets(letters: &str) -> Vec<u128> {
+    let sets = letters.bytes().rev().scan(0, |set, byte| {
+        *set |= 1 << (byte & 127);
+        Some(*set)
+    });
+    sets.collect()
 }
 
 #[cfg(test)]
