@@ -1,6 +1,7 @@
-//! Permission of requests: tokens, client certificates, and pages of browsers.
+//! Clients of the admin port and their permissions: tokens, client certificates, and pages of browsers.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,9 +11,9 @@ use http_body_util::Full;
 use thiserror::Error;
 
 use crate::admin::guard::{GuardError, check_change};
-use crate::admin::peer::Peer;
 use crate::admin::reply::problem;
 use tollgate_config::{AdminRole, Management};
+use tollgate_proxy::http::certificate::CertificateNames;
 
 /// Permission that a request needs. Requests over a Unix socket have all of them, and so have requests to a loopback
 /// address, unless TLS there asks for client certificates.
@@ -138,6 +139,53 @@ impl fmt::Display for Caller {
             Self::Anonymous => f.write_str("local"),
             Self::Token(name) => f.write_str(name),
             Self::Certificate(name) => write!(f, "certificate:{name}"),
+        }
+    }
+}
+
+/// Client of an admin connection.
+#[derive(Clone, Debug)]
+pub(super) enum Peer {
+    /// Process on this host that may open the Unix socket.
+    Socket,
+    /// Client of the port.
+    Port {
+        /// Its address.
+        client: IpAddr,
+        /// Names of its certificate, which the handshake has verified.
+        certificate: Option<CertificateNames>,
+    },
+    /// Client of the port for traffic.
+    Traffic,
+}
+
+impl Peer {
+    /// Returns true if the client must show a token or a certificate on a port at `address`.
+    pub(super) fn needs_identity(&self, address: IpAddr, management: &Management) -> bool {
+        matches!(self, Self::Port { .. }) && port_needs_identity(address, management)
+    }
+
+    /// Returns the names of the client's certificate.
+    pub(super) fn certificate(&self) -> Option<&CertificateNames> {
+        match self {
+            Self::Socket | Self::Traffic => None,
+            Self::Port { certificate, .. } => certificate.as_ref(),
+        }
+    }
+}
+
+/// Returns true if clients of a port at `address` must show a token or a certificate.
+#[must_use]
+pub fn port_needs_identity(address: IpAddr, management: &Management) -> bool {
+    !address.is_loopback() || management.tls.as_ref().is_some_and(|tls| tls.identifies_clients)
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket => f.write_str("unix"),
+            Self::Port { client, .. } => client.fmt(f),
+            Self::Traffic => f.write_str("traffic"),
         }
     }
 }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
-use crate::admin::body;
-use crate::admin::expires_in::ExpiresIn;
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::state::AdminState;
+use crate::admin::request::ExpiresIn;
+use crate::admin::request::read_body;
 
 /// Circuit breaker.
 #[derive(Serialize, JsonSchema)]
@@ -62,7 +62,7 @@ enum Forced {
 /// Forces the state of the breaker `name` for a while.
 pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> Response<Full<Bytes>> {
     let expected = "{\"state\": \"open\" or \"closed\", \"expires-in\": \"15m\"}";
-    let Force { state: forced, expires_in: ExpiresIn(time) } = match body::read(body, expected).await {
+    let Force { state: forced, expires_in: ExpiresIn(time) } = match read_body(body, expected).await {
         Ok(force) => force,
         Err(error) => return error.response(),
     };
@@ -92,9 +92,10 @@ fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -
         }
         None => {
             // A breaker exists from its first call on.
-            let known = state.stores.circuit_breakers().all();
-            let known = known_names("breakers that were used", known.iter().map(|breaker| breaker.name().to_string()));
-            problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`; {known}"))
+            let breakers = state.stores.circuit_breakers().all();
+            let names = breakers.iter().map(|breaker| breaker.name().to_string());
+            let names = known_names("breakers that were used", names);
+            problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`; {names}"))
         }
     }
 }

@@ -10,11 +10,10 @@ use http_body_util::Full;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
+use crate::admin::admin_state::{AdminState, ReloadError};
 use crate::admin::health;
-use crate::admin::reply::{json, problem, problem_with};
-use crate::admin::state::{AdminState, ReloadError};
+use crate::admin::reply::{json, problem, problem_with, reply};
 use tollgate_config::{LoadError, Report, Severity};
 
 /// Source of the running configuration.
@@ -70,6 +69,19 @@ pub(super) struct ConfigReply<'c> {
     warnings: Vec<DiagnosticReply<'c>>,
 }
 
+/// Running configuration in a snapshot.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ConfigSummary<'c> {
+    /// SHA-256 of the files.
+    hash: &'c str,
+    #[schemars(extend("format" = "date-time"))]
+    loaded_at: &'c str,
+    /// Number of warnings and notes.
+    warnings: usize,
+    failed_reloads: u64,
+}
+
 /// Applied reload.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -99,6 +111,17 @@ struct DiagnosticReply<'c> {
     help: Option<&'c str>,
 }
 
+impl<'c> ConfigSummary<'c> {
+    pub(super) fn new(config: &'c ConfigState, state: &AdminState) -> Self {
+        Self {
+            hash: &config.hash,
+            loaded_at: &config.loaded_at,
+            warnings: config.notes.list().len(),
+            failed_reloads: state.failed_reloads.load(Relaxed),
+        }
+    }
+}
+
 impl RefusedReload {
     /// Creates the state of a configuration that was refused just now.
     pub(super) fn new(text: &str) -> Self {
@@ -125,17 +148,6 @@ pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &reply)
 }
 
-/// Returns the hash, the time and the number of warnings of the running configuration.
-pub(super) fn summary(state: &AdminState) -> Value {
-    let config = state.config_state.load();
-    json!({
-        "hash": config.hash,
-        "loaded-at": config.loaded_at,
-        "warnings": config.notes.list().len(),
-        "failed-reloads": state.failed_reloads.load(Relaxed),
-    })
-}
-
 /// Reads the configuration again and applies it. The response lists the problems of the file.
 pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
     match state.reload().await {
@@ -154,6 +166,17 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
         }
         Some(Err(error @ ReloadError::Thread(_))) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),
+        None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
+    }
+}
+
+/// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
+pub(super) async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
+    match state.reload().await {
+        Some(Ok(_)) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Some(Err(_)) => {
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log")
+        }
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
 }

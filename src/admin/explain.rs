@@ -12,10 +12,10 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::redis::RedisPlans;
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::BucketStore;
-use crate::admin::query::parameters;
 use crate::admin::reply::{json, problem, whole_millis};
-use crate::admin::state::AdminState;
+use crate::admin::request::parameters;
 use crate::admin::upstreams::live_endpoint;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveLimit, LiveRoute};
 use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};

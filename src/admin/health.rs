@@ -8,8 +8,8 @@ use http_body_util::Full;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::json;
-use crate::admin::state::AdminState;
 use tollgate_config::Actuator;
 
 /// Status in Spring Boot's words.

@@ -13,12 +13,12 @@ use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::LocalReply;
 use tower::service_fn;
 
+use crate::admin::access::Peer;
 use crate::admin::access::authorize;
-use crate::admin::api::{self, Call, Found, Run};
+use crate::admin::admin_state::AdminState;
+use crate::admin::api::{self, Call, EndpointSearch, Run};
 use crate::admin::health;
-use crate::admin::peer::Peer;
 use crate::admin::reply::method_not_allowed;
-use crate::admin::state::AdminState;
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::failure::Failure;
 use tollgate_proxy::http::service::SharedService;
@@ -44,7 +44,7 @@ fn respond(request: &Request<Body>, state: &Arc<AdminState>) -> Option<Response<
             "/livez" => health::live(),
             _ => health::ready(state),
         },
-        Found::Endpoint(endpoint, _, values) => {
+        EndpointSearch::Endpoint(endpoint, _, values) => {
             let Run::Now(run) = endpoint.run else { return None };
             let (management, headers) = (&config.management, request.headers());
             match authorize(endpoint.access, !management.tokens.is_empty(), &Peer::Traffic, management, headers) {
@@ -62,8 +62,8 @@ fn respond(request: &Request<Body>, state: &Arc<AdminState>) -> Option<Response<
                 Err(error) => error.response(),
             }
         }
-        Found::OtherMethods(allowed) => method_not_allowed(&allowed),
-        Found::Nothing => return None,
+        EndpointSearch::OtherMethods(allowed) => method_not_allowed(&allowed),
+        EndpointSearch::Nothing => return None,
     };
     let mut response = response.map(|body: Full<Bytes>| Body::boxed(body.map_err(|never| match never {})));
     response.extensions_mut().insert(LocalReply { reason: "management" });

@@ -7,14 +7,15 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use serde::Serialize;
 
+use crate::admin::access::Peer;
 use crate::admin::access::{Access, Caller, authorize};
-use crate::admin::api::{self, Call, Found, Run};
+use crate::admin::admin_state::AdminState;
+use crate::admin::api::{self, Call, EndpointSearch, Run};
 use crate::admin::deadline::Deadline;
 use crate::admin::events::AdminBody;
-use crate::admin::peer::Peer;
+use crate::admin::guard;
 use crate::admin::reply::{Audit, method_not_allowed, problem, problem_with};
-use crate::admin::state::AdminState;
-use crate::admin::{guard, query};
+use crate::admin::request::parameters;
 
 /// Member of the problem of an unknown endpoint.
 #[derive(Serialize)]
@@ -38,24 +39,24 @@ pub(super) async fn respond(
     }
     let config = state.config.load_full();
     let management = &config.management;
-    let found = api::find(&head.method, head.uri.path(), &management.actuator);
-    let access = if let Found::Endpoint(endpoint, ..) = &found { endpoint.access } else { Access::Read };
+    let search = api::find(&head.method, head.uri.path(), &management.actuator);
+    let access = if let EndpointSearch::Endpoint(endpoint, ..) = &search { endpoint.access } else { Access::Read };
     let needs_identity = peer.needs_identity(state.address, management);
     let permission = |access| authorize(access, needs_identity, peer, management, &head.headers);
     let caller = match permission(access) {
         Ok(caller) => caller,
         Err(error) => return error.response().map(Either::Left),
     };
-    let (endpoint, path, values) = match found {
-        Found::Endpoint(endpoint, path, values) => (endpoint, path, values),
-        Found::OtherMethods(allowed) => return method_not_allowed(&allowed).map(Either::Left),
-        Found::Nothing => {
-            let known = KnownEndpoints { endpoints: api::all_names() };
-            return problem_with(StatusCode::NOT_FOUND, "no such endpoint", known).map(Either::Left);
+    let (endpoint, path, values) = match search {
+        EndpointSearch::Endpoint(endpoint, path, values) => (endpoint, path, values),
+        EndpointSearch::OtherMethods(allowed) => return method_not_allowed(&allowed).map(Either::Left),
+        EndpointSearch::Nothing => {
+            let members = KnownEndpoints { endpoints: api::all_names() };
+            return problem_with(StatusCode::NOT_FOUND, "no such endpoint", members).map(Either::Left);
         }
     };
     let query = head.uri.query().unwrap_or_default();
-    if let Some((name, _)) = query::parameters(query).next().filter(|_| endpoint.refuses_parameters(path)) {
+    if let Some((name, _)) = parameters(query).next().filter(|_| endpoint.refuses_parameters(path)) {
         let detail = format!("unknown query parameter `{name}`; this endpoint has none");
         return problem(StatusCode::BAD_REQUEST, &detail).map(Either::Left);
     }

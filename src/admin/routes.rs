@@ -1,4 +1,4 @@
-//! Routes of the running configuration, in the shape of Spring's `/actuator/gateway/routes`.
+//! Spring Boot's endpoints: their list, and the routes of the running configuration in the shape of `/actuator/gateway/routes`.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{json, problem};
-use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::Predicate;
 
@@ -174,4 +174,41 @@ fn describe(route: &Route) -> RouteReply<'_> {
         filters: route.definition.masked_filters(),
         metadata: masked(&route.definition.metadata),
     }
+}
+
+/// Endpoints of Spring Boot.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ActuatorIndex<'a> {
+    #[serde(rename = "_links")]
+    links: ActuatorLinks<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ActuatorLinks<'a> {
+    #[serde(rename = "self")]
+    index: ActuatorLink<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<ActuatorLink<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prometheus: Option<ActuatorLink<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<ActuatorLink<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ActuatorLink<'a> {
+    href: &'a str,
+    templated: bool,
+}
+
+/// Lists the endpoints with their paths.
+pub(super) fn actuator_index(actuator: &Actuator) -> Response<Full<Bytes>> {
+    let link = |href| ActuatorLink { href, templated: false };
+    let links = ActuatorLinks {
+        index: link(&actuator.base),
+        health: actuator.health.as_deref().map(link),
+        prometheus: actuator.prometheus.as_deref().map(link),
+        gateway: actuator.gateway.as_deref().map(link),
+    };
+    json(StatusCode::OK, &ActuatorIndex { links })
 }

@@ -1,17 +1,26 @@
 //! Connections of the admin port and of its Unix socket.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, unix};
 
-use crate::admin::connection::{self, HEADER_TIMEOUT};
+use crate::admin::access::Peer;
+use crate::admin::admin_state::AdminState;
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
-use crate::admin::peer::Peer;
-use crate::admin::state::AdminState;
+use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
+use crate::admin::respond::respond;
 use tollgate_proxy::http::certificate::CertificateNames;
 use tollgate_proxy::server::stream::ClientStream;
 use tollgate_transport::executor::spawn_boxed;
@@ -31,7 +40,7 @@ pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
 /// Serves the Unix socket until the process ends. Its connections count apart from those of the port.
 pub async fn socket(listener: UnixListener, state: Arc<AdminState>) {
     let serve =
-        |(stream, _): (UnixStream, unix::SocketAddr), state, slot| connection::serve(stream, Peer::Socket, state, slot);
+        |(stream, _): (UnixStream, unix::SocketAddr), state, slot| serve_connection(stream, Peer::Socket, state, slot);
     accept(|| listener.accept(), serve, &state).await;
 }
 
@@ -65,14 +74,151 @@ async fn accept<S, A, F>(
 /// Serves a connection of the port, after a TLS handshake if the configuration has TLS.
 async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>, slot: Rc<ConnectionSlot>) {
     let Some(tls) = state.config.load().management.tls.as_ref().map(|tls| Arc::clone(&tls.config)) else {
-        return connection::serve(stream, Peer::Port { client, certificate: None }, state, slot).await;
+        return serve_connection(stream, Peer::Port { client, certificate: None }, state, slot).await;
     };
     match tokio::time::timeout(HEADER_TIMEOUT, Box::pin(ClientStream::handshake(stream, tls))).await {
         Ok(Ok((stream, _))) => {
             let certificate = stream.client_certificate().map(CertificateNames::of);
-            connection::serve(stream, Peer::Port { client, certificate }, state, slot).await;
+            serve_connection(stream, Peer::Port { client, certificate }, state, slot).await;
         }
         Ok(Err(error)) => tracing::warn!(%client, %error, "tls handshake on the admin port failed"),
         Err(_) => tracing::warn!(%client, "tls handshake on the admin port timed out"),
+    }
+}
+
+/// Timeout for a TLS handshake, for a request head, and for an idle connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a request head in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Serves one connection of `peer`.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    state: Arc<AdminState>,
+    slot: Rc<ConnectionSlot>,
+) {
+    let peer = Rc::new(peer);
+    serve_requests(stream, slot, move |request, deadline| {
+        let (state, peer) = (Arc::clone(&state), Rc::clone(&peer));
+        async move { respond(request, &peer, &state, deadline).await }
+    })
+    .await;
+}
+
+/// Serves one connection, until it ends or its deadline passes. Each request moves the deadline.
+async fn serve_requests<S, B, F>(
+    stream: S,
+    slot: Rc<ConnectionSlot>,
+    respond: impl Fn(Request<Incoming>, Deadline) -> F,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    B: Body + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    F: Future<Output = Response<B>>,
+{
+    let deadline = Deadline::new();
+    let latest = deadline.clone();
+    let service = service_fn(move |request| {
+        latest.set(REQUEST_TIMEOUT);
+        let busy = slot.begin();
+        let response = respond(request, latest.clone());
+        async move { Ok::<_, Infallible>(response.await.map(|body| busy.hold(body))) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        _ = connection => {}
+        () = deadline.passed() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::Ipv4Addr;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::task::LocalSet;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::admin::ConfigState;
+    use crate::admin::connection_slots::ConnectionSlots;
+    use tollgate_proxy::state::stores::SharedStores;
+    use tollgate_telemetry::top_keys::Readers;
+
+    fn state() -> Arc<AdminState> {
+        let yaml = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";
+        let loaded = tollgate_config::parse("test", yaml, &|_| None).map_err(|report| report.render(false)).unwrap();
+        let (config, notes) = (Arc::new(loaded.config), ConfigState::new(&[], loaded.notes));
+        let stores = SharedStores::new(&config);
+        AdminState::new((config, notes), stores, Arc::default(), Arc::default(), Readers::default(), None, None).0
+    }
+
+    fn peer() -> Peer {
+        Peer::Port { client: Ipv4Addr::LOCALHOST.into(), certificate: None }
+    }
+
+    /// Asks for events. The connection holds 1024 bytes.
+    async fn view(state: &Arc<AdminState>) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let state = Arc::clone(state);
+        let slot = ConnectionSlots::new(1).take().await;
+        let served = tokio::task::spawn_local(serve_connection(server, peer(), state, slot));
+        client.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        (client, served)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_viewer_that_reads_is_kept_and_one_that_does_not_is_dropped() {
+        let body = async {
+            let (state, started) = (state(), Instant::now());
+            let (_silent, served) = view(&state).await;
+            let (mut reading, _kept) = view(&state).await;
+            let reads = async {
+                let mut buffer = [0; 4096];
+                while reading.read(&mut buffer).await.unwrap() > 0 {}
+            };
+            tokio::select! {
+                ended = served => ended.unwrap(),
+                () = reads => unreachable!("the viewer that reads was dropped"),
+            }
+            // The server holds a few snapshots, of which there is one a second.
+            assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+            assert_eq!(state.events.count(), 1);
+        };
+        LocalSet::new().run_until(body).await;
+    }
+
+    const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n";
+
+    /// Sends `request` and reads nothing. Returns the time until the connection ends, on a virtual clock.
+    async fn lifetime(request: &[u8], response_bytes: usize) -> Duration {
+        let (mut client, server) = tokio::io::duplex(1024);
+        client.write_all(request).await.unwrap();
+        let started = Instant::now();
+        let body = Bytes::from(vec![b'x'; response_bytes]);
+        let slot = ConnectionSlots::new(1).take().await;
+        serve_requests(server, slot, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
+        started.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_does_not_arrive_ends_the_connection() {
+        assert_eq!(lifetime(HEAD, 1).await.as_secs(), HEADER_TIMEOUT.as_secs());
+        assert_eq!(lifetime(b"", 1).await.as_secs(), HEADER_TIMEOUT.as_secs(), "no byte");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_not_read_ends_the_connection() {
+        let request = [HEAD, b"\r\n"].concat();
+        assert_eq!(lifetime(&request, 1 << 20).await.as_secs(), REQUEST_TIMEOUT.as_secs());
+        assert_eq!(lifetime(&request, 1).await.as_secs(), HEADER_TIMEOUT.as_secs(), "an idle connection");
     }
 }

@@ -53,7 +53,7 @@ pub fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), Socket
     // Of two gateways that start together, the second sees the first one's socket.
     let _lock = lock(folder)?;
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotSocket),
+        Ok(metadata) if !metadata.file_type().is_socket() => return Err(SocketError::NotSocket),
         Ok(_) if is_live(path)? => return Err(SocketError::InUse),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         Ok(_) | Err(_) => {}
@@ -61,7 +61,7 @@ pub fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), Socket
     let mut temporary = path.clone().into_os_string();
     temporary.push(".new");
     let temporary = PathBuf::from(temporary);
-    if fs::symlink_metadata(&temporary).is_ok_and(|found| found.file_type().is_socket()) {
+    if fs::symlink_metadata(&temporary).is_ok_and(|metadata| metadata.file_type().is_socket()) {
         fs::remove_file(&temporary)?;
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -79,9 +79,9 @@ pub fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), Socket
 fn publish(socket: &Socket, temporary: &Path, settings: &AdminSocket) -> io::Result<SocketFile> {
     fs::set_permissions(temporary, Permissions::from_mode(settings.mode))?;
     socket.listen(BACKLOG)?;
-    let found = fs::symlink_metadata(temporary)?;
+    let metadata = fs::symlink_metadata(temporary)?;
     fs::rename(temporary, &settings.path)?;
-    Ok(SocketFile { path: settings.path.clone(), device: found.dev(), inode: found.ino() })
+    Ok(SocketFile { path: settings.path.clone(), device: metadata.dev(), inode: metadata.ino() })
 }
 
 /// Locks a folder against other gateways, until the file is dropped.
@@ -113,8 +113,8 @@ fn is_live(path: &Path) -> io::Result<bool> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let is_own = |found: fs::Metadata| (found.dev(), found.ino()) == (self.device, self.inode);
-        if fs::symlink_metadata(&self.path).is_ok_and(is_own) {
+        let is_same = |metadata: fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
+        if fs::symlink_metadata(&self.path).is_ok_and(is_same) {
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::admin::query::parameters;
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{json, problem};
-use crate::admin::state::AdminState;
+use crate::admin::request::parameters;
 use tollgate_telemetry::key_display;
 use tollgate_telemetry::top_keys::{CountedVerdict, Query, RuleTop};
 
@@ -126,8 +126,8 @@ fn parse(query: &str) -> Result<(Query, &'static str), TopError> {
 }
 
 fn verdicts(name: &str) -> Option<(&'static [CountedVerdict], &'static str)> {
-    let word = VERDICTS.into_iter().find(|known| *known == name)?;
-    let verdicts = match CountedVerdict::ALL.iter().find(|known| known.as_str() == name) {
+    let word = VERDICTS.into_iter().find(|word| *word == name)?;
+    let verdicts = match CountedVerdict::ALL.iter().find(|verdict| verdict.as_str() == name) {
         Some(verdict) => std::slice::from_ref(verdict),
         None => &CountedVerdict::ALL,
     };

@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::admin::body;
-use crate::admin::expires_in::ExpiresIn;
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::state::AdminState;
+use crate::admin::request::ExpiresIn;
+use crate::admin::request::read_body;
 use crate::explain::model::{LiveEndpoint, LiveFailure};
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, Upstream};
 
@@ -84,7 +84,7 @@ pub(super) struct Drain {
 
 /// Drains an endpoint for a while: `names` are the upstream and the endpoint.
 pub(super) async fn drain(body: Incoming, names: [String; 2], state: &AdminState) -> Response<Full<Bytes>> {
-    match body::read(body, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
+    match read_body(body, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
         Ok(Drain { expires_in: ExpiresIn(time), allow_last }) => change(&names, state, |upstream, endpoint| {
             upstream.drain(endpoint, time, allow_last)?;
             Ok(format!("endpoint {endpoint} of {} drained for {}", upstream.name(), format_duration(time)))
@@ -108,16 +108,16 @@ fn change(
     change: impl FnOnce(&Arc<Upstream>, &str) -> Result<String, DrainError>,
 ) -> Response<Full<Bytes>> {
     let Some(upstream) = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == **name) else {
-        let known = state.upstreams.all();
-        let known = known_names("upstreams", known.iter().map(|upstream| upstream.name().to_string()));
-        return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`; {known}"));
+        let upstreams = state.upstreams.all();
+        let names = known_names("upstreams", upstreams.iter().map(|upstream| upstream.name().to_string()));
+        return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`; {names}"));
     };
     match change(&upstream, endpoint) {
         Ok(applied) => audited(json(StatusCode::OK, &describe(&upstream)), applied),
         Err(DrainError::Unknown) => {
-            let known = upstream.statuses().into_iter().map(|status| status.endpoint.to_string());
-            let known = known_names("its endpoints", known);
-            problem(StatusCode::NOT_FOUND, &format!("upstream `{name}` has no endpoint `{endpoint}`; {known}"))
+            let endpoints = upstream.statuses().into_iter().map(|status| status.endpoint.to_string());
+            let names = known_names("its endpoints", endpoints);
+            problem(StatusCode::NOT_FOUND, &format!("upstream `{name}` has no endpoint `{endpoint}`; {names}"))
         }
         Err(DrainError::Last) => problem(
             StatusCode::CONFLICT,

@@ -27,8 +27,8 @@ pub fn client_connections(wanted: usize, workers: usize) -> usize {
 
 /// Returns the number of clients, at two descriptors each (client and upstream), at least 1.
 fn affordable(limit: u64, workers: u64) -> usize {
-    let own = PROCESS.saturating_add(WORKER.saturating_mul(workers));
-    usize::try_from(limit.saturating_sub(own) / 2).unwrap_or(usize::MAX).max(1)
+    let reserved = PROCESS.saturating_add(WORKER.saturating_mul(workers));
+    usize::try_from(limit.saturating_sub(reserved) / 2).unwrap_or(usize::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 mod admin_listeners;
 pub mod descriptors;
 mod drain;
-mod memory;
 mod process;
 mod reader;
 pub mod reload;

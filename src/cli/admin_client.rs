@@ -7,9 +7,8 @@ use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::cli::admin_connection::{AdminAddress, TlsFiles};
-use crate::cli::tls_errors::remedy;
-pub(super) use crate::explain::table::{printable, table};
+use crate::cli::admin_connection::{AdminAddress, TlsFiles, remedy};
+pub(super) use crate::explain::text::{printable, table};
 
 /// Timeout for a part of the response. A reload may wait for DNS.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,10 +65,10 @@ fn refusal(status: u16, detail: &str, has_token: bool) -> String {
     }
 }
 
-/// Returns `given`, or the default address of the admin port.
-fn address(given: Option<String>) -> String {
+/// Returns the `address` of the command line, or the default address of the admin port.
+fn or_default(address: Option<String>) -> String {
     let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
-    given.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
+    address.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
 }
 
 impl AdminClient {
@@ -77,12 +76,12 @@ impl AdminClient {
         Self::at(target.address.clone(), &target.tls)
     }
 
-    /// Creates a client of the admin port at `given`, or at its default address.
-    pub(super) fn at(given: Option<String>, tls: &TlsFiles) -> Self {
+    /// Creates a client of the admin port at `address`, or at its default address.
+    pub(super) fn at(address: Option<String>, tls: &TlsFiles) -> Self {
         let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
         Self {
-            hint: if given.is_some() { "" } else { NAME_THE_PORT },
-            address: address(given),
+            hint: if address.is_some() { "" } else { NAME_THE_PORT },
+            address: or_default(address),
             tls: tls.clone(),
             token: token.filter(|token| !token.is_empty()),
             timeout: READ_TIMEOUT,

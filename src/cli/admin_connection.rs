@@ -1,4 +1,4 @@
-//! Connection to an admin port: TCP, TLS or a Unix socket.
+//! Connection to an admin port: TCP, TLS or a Unix socket, and remedies for failed TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, StreamOwned};
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -126,6 +126,44 @@ fn unreadable(file: &std::path::Path, error: impl std::fmt::Display) -> io::Erro
 
 fn invalid(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
+}
+
+/// Returns what to do about a failed connection; `None` if TLS did not fail, or only the error itself tells.
+pub(super) fn remedy(error: &io::Error) -> Option<&'static str> {
+    Some(match error.get_ref()?.downcast_ref::<Error>()? {
+        Error::AlertReceived(alert) => match alert {
+            AlertDescription::CertificateRequired => {
+                "the admin port requires a client certificate: give one with --cert and --key"
+            }
+            AlertDescription::CertificateExpired => "the client certificate has expired: give another one with --cert",
+            // A CA of the same name with another key fails to verify the signature.
+            AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+                "the admin port does not know the CA of the client certificate: \
+                 `management.server.ssl.trust-certificate` of the gateway must contain it"
+            }
+            AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateUnknown => {
+                "the admin port refuses the client certificate: the log of the gateway has the reason"
+            }
+            _ => return None,
+        },
+        Error::InvalidCertificate(reason) => match reason {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "no CA certificate verifies the certificate of the admin port: give its CA with --cacert"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "the certificate of the admin port has expired: renew it, then `tollgate reload` over the Unix socket or \
+                 send SIGHUP"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "the certificate of the admin port has other names: use one of them as HOST"
+            }
+            _ => return None,
+        },
+        Error::InvalidMessage(_) => "the port does not speak TLS: leave out https://",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ pub(super) fn run(breaker: &Breaker) -> ExitCode {
         }
         None => client.call("DELETE", &path, "", "state"),
     };
-    print(response.map(|found| {
-        let (name, state, forced) = (string(&found["name"]), string(&found["state"]), &found["forced-for-ms"]);
+    print(response.map(|breaker| {
+        let (name, state, forced) = (string(&breaker["name"]), string(&breaker["state"]), &breaker["forced-for-ms"]);
         let rest = if forced.is_null() { String::new() } else { format!(", forced for {}", duration(forced)) };
         (true, format!("{name}: {state}{rest}\n"))
     }))

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, table};
-use crate::cli::report::{duration, print, string};
+use crate::cli::report::{duration, heading, print, string};
 
 /// Time between two looks at the requests in flight.
 const POLL: Duration = Duration::from_millis(500);
@@ -93,7 +93,7 @@ fn in_options(error: CallError) -> CallError {
 
 /// Returns the endpoints as a table.
 fn render(upstream: &Value) -> String {
-    let mut rows = vec![["ENDPOINT", "STATE", "IN FLIGHT", "DRAINED FOR"].map(str::to_owned).to_vec()];
+    let mut rows = vec![heading(["ENDPOINT", "STATE", "IN FLIGHT", "DRAINED FOR"])];
     for endpoint in upstream["endpoints"].as_array().into_iter().flatten() {
         let drained = &endpoint["drained-for-ms"];
         rows.push(vec![

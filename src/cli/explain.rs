@@ -1,6 +1,5 @@
 //! `tollgate explain [FILE] [METHOD] URL`: dry run of one request.
 
-use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +9,7 @@ use clap::Args;
 use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
 use crate::cli::load::{self, NoConfiguration, Selection};
-use crate::cli::report::warnings;
+use crate::cli::report::{fail, json, warnings, write};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 use tollgate_config::{CommandLine, Loaded};
@@ -82,26 +81,22 @@ impl Arguments {
 /// The exit code is 0; 1 if the file has errors or the gateway does not respond; 2 if the file cannot be read or the
 /// request is invalid.
 pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
-    let fail = |code: u8, error: &dyn std::fmt::Display| {
-        eprintln!("tollgate: {error}");
-        Ok(ExitCode::from(code))
-    };
     let (file, method, url) = match arguments.parts() {
         Ok(parts) => parts,
-        Err(error) => return fail(2, &error),
+        Err(error) => return Ok(fail(2, &error)),
     };
     if arguments.is_live() && arguments.names_files() {
-        return fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config");
+        return Ok(fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config"));
     }
     let mut request = match DryRunRequest::new(method, url, &arguments.header) {
         Ok(request) => request,
-        Err(error) => return fail(2, &error),
+        Err(error) => return Ok(fail(2, &error)),
     };
     request.peer = arguments.peer;
     let explanation = if arguments.is_live() {
         match live(arguments, method, url) {
             Ok(explanation) => explanation,
-            Err(error) => return fail(1, &error),
+            Err(error) => return Ok(fail(1, &error)),
         }
     } else {
         let command_line = arguments.selection.with_profiles(command_line);
@@ -111,16 +106,8 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
             Err(error) => return Ok(load::report(&error)),
         }
     };
-    let Some(explanation) = explanation else { return fail(1, &"cannot create the runtime of the dry run") };
-    let text = if arguments.json {
-        serde_json::to_string_pretty(&explanation).map(|json| json + "\n").unwrap_or_default()
-    } else {
-        explanation.to_string()
-    };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(_) => Ok(ExitCode::FAILURE),
-    }
+    let Some(explanation) = explanation else { return Ok(fail(1, &"cannot create the runtime of the dry run")) };
+    Ok(write(&if arguments.json { json(&explanation) } else { explanation.to_string() }))
 }
 
 /// Returns the dry run of `request`. Prints the notes of the configuration about skipped sections, and about other skipped
@@ -158,9 +145,9 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
     let explanation: Explanation = serde_json::from_value(client.call("GET", &path, "", "passed-over")?)?;
     // The explanation is complete without the notes.
     if let Ok(config) = client.call("GET", "/api/config", "", "hash") {
-        let wanted = if explanation.route.is_some() { OWN_SECTIONS } else { SKIPPED };
+        let note_text = if explanation.route.is_some() { OWN_SECTIONS } else { SKIPPED };
         let notes = warnings(&config);
-        notes.lines().filter(|line| line.contains(wanted)).for_each(|line| eprintln!("{line}"));
+        notes.lines().filter(|line| line.contains(note_text)).for_each(|line| eprintln!("{line}"));
     }
     Ok(Some(explanation))
 }

@@ -2,7 +2,6 @@
 
 mod overrides;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -10,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use self::overrides::Override;
 use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, printable, table};
-use crate::cli::report::duration;
+use crate::cli::report::{duration, fail, heading, string, write};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -92,12 +91,9 @@ pub(super) fn run(command: &Command) -> ExitCode {
 }
 
 fn finish(result: Result<String, CallError>) -> ExitCode {
-    match result.map(|text| io::stdout().lock().write_all(text.as_bytes())) {
-        Ok(written) => ExitCode::from(u8::from(written.is_err())),
-        Err(error) => {
-            eprintln!("tollgate: {}", in_options(&error.to_string()));
-            ExitCode::FAILURE
-        }
+    match result {
+        Ok(text) => write(&text),
+        Err(error) => fail(1, &in_options(&error.to_string())),
     }
 }
 
@@ -114,8 +110,8 @@ fn in_options(message: &str) -> String {
 impl Key {
     fn call(&self, method: &str) -> Result<Value, CallError> {
         let Selection { target, rule, plan } = &self.selection;
-        let named = [("rule", rule), ("plan", plan)].into_iter();
-        let query = named.filter_map(|(name, value)| Some(format!("{name}={}", encoded(value.as_ref()?))));
+        let selectors = [("rule", rule), ("plan", plan)].into_iter();
+        let query = selectors.filter_map(|(name, value)| Some(format!("{name}={}", encoded(value.as_ref()?))));
         let query = query.collect::<Vec<_>>().join("&");
         AdminClient::new(target).call(method, &format!("{}?{query}", path(&self.route, &self.key)), "", "limits")
     }
@@ -157,18 +153,13 @@ fn full_in(limit: &Value) -> String {
 fn mode(limit: &Value) -> String {
     match limit["enforce-percent"].as_f64() {
         Some(percent) => format!("{percent} % of keys"),
-        None => printable(limit["mode"].as_str().unwrap_or_default()),
+        None => string(&limit["mode"]),
     }
 }
 
 /// Returns the response as a table.
 fn render(response: &Value) -> String {
-    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let mut rows = vec![
-        ["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE", "LIMIT"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let mut rows = vec![heading(["RULE", "PLAN", "REMAINING", "CAPACITY", "FULL IN", "RETRY AFTER", "STORE", "LIMIT"])];
     let limits = || response["limits"].as_array().into_iter().flatten();
     let is_enforced = |limit: &Value| limit["mode"] == "enforce" && limit.get("enforce-percent").is_none();
     let has_modes = !limits().all(is_enforced);
@@ -181,14 +172,14 @@ fn render(response: &Value) -> String {
     }
     for limit in limits() {
         let mut row = vec![
-            text(&limit["rule"]),
-            text(&limit["plan"]),
+            string(&limit["rule"]),
+            string(&limit["plan"]),
             limit["remaining"].to_string(),
             limit["capacity"].to_string(),
             full_in(limit),
             retry_after(&limit["retry-after-ms"]),
-            text(&limit["store"]),
-            text(&limit["limit"]),
+            string(&limit["store"]),
+            string(&limit["limit"]),
         ];
         if has_modes {
             row.push(mode(limit));

@@ -52,14 +52,14 @@ impl Selection {
         file: Option<PathBuf>,
         command_line: &CommandLine,
     ) -> Result<Vec<PathBuf>, NoConfiguration> {
-        let named: Vec<PathBuf> = file.into_iter().chain(self.config.iter().cloned()).collect();
-        if !named.is_empty() || command_line.has_location() {
-            return Ok(named);
+        let in_arguments: Vec<PathBuf> = file.into_iter().chain(self.config.iter().cloned()).collect();
+        if !in_arguments.is_empty() || command_line.has_location() {
+            return Ok(in_arguments);
         }
-        let named = from_environment();
+        let in_environment = from_environment();
         let has_location = || std::env::var_os(LOCATION).is_some_and(|list| !list.to_string_lossy().trim().is_empty());
-        if !named.is_empty() || has_location() {
-            return Ok(named);
+        if !in_environment.is_empty() || has_location() {
+            return Ok(in_environment);
         }
         Path::new(DEFAULT).exists().then(|| vec![DEFAULT.into()]).ok_or(NoConfiguration)
     }

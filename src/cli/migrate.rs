@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::load;
+use crate::cli::report::fail;
 use tollgate_config::{CommandLine, Severity};
 
 /// Converts `files` to one file in Tollgate's own form. Values of later files win. Writes the result to `out`, or to
@@ -23,10 +24,7 @@ pub(super) fn run(files: &[PathBuf], command_line: &CommandLine, out: Option<Pat
     };
     match written {
         Ok(()) => ExitCode::from(u8::from(report_errors(&migrated.yaml, out.as_deref()))),
-        Err(error) => {
-            eprintln!("tollgate: cannot write the output: {error}");
-            ExitCode::from(2)
-        }
+        Err(error) => fail(2, &format!("cannot write the output: {error}")),
     }
 }
 

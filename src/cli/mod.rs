@@ -1,24 +1,19 @@
-//! Command line: one file per command.
+//! Command line: one file per command, or per group of short ones.
 
 mod admin_client;
 mod admin_connection;
 mod breaker;
 pub mod check;
-mod demo;
 mod drain;
 mod explain;
-mod health;
 mod limits;
 mod load;
 mod migrate;
 mod properties;
-mod reload;
 mod report;
-mod schema;
 mod serve;
 mod simulate;
 mod status;
-mod tls_errors;
 mod top;
 
 use std::path::PathBuf;
@@ -121,10 +116,7 @@ pub fn main() -> ExitCode {
         let both = "--spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location";
         refuse(ErrorKind::ArgumentConflict, both);
     }
-    run(command, on_command_line).unwrap_or_else(|error| {
-        eprintln!("tollgate: {error}");
-        ExitCode::from(2)
-    })
+    run(command, on_command_line).unwrap_or_else(|error| report::fail(2, &error))
 }
 
 /// Runs `command`.
@@ -135,7 +127,7 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
             let paths = selection.files(file, &command_line)?;
             serve::start(tollgate_config::load(&paths, &command_line), &Source::Files { paths, command_line })
         }
-        Command::Demo => demo::demo(),
+        Command::Demo => serve::demo(),
         Command::Check { checked, selection, overlay } => {
             let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
             let command_line = selection.with_profiles(command_line);
@@ -149,13 +141,13 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
             let command_line = selection.with_profiles(command_line);
             migrate::run(&selection.files(file, &command_line)?, &command_line, out)
         }
-        Command::Schema => schema::run(),
-        Command::Health(target) => health::run(&target),
+        Command::Schema => report::write(tollgate_config::SCHEMA),
+        Command::Health(target) => status::health(&target),
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
         Command::Drain(drain) => drain::run(&drain),
         Command::Breaker(breaker) => breaker::run(&breaker),
-        Command::Reload(target) => reload::reload(&target),
+        Command::Reload(target) => status::reload(&target),
         Command::Status(target) => status::status(&target),
     })
 }

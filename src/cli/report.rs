@@ -1,8 +1,9 @@
-//! Output of the commands that call a running gateway.
+//! Output of the commands.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::admin_client::{CallError, printable};
@@ -10,15 +11,34 @@ use crate::cli::admin_client::{CallError, printable};
 /// Prints a report, or the error. The exit code is 0 if the report says so (`true`), otherwise 1.
 pub(super) fn print(result: Result<(bool, String), CallError>) -> ExitCode {
     match result {
-        Ok((is_good, text)) => {
-            let written = io::stdout().lock().write_all(text.as_bytes());
-            ExitCode::from(u8::from(!is_good || written.is_err()))
-        }
-        Err(error) => {
-            eprintln!("tollgate: {error}");
+        Ok((true, text)) => write(&text),
+        Ok((false, text)) => {
+            write(&text);
             ExitCode::FAILURE
         }
+        Err(error) => fail(1, &error),
     }
+}
+
+/// Prints `text` to standard output. The exit code is 0, or 1 if it cannot be written.
+pub(super) fn write(text: &str) -> ExitCode {
+    ExitCode::from(u8::from(io::stdout().lock().write_all(text.as_bytes()).is_err()))
+}
+
+/// Returns `value` as JSON for people.
+pub(super) fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string_pretty(value).map(|json| json + "\n").unwrap_or_default()
+}
+
+/// Prints `error`, and returns the exit code.
+pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("tollgate: {error}");
+    ExitCode::from(code)
+}
+
+/// Returns the first row of a table.
+pub(super) fn heading<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
 }
 
 /// Returns the warnings and notes of a configuration, one per line.

@@ -1,4 +1,4 @@
-//! `tollgate` and `tollgate serve`: runs the gateway.
+//! `tollgate`, `tollgate serve` and `tollgate demo`: run the gateway.
 
 use std::process::ExitCode;
 
@@ -29,4 +29,13 @@ pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitC
             ExitCode::from(1)
         }
     }
+}
+
+/// Configuration of the demo.
+const DEMO: &str = include_str!("../../config/tollgate.yaml");
+
+/// Runs the demo.
+pub(super) fn demo() -> ExitCode {
+    let environment = |name: &str| std::env::var(name).ok();
+    start(tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
 }

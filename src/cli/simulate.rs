@@ -1,12 +1,13 @@
 //! `tollgate simulate [FILE] LOG…`: replay of access logs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use crate::cli::load::{self, NoConfiguration, Selection};
+use crate::cli::report::{fail, json, write};
 use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::html;
 use tollgate_simulate::input::{Inputs, Map};
@@ -81,7 +82,7 @@ fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) 
     let map = arguments.map.clone().unwrap_or_default();
     let inputs = match Inputs::open(logs, map.clone()) {
         Ok(inputs) => inputs,
-        Err(error) => return fail(&error),
+        Err(error) => return fail(2, &error),
     };
     let configurations: Vec<_> = loaded.iter().map(|(file, config)| (file.as_str(), config)).collect();
     let shows_progress = io::stderr().is_terminal();
@@ -94,25 +95,18 @@ fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) 
         eprint!("\r\x1b[K");
     }
     if let Some(missing) = result.input.missing_fields() {
-        return fail(&missing);
+        return fail(2, &missing);
     }
     if let Some(path) = &arguments.report
         && let Err(error) = std::fs::write(path, html::page(&result))
     {
-        return fail(&format!("cannot write {}: {error}", path.display()));
+        return fail(2, &format!("cannot write {}: {error}", path.display()));
     }
-    let text = if arguments.json {
-        serde_json::to_string_pretty(&result).map(|json| json + "\n").unwrap_or_default()
-    } else {
-        result.to_string()
-    };
-    if io::stdout().lock().write_all(text.as_bytes()).is_err() {
-        return ExitCode::FAILURE;
+    let written = write(&if arguments.json { json(&result) } else { result.to_string() });
+    if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
+        return fail(2, &"no line of the logs can be used");
     }
-    if result.input.broken == result.input.lines {
-        return fail(&"no line of the logs can be used");
-    }
-    ExitCode::SUCCESS
+    written
 }
 
 /// Shows the progress in one line of standard error.
@@ -127,9 +121,4 @@ fn show(progress: Progress) {
         }
         None => eprint!("\r{} requests", progress.requests),
     }
-}
-
-fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("tollgate: {error}");
-    ExitCode::from(2)
 }

@@ -1,11 +1,12 @@
-//! `tollgate status`: the state of a running gateway.
+//! `tollgate status`, `health` and `reload`: state and configuration of a running gateway.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cli::admin_client::{AdminClient, CallError, Target, printable, printable_lines, table};
-use crate::cli::report::{print, short, string, warnings};
+use crate::cli::report::{fail, print, short, string, warnings};
 
 /// Prints the state. The exit code is 0 if the gateway is ready, otherwise 1.
 pub(super) fn status(target: &Target) -> ExitCode {
@@ -103,4 +104,29 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     }
     let reasons = refused["detail"].as_str().map_or_else(String::new, |detail| printable_lines(detail) + "\n");
     table(&rows, &[]) + &reasons + &warnings(config)
+}
+
+/// Timeout for connecting and for the response.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Queries the readiness of a gateway.
+pub(super) fn health(target: &Target) -> ExitCode {
+    match AdminClient::new(target).with_timeout(HEALTH_TIMEOUT).check_ready() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ CallError::Refused { .. }) => fail(1, &format!("not ready: {error}")),
+        Err(error) => fail(1, &error),
+    }
+}
+
+/// Reloads the configuration, and prints its warnings, or its errors in the format of `tollgate check`. The exit code is 0
+/// if the gateway uses the new configuration, otherwise 1.
+pub(super) fn reload(target: &Target) -> ExitCode {
+    let response = AdminClient::new(target).call("POST", "/api/reload", "", "hash");
+    print(response.map(|response| {
+        let mut text = format!("configuration reloaded, hash {}\n", short(&response["hash"]));
+        for setting in response["needs-restart"].as_array().into_iter().flatten() {
+            text.push_str(&format!("{} takes effect after a restart\n", string(setting)));
+        }
+        (true, text + &warnings(&response))
+    }))
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, printable, table};
+use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, table};
+use crate::cli::report::{fail, heading, string};
 
 /// Interval of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -60,10 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     loop {
         let text = match page(&client, arguments) {
             Ok(text) => text,
-            Err(error) => {
-                eprintln!("tollgate: {error}");
-                return ExitCode::FAILURE;
-            }
+            Err(error) => return fail(1, &error),
         };
         let mut out = io::stdout().lock();
         let written = write!(out, "{}{text}", if clears { CLEAR } else { "" }).and_then(|()| out.flush());
@@ -92,25 +90,24 @@ const ERROR: &str = "ERROR: the number by which COUNT may be too high.";
 
 /// Returns the response as a table.
 fn render(top: &Value) -> String {
-    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "COUNT", "ERROR", "SHARE"].map(str::to_owned).to_vec()];
+    let mut rows = vec![heading(["ROUTE", "RULE", "PLAN", "KEY", "COUNT", "ERROR", "SHARE"])];
     for rule in top["rules"].as_array().into_iter().flatten() {
         let total = rule["total"].as_f64().unwrap_or_default();
         for key in rule["keys"].as_array().into_iter().flatten() {
             let share = 100.0 * key["count"].as_f64().unwrap_or_default() / total.max(1.0);
             let cut = if key["cut"] == true { "…" } else { "" };
             rows.push(vec![
-                text(&rule["route"]),
-                text(&rule["rule"]),
-                text(&rule["plan"]),
-                format!("{}{cut}", text(&key["key"])),
+                string(&rule["route"]),
+                string(&rule["rule"]),
+                string(&rule["plan"]),
+                format!("{}{cut}", string(&key["key"])),
                 key["count"].to_string(),
                 key["error"].to_string(),
                 format!("{share:.1} %"),
             ]);
         }
     }
-    let (verdict, seconds) = (text(&top["verdict"]), &top["seconds"]);
+    let (verdict, seconds) = (string(&top["verdict"]), &top["seconds"]);
     let part = if top["complete"] == false { ", without workers that did not respond" } else { "" };
     match rows.len() {
         1 => format!("no {verdict} requests in the last {seconds} s{part}\n"),

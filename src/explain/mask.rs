@@ -26,14 +26,14 @@ pub(super) fn mask(forwarded: &mut ForwardedRequest, sent: &HeaderMap, sent_quer
             continue;
         }
         for value in values {
-            if !sent.get_all(name).iter().any(|known| known.as_bytes() == value.as_bytes()) {
+            if !sent.get_all(name).iter().any(|value_sent| value_sent.as_bytes() == value.as_bytes()) {
                 MASK.clone_into(value);
             }
         }
     }
     let Some((before, query)) = forwarded.url.split_once('?') else { return };
     let masked = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, _)) if !sent_query.split('&').any(|known| known == pair) => format!("{name}={MASK}"),
+        Some((name, _)) if !sent_query.split('&').any(|pair_sent| pair_sent == pair) => format!("{name}={MASK}"),
         _ => pair.to_owned(),
     });
     forwarded.url = format!("{before}?{}", masked.collect::<Vec<_>>().join("&"));

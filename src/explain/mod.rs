@@ -11,10 +11,9 @@ pub mod model;
 mod recorder;
 mod request;
 mod rule;
-pub mod table;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -94,7 +93,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
             matched = Some((route, tried.route.variables(&view)));
             break;
         };
-        let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
+        let position = tried.route.predicates.iter().position(|predicate| std::ptr::eq(predicate, mismatch.predicate));
         let definition = &route.definition;
         let texts = if settings.masks { definition.masked_predicates() } else { &definition.predicates };
         let predicate = position.and_then(|position| texts.get(position));

@@ -164,26 +164,26 @@ impl<'r> Recorder<'r> {
 impl DryContext for Recorder<'_> {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         let position =
-            self.position(|filter| matches!(filter, Filter::RequestRateLimiter(own) if std::ptr::eq(&**own, limiter)));
+            self.position(|filter| matches!(filter, Filter::RequestRateLimiter(it) if std::ptr::eq(&**it, limiter)));
         let is_locked = limiter.atomicity != Atomicity::Script;
         let naming = self.route.rate_limiters().find(|naming| std::ptr::eq(naming.limiter, limiter));
-        let named = naming.into_iter().flat_map(|naming| naming.all());
+        let rules = naming.into_iter().flat_map(|naming| naming.all());
         let whole = limiter.settings.enforcement;
-        let limits = named.map(|named| (named.scope, named.limit.rule.clone(), named.limit.enforcement.and(whole)));
+        let limits = rules.map(|named| (named.scope, named.limit.rule.clone(), named.limit.enforcement.and(whole)));
         let counts = Counts::Buckets { store: limiter.store, is_locked, limits: limits.collect() };
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), counts))
     }
 
     fn leases(&self, limiter: &ConcurrencyLimiter, _: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
         let position =
-            self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(own) if std::ptr::eq(&**own, limiter)));
+            self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(it) if std::ptr::eq(&**it, limiter)));
         let rule = format!("at most {} concurrent requests", limiter.rule.limit());
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), Counts::Slots(rule)))
     }
 
     fn ledger(&self, counter: &RequestCounter, scope: &Arc<str>) -> Arc<Ledger> {
         let position =
-            self.position(|filter| matches!(filter, Filter::RequestCounter(own) if std::ptr::eq(&**own, counter)));
+            self.position(|filter| matches!(filter, Filter::RequestCounter(it) if std::ptr::eq(&**it, counter)));
         let ledger = Arc::new(Ledger::new(16));
         self.records.lock().ledgers.push((position, Arc::clone(scope), Arc::clone(&ledger)));
         ledger

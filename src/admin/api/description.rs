@@ -1,10 +1,11 @@
-//! Descriptions of the endpoints, for the OpenAPI document.
+//! Descriptions of the endpoints, for the OpenAPI document, and JSON Schemas of replies and bodies from their types.
 
-use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::admin::reply::Problem;
-use crate::admin::schema::{of_body, of_reply};
 
 /// Description of one endpoint.
 #[derive(Debug)]
@@ -74,6 +75,43 @@ pub(super) fn json<T: JsonSchema>(id: &'static str, summary: &'static str) -> De
     described(id, summary, (JSON, of_reply::<T>()))
 }
 
+/// Describes an endpoint that sends events whose data is JSON of type `T`.
+pub(super) fn stream<T: JsonSchema>(id: &'static str, summary: &'static str) -> Description {
+    let schema = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": of_reply::<T>()});
+    described(id, summary, ("text/event-stream", schema))
+}
+
 pub(super) fn text(id: &'static str, summary: &'static str, media_type: &'static str) -> Description {
     described(id, summary, (media_type, of_reply::<String>()))
+}
+
+/// Returns the schema of a reply.
+pub(super) fn of_reply<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// Returns the schema of a body.
+pub(super) fn of_body<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = settings.with(|settings| settings.inline_subschemas = true).into_generator().subschema_for::<T>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    // Serialization sorts keywords, so that equal types have equal texts.
+    serde_json::to_value(schema).unwrap_or_default()
+}
+
+/// Removes null from members that may be absent: they are left out instead.
+fn without_null(schema: &mut Schema) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| required.as_array().is_some_and(|names| names.contains(&json!(name)));
+    for (name, member) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let Some([value_type, Value::String(null)]) = member["type"].as_array().map(Vec::as_slice)
+            && null == "null"
+            && !is_required(name)
+        {
+            member["type"] = value_type.clone();
+        }
+    }
 }

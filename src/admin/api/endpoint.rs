@@ -9,11 +9,11 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 
 use crate::admin::access::{Access, Caller};
+use crate::admin::admin_state::AdminState;
 use crate::admin::api::description::Description;
 use crate::admin::deadline::Deadline;
 use crate::admin::events::AdminBody;
 use crate::admin::limits::Place;
-use crate::admin::state::AdminState;
 use tollgate_config::Actuator;
 
 /// Endpoint: a method on one or more paths.

@@ -1,5 +1,6 @@
 //! Endpoints of limits and of their overrides.
 
+use crate::admin::api::description::of_reply;
 use crate::admin::api::description::{Description, SLOW_BODY, UNKNOWN_PARAMETER, json};
 use crate::admin::api::endpoint::{Endpoint, endpoints};
 use crate::admin::limits::overrides::OverrideBody;
@@ -7,7 +8,6 @@ use crate::admin::limits::reply::{
     BatchReply, Budget, ChangedLimit, EndedOverride, ListedOverride, NewOverride, RuleReply,
 };
 use crate::admin::limits::{self, Batch, ChangeBody, overrides};
-use crate::admin::schema::of_reply;
 
 const NO_REDIS: (u16, &str) = (503, "Redis is unreachable");
 const NO_CHANGE: (u16, &str) =

@@ -8,4 +8,4 @@ mod router;
 mod rows;
 
 pub(super) use self::endpoint::{Call, Run};
-pub(super) use self::router::{Found, all_names, find, find_exposed};
+pub(super) use self::router::{EndpointSearch, all_names, find, find_exposed};

@@ -8,7 +8,7 @@ use crate::admin::api::rows::ENDPOINTS;
 use tollgate_config::Actuator;
 
 /// Result of a search.
-pub(in crate::admin) enum Found {
+pub(in crate::admin) enum EndpointSearch {
     /// The endpoint, its path, and the values of the path's variables, percent-decoded.
     Endpoint(&'static Endpoint, EndpointPath, Vec<Vec<u8>>),
     /// The path has endpoints, but none for this method: the methods that it has.
@@ -18,12 +18,12 @@ pub(in crate::admin) enum Found {
 }
 
 /// Finds the endpoint of `method path` among those that `actuator` enables.
-pub(in crate::admin) fn find(method: &Method, path: &str, actuator: &Actuator) -> Found {
+pub(in crate::admin) fn find(method: &Method, path: &str, actuator: &Actuator) -> EndpointSearch {
     find_among(|_, _| true, method, path, actuator)
 }
 
 /// Finds the endpoint of `method path` among those of Spring Boot that only read.
-pub(in crate::admin) fn find_exposed(method: &Method, path: &str, actuator: &Actuator) -> Found {
+pub(in crate::admin) fn find_exposed(method: &Method, path: &str, actuator: &Actuator) -> EndpointSearch {
     let is_exposed = |endpoint: &Endpoint, path: EndpointPath| path.0 != Base::Root && endpoint.method == Method::GET;
     find_among(is_exposed, method, path, actuator)
 }
@@ -45,29 +45,29 @@ fn find_among(
     method: &Method,
     path: &str,
     actuator: &Actuator,
-) -> Found {
+) -> EndpointSearch {
     let mut allowed: Vec<&'static str> = Vec::new();
     let mut is_known = false;
-    for (endpoint, known) in paths().filter(|(endpoint, path)| is_served(endpoint, *path)) {
+    for (endpoint, candidate) in paths().filter(|(endpoint, path)| is_served(endpoint, *path)) {
         let mut values = Vec::new();
-        let rest = known.base(actuator).and_then(|base| path.strip_prefix(base));
-        if !rest.is_some_and(|rest| matches(known.1, rest, &mut values)) {
+        let rest = candidate.base(actuator).and_then(|base| path.strip_prefix(base));
+        if !rest.is_some_and(|rest| matches(candidate.1, rest, &mut values)) {
             continue;
         }
         is_known = true;
-        if !endpoint.is_enabled(known, actuator) {
+        if !endpoint.is_enabled(candidate, actuator) {
             continue;
         }
         let is_get = endpoint.method == Method::GET;
         if endpoint.method == *method || is_get && *method == Method::HEAD {
-            return Found::Endpoint(endpoint, known, values);
+            return EndpointSearch::Endpoint(endpoint, candidate, values);
         }
         let names = if is_get { "GET, HEAD" } else { endpoint.method.as_str() };
         if !allowed.contains(&names) {
             allowed.push(names);
         }
     }
-    if is_known { Found::OtherMethods(allowed.join(", ")) } else { Found::Nothing }
+    if is_known { EndpointSearch::OtherMethods(allowed.join(", ")) } else { EndpointSearch::Nothing }
 }
 
 /// Matches `path` with `template`, and adds the values of its variables. A final slash is ignored.
@@ -113,12 +113,12 @@ mod tests {
     fn found(method: &str, path: &str) -> (Option<&'static str>, Vec<String>) {
         let method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
         match find(&method, path, &actuator()) {
-            Found::Endpoint(endpoint, _, values) => {
+            EndpointSearch::Endpoint(endpoint, _, values) => {
                 let values = values.into_iter().map(|value| String::from_utf8_lossy(&value).into_owned());
                 (Some(endpoint.description.id), values.collect())
             }
-            Found::OtherMethods(allowed) => (None, vec![allowed]),
-            Found::Nothing => (None, Vec::new()),
+            EndpointSearch::OtherMethods(allowed) => (None, vec![allowed]),
+            EndpointSearch::Nothing => (None, Vec::new()),
         }
     }
 

@@ -4,16 +4,14 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::admin::api::description::{json, text};
+use crate::admin::api::description::of_reply;
+use crate::admin::api::description::{json, stream, text};
 use crate::admin::api::endpoint::{Endpoint, endpoints};
 use crate::admin::api::{limit_rows, openapi};
 use crate::admin::breakers::BreakerReply;
 use crate::admin::routes::RouteReply;
-use crate::admin::schema::of_reply;
 use crate::admin::upstreams::UpstreamReply;
-use crate::admin::{
-    actuator, breakers, config_state, dashboard, events, explain, health, metrics, routes, top, upstreams,
-};
+use crate::admin::{breakers, config_state, dashboard, events, explain, health, metrics, routes, top, upstreams};
 use crate::explain::model::Explanation;
 
 const ENDING: (u16, &str) = (503, "The gateway is shutting down");
@@ -31,7 +29,7 @@ fn pages() -> Vec<Endpoint> {
         GET [Root "/dashboard/{file}"] Open Now(|call| dashboard::asset(&call.value(0))) =>
             text("dashboardFile", "A file of the dashboard", "*/*").or(&[(404, "Unknown file")]);
         GET [Root "/api/events"] Read Stream(|call, deadline| events::respond(call.headers, call.state, deadline)) =>
-            text("events", "A snapshot of the gateway each second, as server-sent events without end", "text/event-stream")
+            stream::<events::Event<'_>>("events", "A snapshot of the gateway each second, as server-sent events without end")
                 .or(&[(503, "The maximum number of viewers receives events already, or the gateway is shutting down")]);
         GET [Root "/health/live", Health "/liveness"] Open Now(|_| health::live()) =>
             json::<health::Liveness>("live", "Reports that the process responds");
@@ -99,8 +97,8 @@ fn state() -> Vec<Endpoint> {
 fn spring() -> Vec<Endpoint> {
     const UNKNOWN_ROUTE: (u16, &str) = (404, "Unknown route");
     endpoints! {
-        GET [Actuator ""] Read Now(|call| actuator::index(call.actuator)) =>
-            json::<actuator::Index<'_>>("actuator", "Spring Boot's list of endpoints");
+        GET [Actuator ""] Read Now(|call| routes::actuator_index(call.actuator)) =>
+            json::<routes::ActuatorIndex<'_>>("actuator", "Spring Boot's list of endpoints");
         GET [Health ""] Open Now(|call| health::summary(call.state, call.actuator, call.may_read)) =>
             json::<health::Summary>("health", "Reports readiness, with components if the configuration shows them")
                 .or(&[(503, "Not ready")]);
@@ -121,7 +119,7 @@ fn spring() -> Vec<Endpoint> {
             json::<routes::Names>("routePredicates", "Names of all predicates");
         GET [Gateway "/globalfilters"] Read Now(|_| routes::global_filters()) =>
             json::<routes::Names>("globalFilters", "Spring's global filters: none");
-        POST [Gateway "/refresh"] Write Wait(|call, _| Box::pin(actuator::refresh(call.state))) =>
+        POST [Gateway "/refresh"] Write Wait(|call, _| Box::pin(config_state::refresh(call.state))) =>
             text("refresh", "Reloads the configuration, as in Spring", "text/plain")
                 .or(&[(500, "The configuration was not applied"), ENDING]);
     }

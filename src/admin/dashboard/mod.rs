@@ -45,8 +45,8 @@ pub(super) fn page() -> Response<Full<Bytes>> {
 
 /// Returns the file `name` of the page, or 404.
 pub(super) fn asset(name: &str) -> Response<Full<Bytes>> {
-    match FILES.iter().find(|(known, ..)| *known == name) {
-        Some(found) => file(found),
+    match FILES.iter().find(|(file_name, ..)| *file_name == name) {
+        Some(embedded) => file(embedded),
         None => problem(StatusCode::NOT_FOUND, "the dashboard has no such file"),
     }
 }

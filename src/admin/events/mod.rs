@@ -3,11 +3,10 @@
 //! One task makes the snapshots while there are viewers, and all viewers share the bytes. A viewer that is behind gets
 //! the latest snapshot only; a viewer that reads nothing for [`VIEWER_TIMEOUT`] is disconnected.
 
-mod history;
-pub(super) mod hub;
 mod rates;
 mod snapshot;
 mod stream;
+pub(super) mod viewers;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,19 +16,21 @@ use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::hub::{MAX_VIEWERS, Shared, ViewerSlot};
 use self::rates::Rates;
+use self::snapshot::Snapshot;
 pub(super) use self::stream::EventStream;
+use self::viewers::{History, MAX_VIEWERS, SharedEvents, ViewerSlot};
+use crate::admin::access::port_needs_identity;
+use crate::admin::admin_state::AdminState;
 use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
-use crate::admin::peer::port_needs_identity;
 use crate::admin::reply::{problem, reply};
-use crate::admin::state::AdminState;
 use tollgate_config::Config;
 use tollgate_transport::executor::spawn_boxed;
 
@@ -42,6 +43,19 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const VIEWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which snapshots are made without a viewer: a page that is loaded again finds its history.
 const LINGER: Duration = Duration::from_secs(60);
+
+/// Data of an event.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Event<'s> {
+    /// First event: rates of the last two minutes.
+    History(History),
+    Snapshot(Snapshot<'s>),
+    /// Last event.
+    End {
+        reason: &'static str,
+    },
+}
 
 /// Refusal of a viewer.
 #[derive(Debug, Error)]
@@ -63,7 +77,7 @@ pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: De
     };
     let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
     let (snapshots, history) = subscribe(state);
-    let stream = EventStream::new(snapshots, event("history", &history), slot, deadline);
+    let stream = EventStream::new(snapshots, Event::History(history).text(), slot, deadline);
     response.map(|_| Either::Right(stream))
 }
 
@@ -80,9 +94,9 @@ fn refusal(error: &ViewerError) -> Response<Full<Bytes>> {
 }
 
 /// Returns the snapshots from now on, and the history before. Starts the task if it does not run.
-fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, Value) {
+fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, History) {
     let mut shared = state.events.lock();
-    let history = shared.history.describe();
+    let history = shared.history.clone();
     if let Some(snapshots) = &shared.snapshots {
         return (snapshots.clone(), history);
     }
@@ -101,30 +115,30 @@ async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rates = Rates::default();
     let mut watched = Instant::now();
-    let asks = |config: &Config| port_needs_identity(state.address, &config.management);
+    let needs_identity = |config: &Config| port_needs_identity(state.address, &config.management);
     // The configuration itself is not kept beyond a reload.
-    let (config, asked) = {
+    let (config, needed_identity) = {
         let config = state.config.load_full();
-        (Arc::downgrade(&config), asks(&config))
+        (Arc::downgrade(&config), needs_identity(&config))
     };
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
         let latest = state.config.load_full();
-        let is_replaced = config.as_ptr() != Arc::as_ptr(&latest) && (asked || asks(&latest));
-        let snapshot = event("snapshot", &snapshot::take(&state, &mut rates).await);
+        let is_replaced = config.as_ptr() != Arc::as_ptr(&latest) && (needed_identity || needs_identity(&latest));
+        let snapshot = snapshot::take(&state, &mut rates).await;
         let mut shared = state.events.lock();
         if shared.viewers > 0 {
             watched = Instant::now();
         }
         shared.history.push(rates.current());
         if watched.elapsed() >= LINGER {
-            *shared = Shared { viewers: shared.viewers, ..Shared::default() };
+            *shared = SharedEvents { viewers: shared.viewers, ..SharedEvents::default() };
             return;
         }
         if is_draining || is_replaced {
             let reason = if is_draining { "the gateway is shutting down" } else { "the configuration was reloaded" };
-            sender.send_replace([snapshot, event("end", &json!({"reason": reason}))].concat().into());
+            sender.send_replace([snapshot, Event::End { reason }.text()].concat().into());
             shared.snapshots = None;
             return;
         }
@@ -132,9 +146,17 @@ async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
     }
 }
 
-/// Returns a server-sent event. JSON has no line breaks.
-fn event(name: &str, data: &Value) -> Bytes {
-    format!("event: {name}\ndata: {data}\n\n").into()
+impl Event<'_> {
+    /// Returns the server-sent event. JSON has no line breaks.
+    fn text(&self) -> Bytes {
+        let name = match self {
+            Self::History(_) => "history",
+            Self::Snapshot(_) => "snapshot",
+            Self::End { .. } => "end",
+        };
+        let data = serde_json::to_string(self).unwrap_or_default();
+        format!("event: {name}\ndata: {data}\n\n").into()
+    }
 }
 
 /// Takes a slot for a viewer.

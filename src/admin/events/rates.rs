@@ -1,9 +1,11 @@
 //! Rates of requests and decisions, from the totals of the last seconds.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use tollgate_proxy::instrumentation::metrics::LatencyHistogram;
@@ -109,19 +111,36 @@ fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds
 }
 
-/// Returns a number with three significant digits, in few characters: JSON of a page is read every second.
-pub(super) fn rounded(number: f64) -> Value {
-    let digits = if number >= 100.0 {
-        0
-    } else if number >= 10.0 {
-        1
-    } else {
-        2
-    };
-    let scale = 10_f64.powi(digits);
-    let rounded = (number * scale).round() / scale;
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-    if rounded.fract() == 0.0 && rounded.abs() < 9e15 { json!(rounded as i64) } else { json!(rounded) }
+/// Number with three significant digits, in few characters: JSON of a page is read every second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rounded(pub(super) f64);
+
+impl Serialize for Rounded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits = match self.0 {
+            100.0.. => 0,
+            10.0.. => 1,
+            _ => 2,
+        };
+        let scale = 10_f64.powi(digits);
+        let rounded = (self.0 * scale).round() / scale;
+        #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+        if rounded.fract() == 0.0 && rounded.abs() < 9e15 {
+            serializer.serialize_i64(rounded as i64)
+        } else {
+            serializer.serialize_f64(rounded)
+        }
+    }
+}
+
+impl JsonSchema for Rounded {
+    fn schema_name() -> Cow<'static, str> {
+        "Rounded".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(generator)
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,23 @@
 //! Snapshot of the gateway for the dashboard.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::time::Instant;
 use tollgate_limiter::store::redis::BreakerState;
 
-use crate::admin::events::rates::{Current, MAX_ROUTES, Rates, RouteRates, rounded};
-use crate::admin::state::AdminState;
-use crate::admin::{breakers, config_state, health, top, upstreams};
+use crate::admin::admin_state::AdminState;
+use crate::admin::breakers::{self, BreakerReply};
+use crate::admin::config_state::ConfigSummary;
+use crate::admin::events::Event;
+use crate::admin::events::rates::{Current, MAX_ROUTES, Rates, Rounded, RouteRates};
+use crate::admin::health::{self, Readiness};
+use crate::admin::top::{self, TopRule};
+use crate::admin::upstreams::{self, UpstreamReply};
 use tollgate_config::Config;
 use tollgate_proxy::state::stores::SharedStores;
 use tollgate_telemetry::key_display;
@@ -22,114 +30,198 @@ const MAX_RULES: usize = 20;
 /// Keys for each rule.
 const KEYS: usize = 10;
 
-/// Takes a snapshot, and adds its totals to `rates`.
-pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Value {
+/// Snapshot of the gateway.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::admin) struct Snapshot<'s> {
+    /// Time in milliseconds since 1970.
+    at: u64,
+    /// Start of the process in milliseconds since 1970.
+    started: u64,
+    version: &'static str,
+    status: health::Status,
+    /// Null if the gateway is ready.
+    reason: Option<&'static str>,
+    /// Open client connections.
+    connections: u64,
+    workers: usize,
+    all: AllRates,
+    /// The first routes of the configuration.
+    routes: Vec<RouteSnapshot<'s>>,
+    route_count: usize,
+    /// Null if limits are kept in memory.
+    redis: Option<RedisSnapshot>,
+    upstreams: Vec<UpstreamReply>,
+    breakers: Vec<BreakerReply>,
+    config: ConfigSummary<'s>,
+    reloads: u64,
+    top: TopSnapshot<'s>,
+}
+
+/// Rates of all routes.
+#[derive(Serialize, JsonSchema)]
+struct AllRates {
+    #[serde(flatten)]
+    rates: RatesReply,
+    /// Requests without a route.
+    unrouted: Rounded,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RouteSnapshot<'s> {
+    id: &'s str,
+    #[serde(flatten)]
+    rates: RatesReply,
+}
+
+/// Rates per second, and latencies of the last ten seconds in milliseconds.
+#[derive(Serialize, JsonSchema)]
+struct RatesReply {
+    requests: Rounded,
+    errors: Rounded,
+    allowed: Rounded,
+    denied: Rounded,
+    observed: Rounded,
+    degraded: Rounded,
+    p50: Option<Rounded>,
+    p90: Option<Rounded>,
+    p99: Option<Rounded>,
+}
+
+/// Connections to Redis.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct RedisSnapshot {
+    workers: usize,
+    /// Workers that are connected.
+    connected: usize,
+    /// Servers whose circuit breaker is open.
+    breakers_open: Vec<String>,
+    /// Latest error.
+    error: Option<String>,
+    /// Live gateways, if a limiter counts them.
+    gateways: Option<NonZeroU32>,
+}
+
+/// Most frequent keys of each rule, by verdict.
+#[derive(Serialize, JsonSchema)]
+struct TopSnapshot<'s> {
+    hashed: bool,
+    complete: bool,
+    /// Time that the counts cover.
+    seconds: Option<u64>,
+    denied: Vec<TopRule<'s>>,
+    observed: Vec<TopRule<'s>>,
+    allowed: Vec<TopRule<'s>>,
+}
+
+/// Takes a snapshot, and adds its totals to `rates`. Returns its event.
+pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Bytes {
     rates.add(Instant::now(), state.metrics.totals());
-    let mut tops = Vec::with_capacity(CountedVerdict::ALL.len());
-    for verdict in &CountedVerdict::ALL {
-        let verdicts = std::slice::from_ref(verdict);
-        tops.push((*verdict, state.top.read(&Query { verdicts, route: None, rule: None, limit: KEYS }).await));
-    }
-    let config = state.config.load_full();
-    let readiness = health::readiness(state);
-    json!({
-        "at": milliseconds(SystemTime::now()),
-        "started": milliseconds(state.started),
-        "version": env!("CARGO_PKG_VERSION"),
-        "status": readiness.status,
-        "reason": readiness.reason,
-        "connections": state.connections.open(),
-        "workers": config.server.workers.get(),
-        "all": all(rates.current()),
-        "routes": routes(&config, rates.current()),
-        "route-count": config.routes.len(),
-        "redis": redis(&state.stores),
-        "upstreams": upstreams::describe_all(state).iter().take(MAX_UPSTREAMS).collect::<Vec<_>>(),
-        "breakers": breakers::describe_all(state).iter().take(MAX_UPSTREAMS).collect::<Vec<_>>(),
-        "config": config_state::summary(state),
-        "reloads": state.reloads.load(Relaxed),
-        "top": describe_top(&tops),
-    })
+    let [denied, observed, allowed] = [
+        top(state, &[CountedVerdict::Denied]).await,
+        top(state, &[CountedVerdict::Observed]).await,
+        top(state, &[CountedVerdict::Allowed]).await,
+    ];
+    let (config, config_state) = (state.config.load_full(), state.config_state.load());
+    let Readiness { status, reason } = health::readiness(state);
+    let snapshot = Snapshot {
+        at: milliseconds(SystemTime::now()),
+        started: milliseconds(state.started),
+        version: env!("CARGO_PKG_VERSION"),
+        status,
+        reason,
+        connections: state.connections.open(),
+        workers: config.server.workers.get(),
+        all: AllRates { rates: RatesReply::of(&rates.current().all), unrouted: Rounded(rates.current().unrouted) },
+        routes: routes(&config, rates.current()),
+        route_count: config.routes.len(),
+        redis: RedisSnapshot::of(&state.stores),
+        upstreams: upstreams::describe_all(state).into_iter().take(MAX_UPSTREAMS).collect(),
+        breakers: breakers::describe_all(state).into_iter().take(MAX_UPSTREAMS).collect(),
+        config: ConfigSummary::new(&config_state, state),
+        reloads: state.reloads.load(Relaxed),
+        top: TopSnapshot::new(&denied, &observed, &allowed),
+    };
+    Event::Snapshot(snapshot).text()
 }
 
 fn milliseconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn all(current: &Current) -> Value {
-    let mut described = describe(&current.all);
-    described["unrouted"] = rounded(current.unrouted);
-    described
+async fn top(state: &AdminState, verdicts: &'static [CountedVerdict]) -> Top {
+    state.top.read(&Query { verdicts, route: None, rule: None, limit: KEYS }).await
 }
 
-fn routes(config: &Config, current: &Current) -> Value {
+fn routes<'c>(config: &'c Config, current: &Current) -> Vec<RouteSnapshot<'c>> {
     let none = RouteRates::default();
-    let route = |route: &tollgate_config::Route| {
-        let mut described = json!({"id": &*route.id});
-        let rates = describe(current.routes.get(&route.id).unwrap_or(&none));
-        if let (Value::Object(described), Value::Object(rates)) = (&mut described, rates) {
-            described.extend(rates);
+    let routes = config.routes.iter().take(MAX_ROUTES).map(|route| RouteSnapshot {
+        id: &route.id,
+        rates: RatesReply::of(current.routes.get(&route.id).unwrap_or(&none)),
+    });
+    routes.collect()
+}
+
+impl RatesReply {
+    fn of(rates: &RouteRates) -> Self {
+        let quantile = |quantile| rates.latency.quantile_ms(quantile).map(Rounded);
+        Self {
+            requests: Rounded(rates.requests),
+            errors: Rounded(rates.errors),
+            allowed: Rounded(rates.allowed),
+            denied: Rounded(rates.denied),
+            observed: Rounded(rates.observed),
+            degraded: Rounded(rates.degraded),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
         }
-        described
-    };
-    config.routes.iter().take(MAX_ROUTES).map(route).collect()
-}
-
-fn describe(rates: &RouteRates) -> Value {
-    let quantile = |quantile| rates.latency.quantile_ms(quantile).map_or(Value::Null, rounded);
-    json!({
-        "requests": rounded(rates.requests),
-        "errors": rounded(rates.errors),
-        "allowed": rounded(rates.allowed),
-        "denied": rounded(rates.denied),
-        "observed": rounded(rates.observed),
-        "degraded": rounded(rates.degraded),
-        "p50": quantile(0.5),
-        "p90": quantile(0.9),
-        "p99": quantile(0.99),
-    })
-}
-
-/// Returns the state of Redis; null if limits are kept in memory.
-fn redis(stores: &SharedStores) -> Value {
-    let clients = stores.redis();
-    if clients.is_empty() {
-        return Value::Null;
     }
-    let mut open: Vec<&str> = clients
-        .iter()
-        .flat_map(|client| &client.nodes)
-        .filter(|node| node.breaker == BreakerState::Open)
-        .map(|node| &*node.name)
-        .collect();
-    open.sort_unstable();
-    open.dedup();
-    json!({
-        "workers": clients.len(),
-        "connected": clients.iter().filter(|client| client.connected()).count(),
-        "breakers-open": open,
-        "error": clients.iter().find_map(|client| client.last_error()),
-        "gateways": stores.gateways().counted(),
-    })
 }
 
-fn describe_top(tops: &[(CountedVerdict, Top)]) -> Value {
-    let mut described = Map::new();
-    described.insert("hashed".to_owned(), json!(key_display::is_hashed()));
-    let complete = tops.iter().all(|(_, top)| top.is_complete);
-    described.insert("complete".to_owned(), json!(complete));
-    let seconds = tops.iter().map(|(_, top)| top.covered.as_secs()).max();
-    described.insert("seconds".to_owned(), json!(seconds));
-    for (verdict, top) in tops {
-        let rules: Vec<_> = top.rules.iter().take(MAX_RULES).map(top::describe).collect();
-        described.insert(verdict.as_str().to_owned(), json!(rules));
+impl RedisSnapshot {
+    /// Describes Redis; `None` if limits are kept in memory.
+    fn of(stores: &SharedStores) -> Option<Self> {
+        let clients = stores.redis();
+        if clients.is_empty() {
+            return None;
+        }
+        let nodes = clients.iter().flat_map(|client| &client.nodes);
+        let open = nodes.filter(|node| node.breaker == BreakerState::Open).map(|node| node.name.to_string());
+        let mut breakers_open: Vec<String> = open.collect();
+        breakers_open.sort_unstable();
+        breakers_open.dedup();
+        Some(Self {
+            workers: clients.len(),
+            connected: clients.iter().filter(|client| client.connected()).count(),
+            breakers_open,
+            error: clients.iter().find_map(|client| client.last_error().map(str::to_owned)),
+            gateways: stores.gateways().counted(),
+        })
     }
-    Value::Object(described)
+}
+
+impl<'s> TopSnapshot<'s> {
+    fn new(denied: &'s Top, observed: &'s Top, allowed: &'s Top) -> Self {
+        let rules = |top: &'s Top| top.rules.iter().take(MAX_RULES).map(top::describe).collect();
+        let tops = [denied, observed, allowed];
+        Self {
+            hashed: key_display::is_hashed(),
+            complete: tops.iter().all(|top| top.is_complete),
+            seconds: tops.iter().map(|top| top.covered.as_secs()).max(),
+            denied: rules(denied),
+            observed: rules(observed),
+            allowed: rules(allowed),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -137,7 +229,7 @@ mod tests {
         for (number, text) in
             [(0.0, "0"), (0.004, "0"), (1.005, "1"), (1.236, "1.24"), (12.34, "12.3"), (1234.5, "1235"), (99.99, "100")]
         {
-            assert_eq!(rounded(number).to_string(), text, "{number}");
+            assert_eq!(serde_json::to_string(&Rounded(number)).unwrap(), text, "{number}");
         }
     }
 
@@ -149,7 +241,7 @@ mod tests {
             "routes:\n- {id: b, uri: 'echo:', predicates: [Path=/b]}\n- {id: a, uri: 'echo:', predicates: [Path=/a]}";
         let loaded = tollgate_config::parse("test", yaml, &|_| None).map_err(|report| report.render(false));
         let config = loaded.map(|loaded| loaded.config).unwrap();
-        let listed = routes(&config, &current);
+        let listed = serde_json::to_value(routes(&config, &current)).unwrap();
         assert_eq!(
             (&listed[0]["id"], &listed[0]["requests"], &listed[0]["denied"]),
             (&json!("b"), &json!(12), &json!(3))

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::admin::deadline::Deadline;
 use crate::admin::events::VIEWER_TIMEOUT;
-use crate::admin::events::hub::ViewerSlot;
+use crate::admin::events::viewers::ViewerSlot;
 
 /// Snapshots for one viewer. It buffers nothing: a snapshot is taken when the connection has room for it.
 pub(in crate::admin) struct EventStream {

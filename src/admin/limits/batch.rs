@@ -10,13 +10,13 @@ use serde::Deserialize;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::bucket_store::{BucketStore, Reading};
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{BatchKey, BatchReply, EffectReply, RuleReply};
 use crate::admin::limits::selection::{Selector, select};
 use crate::admin::reply::{json, problem_with};
-use crate::admin::state::AdminState;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_telemetry::key_display;
@@ -36,13 +36,13 @@ pub(in crate::admin) struct Batch {
     /// Plan of the rule. Needed if several plans have a rule of this name.
     pub(super) plan: Option<String>,
     #[schemars(length(min = 1, max = MAX_KEYS))]
-    keys: Vec<Entry>,
+    keys: Vec<KeyGrant>,
 }
 
 /// Key of a batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-struct Entry {
+struct KeyGrant {
     #[schemars(length(min = 1))]
     key: String,
     /// Tokens to add. If absent, the key is read.
@@ -85,15 +85,15 @@ pub(super) async fn apply(
         return Err(LimitsError::BadBatch("only a `quota` can be granted to several keys in one call".into()));
     }
     let store = BucketStore::of(selected.limiter, config, state);
-    let store = store.map_err(|error| match (error, batch.keys.iter().find_map(Entry::change)) {
+    let store = store.map_err(|error| match (error, batch.keys.iter().find_map(KeyGrant::change)) {
         (LimitsError::Unreachable, Some(change)) => Lost::unsent().during(change, &rules, 0).into(),
         (error, _) => error,
     })?;
     let ids: Vec<_> = batch.keys.iter().map(|entry| selected.key_id(entry.key.as_bytes())).collect();
     let buckets = || ids.iter().map(|id| BucketKey { scope: &selected.named.scope, id });
     let overrides: Vec<_> = buckets().map(|key| state.stores.overrides().effective_rule(key, rule)).collect();
-    let wanted: Vec<_> = buckets().zip(batch.keys.iter().map(|entry| entry.grant)).collect();
-    let readings = read_all(&store, rule, &wanted, &overrides).await;
+    let grants: Vec<_> = buckets().zip(batch.keys.iter().map(|entry| entry.grant)).collect();
+    let readings = read_all(&store, rule, &grants, &overrides).await;
     let failed = readings.iter().filter(|reading| reading.is_err()).count();
     let readings = readings.into_iter().zip(&overrides);
     let described = batch.keys.iter().zip(&ids).zip(readings).map(|((entry, id), (reading, effective))| {
@@ -123,31 +123,31 @@ pub(super) async fn apply(
     })
 }
 
-/// Reads each of `wanted` under the rule in effect for it: one call for each rule.
+/// Reads each key of `grants` under the rule in effect for it: one call for each rule.
 async fn read_all(
     store: &BucketStore,
     configured: &Rule,
-    wanted: &[(BucketKey<'_>, Option<u64>)],
+    grants: &[(BucketKey<'_>, Option<u64>)],
     overrides: &[Option<(EffectiveRule, Duration)>],
 ) -> Vec<Result<Reading, Lost>> {
     let mut groups: Vec<(&Rule, Vec<usize>)> = Vec::new();
     for (position, effective) in overrides.iter().enumerate() {
         let rule = effective.as_ref().and_then(|(effective, _)| effective.rule()).unwrap_or(configured);
-        match groups.iter_mut().find(|(known, _)| *known == rule) {
+        match groups.iter_mut().find(|(grouped, _)| *grouped == rule) {
             Some((_, positions)) => positions.push(position),
             None => groups.push((rule, vec![position])),
         }
     }
-    let mut readings = Vec::with_capacity(wanted.len());
+    let mut readings = Vec::with_capacity(grants.len());
     for (rule, positions) in groups {
-        let group: Vec<_> = positions.iter().filter_map(|position| wanted.get(*position).copied()).collect();
+        let group: Vec<_> = positions.iter().filter_map(|position| grants.get(*position).copied()).collect();
         readings.extend(positions.into_iter().zip(store.read_all(rule, &group).await));
     }
     readings.sort_by_key(|(position, _)| *position);
     readings.into_iter().map(|(_, reading)| reading).collect()
 }
 
-impl Entry {
+impl KeyGrant {
     fn change(&self) -> Option<Change> {
         self.grant.map(|grant| Change::Grant(i64::try_from(grant).unwrap_or(i64::MAX)))
     }

@@ -12,10 +12,10 @@ use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::reply::whole_millis;
-use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, Filter, RateLimiter, StoreKind};
 use tollgate_proxy::state::overrides::EffectiveRule;
 
@@ -102,22 +102,22 @@ impl BucketStore {
         Ok((remaining, reset_after))
     }
 
-    /// Reads each of `wanted`, after a grant to it if there is one, which needs a `quota`. In Redis this is one pipeline
+    /// Reads each key of `grants`, after a grant to it if there is one, which needs a `quota`. In Redis this is one pipeline
     /// to each server.
     pub(super) async fn read_all(
         &self,
         rule: &Rule,
-        wanted: &[(BucketKey<'_>, Option<u64>)],
+        grants: &[(BucketKey<'_>, Option<u64>)],
     ) -> Vec<Result<Reading, Lost>> {
         match self {
             Self::Redis(store) => {
                 let reading = |verdict: RuleVerdict| Reading::new(verdict.remaining, verdict.reset_after);
-                let verdicts = store.read_all(rule, wanted).await.into_iter();
+                let verdicts = store.read_all(rule, grants).await.into_iter();
                 verdicts.map(|verdict| verdict.map(reading).map_err(Lost::from)).collect()
             }
             Self::Memory(store) => {
-                let mut readings = Vec::with_capacity(wanted.len());
-                for &(key, grant) in wanted {
+                let mut readings = Vec::with_capacity(grants.len());
+                for &(key, grant) in grants {
                     if let (Rule::Quota(quota), Some(grant)) = (rule, grant) {
                         store.grant_quota(key, quota, i64::try_from(grant).unwrap_or(i64::MAX));
                     }

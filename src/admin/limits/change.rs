@@ -99,11 +99,11 @@ impl Change {
 
 /// Returns the names of rules, with their plans.
 pub(super) fn names(rules: &[RouteRule<'_>]) -> Vec<String> {
-    let named = |rule: &RouteRule<'_>| match rule.named.plan {
+    let name = |rule: &RouteRule<'_>| match rule.named.plan {
         Some(plan) => format!("`{}` of plan `{plan}`", rule.name()),
         None => format!("`{}`", rule.name()),
     };
-    rules.iter().map(named).collect()
+    rules.iter().map(name).collect()
 }
 
 impl Lost {

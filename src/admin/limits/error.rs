@@ -6,21 +6,21 @@ use http_body_util::Full;
 use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::change::Unconfirmed;
 use crate::admin::reply::{known_names, problem};
-use crate::admin::state::AdminState;
 use tollgate_config::Config;
 use tollgate_proxy::state::overrides::OverrideError;
 
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
 pub(in crate::admin) enum LimitsError {
-    #[error("unknown route `{route}`; {known}")]
-    NoRoute { route: String, known: String },
+    #[error("unknown route `{route}`; {route_ids}")]
+    NoRoute { route: String, route_ids: String },
     #[error("route `{0}` has no rules")]
     NoRules(String),
-    #[error("route `{route}` has no {wanted}; {known}")]
-    NoRule { route: String, wanted: String, known: String },
+    #[error("route `{route}` has no {selection}; {rule_names}")]
+    NoRule { route: String, selection: String, rule_names: String },
     #[error("several rules count this key, each in its own bucket: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralRules(String),
     #[error("these rules count the keys of different resolvers: name one with \"rule\" (and \"plan\"): {0}")]
@@ -60,8 +60,6 @@ pub(in crate::admin) enum LimitsError {
     Unreachable,
     #[error(transparent)]
     Unconfirmed(#[from] Unconfirmed),
-    #[error("only GET, PUT and DELETE of a key and POST of a list are allowed here")]
-    Method,
     #[error("the body did not arrive in time")]
     SlowBody,
 }
@@ -70,8 +68,8 @@ impl LimitsError {
     /// Returns the error of an unknown route, with the routes that have rules.
     pub(super) fn no_route(route: &str, config: &Config) -> Self {
         let limited = config.routes.iter().filter(|route| route.rate_limiters().next().is_some());
-        let known = known_names("routes with rules", limited.map(|route| route.id.to_string()));
-        Self::NoRoute { route: route.to_owned(), known }
+        let route_ids = known_names("routes with rules", limited.map(|route| route.id.to_string()));
+        Self::NoRoute { route: route.to_owned(), route_ids }
     }
 
     /// Returns the problem. That of a lost Redis has the latest error of its connections.
@@ -102,7 +100,6 @@ impl LimitsError {
             Self::Unreachable | Self::Unconfirmed(_) | Self::Override(_) | Self::OverrideTimeout => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
         }
     }

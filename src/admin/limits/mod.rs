@@ -5,7 +5,6 @@ mod bucket_store;
 mod change;
 mod error;
 pub(super) mod overrides;
-mod plan;
 pub(super) mod reply;
 mod selection;
 
@@ -25,13 +24,12 @@ pub(super) use self::bucket_store::BucketStore;
 pub(super) use self::change::ChangeBody;
 use self::change::{Change, Lost};
 use self::error::LimitsError;
-use self::plan::KeyPlan;
 use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
-use self::selection::{RouteRule, Selector, rules, select};
-use crate::admin::body::BODY_TIMEOUT;
-use crate::admin::query::parameters;
+use self::selection::{KeyPlan, RouteRule, Selector, key_plan, rules, select};
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, audited_each, json, whole_millis};
-use crate::admin::state::AdminState;
+use crate::admin::request::BODY_TIMEOUT;
+use crate::admin::request::parameters;
 use tollgate_config::{Config, Route};
 use tollgate_telemetry::key_display;
 
@@ -117,9 +115,6 @@ pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminSta
     let read = async {
         place.id()?;
         let selector = selector(place.query)?;
-        if place.key.is_some() {
-            return Err(LimitsError::Method);
-        }
         let mut batch = Batch::parse(&read_body(body, batch::MAX_BODY_BYTES).await?)?;
         let selector = selector.or(batch.rule.take(), batch.plan.take());
         let (route, _) = place.route(&config)?;
@@ -188,7 +183,7 @@ async fn change_and_read(
         error => error,
     };
     // Everything that may fail without a change comes first.
-    plan::plan(rules, key, config, state).await.map_err(unsent)?;
+    key_plan(rules, key, config, state).await.map_err(unsent)?;
     let store = |selected: &RouteRule<'_>| BucketStore::of(selected.limiter, config, state).map_err(unsent);
     let stores = rules.iter().map(store).collect::<Result<Vec<_>, _>>()?;
     let mut ended = Vec::with_capacity(rules.len());
@@ -222,7 +217,7 @@ async fn read_rules(
     config: &Config,
     state: &AdminState,
 ) -> Result<KeyState<LimitReply>, LimitsError> {
-    let plan = plan::plan(rules, key, config, state).await?;
+    let plan = key_plan(rules, key, config, state).await?;
     let mut limits = Vec::with_capacity(rules.len());
     for selected in rules {
         let store = BucketStore::of(selected.limiter, config, state)?;

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::admin::access::Caller;
-use crate::admin::expires_in::ExpiresIn;
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
 use crate::admin::limits::selection::{RouteRule, Selector, select};
 use crate::admin::limits::{MAX_BODY_BYTES, Place, read_body, selector};
 use crate::admin::reply::{audited, json, whole_millis};
-use crate::admin::state::AdminState;
+use crate::admin::request::ExpiresIn;
 use tollgate_config::Route;
 use tollgate_proxy::state::overrides::{Effect, Names, Override, RuleChange, Target};
 use tollgate_telemetry::key_display;

@@ -1,13 +1,19 @@
-//! Selection of the rules that a call of the limits API reads or changes.
+//! Selection of the rules that a call of the limits API reads or changes, and the plan of a key.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use tollgate_config::{NamedLimit, Naming, RateLimiter, Route};
-use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::Enforcement;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::reply::known_names;
+use tollgate_config::{Config, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Route};
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::Enforcement;
+use tollgate_limiter::plan::{PlanLookup, PlanSource};
+use tollgate_limiter::store::redis::RedisPlans;
 
 /// Rule of a route, with its limiter.
 #[derive(Clone, Debug)]
@@ -69,11 +75,11 @@ impl RouteRule<'_> {
 
 /// Returns every rule of a route.
 pub(super) fn rules<'c>(route: &'c Route) -> Vec<RouteRule<'c>> {
-    let named = |naming: Naming<'c>| {
+    let of_limiter = |naming: Naming<'c>| {
         let limiter = naming.limiter;
         naming.all().into_iter().map(move |named| RouteRule { limiter, named })
     };
-    route.rate_limiters().flat_map(named).collect()
+    route.rate_limiters().flat_map(of_limiter).collect()
 }
 
 /// Returns the rules of `route` to which a key belongs.
@@ -91,13 +97,13 @@ pub(super) fn select<'c>(
     }
     selected.retain(|rule| rule.matches(selector));
     let Some(first) = selected.first() else {
-        let wanted = match (&selector.rule, &selector.plan) {
+        let selection = match (&selector.rule, &selector.plan) {
             (Some(rule), Some(plan)) => format!("rule `{rule}` of a plan `{plan}`"),
             (None, Some(plan)) => format!("rule of a plan `{plan}`"),
             (rule, None) => format!("rule `{}`", rule.as_deref().unwrap_or_default()),
         };
-        let known = known_names("its rules", rules(route).iter().map(RouteRule::shown_name));
-        return Err(LimitsError::NoRule { route: route.id.to_string(), wanted, known });
+        let rule_names = known_names("its rules", rules(route).iter().map(RouteRule::shown_name));
+        return Err(LimitsError::NoRule { route: route.id.to_string(), selection, rule_names });
     };
     let inherits = |rule: &&RouteRule<'_>| rule.named.limit.key_resolver.is_none();
     let resolver = match selected.iter().find(inherits) {
@@ -116,9 +122,60 @@ pub(super) fn select<'c>(
 
 /// Lists the buckets and plans to choose from.
 fn choices(rules: &[RouteRule<'_>]) -> String {
-    let named = |rule: &RouteRule<'_>| match rule.named.plan {
+    let bucket = |rule: &RouteRule<'_>| match rule.named.plan {
         Some(plan) => format!("`{}` of plan `{plan}`", rule.named.scope),
         None => format!("`{}`", rule.named.scope),
     };
-    rules.iter().map(named).collect::<Vec<_>>().join(", ")
+    rules.iter().map(bucket).collect::<Vec<_>>().join(", ")
+}
+
+/// Plan of a key.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::admin) enum KeyPlan {
+    /// Plans are absent, or each request names its own.
+    #[serde(skip)]
+    Absent,
+    /// Plan that the key has; null for a key without a plan.
+    ByKey(Option<String>),
+}
+
+impl KeyPlan {
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// Returns the plan of `key` under the first of `rules` whose limiter has plans by key.
+///
+/// # Errors
+/// Plans are in Redis, which is unreachable.
+pub(super) async fn key_plan(
+    rules: &[RouteRule<'_>],
+    key: &[u8],
+    config: &Config,
+    state: &AdminState,
+) -> Result<KeyPlan, LimitsError> {
+    let Some(plans) = rules.iter().find_map(|rule| rule.limiter.plans.as_ref()) else { return Ok(KeyPlan::Absent) };
+    let name = match &plans.resolver {
+        PlanResolver::Request(_) => return Ok(KeyPlan::Absent),
+        PlanResolver::Table(table) => std::str::from_utf8(key).ok().and_then(|key| table.get(key)).cloned(),
+        PlanResolver::RedisHash { key: hash, .. } => {
+            let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
+            let hashes = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+            let source = RedisPlans::new(client, hash.clone(), Duration::ZERO).hash_keys(hashes);
+            let plan = match source.plan(key) {
+                PlanLookup::Ready(plan) => plan,
+                PlanLookup::Pending(plan) => plan.await,
+            };
+            plan.map(|plan| plan.to_string())
+        }
+    };
+    Ok(KeyPlan::ByKey(configured(plans, name)))
+}
+
+/// Returns `name` if there is such a plan, otherwise the default.
+fn configured(plans: &Plans, name: Option<String>) -> Option<String> {
+    let name = name.filter(|name| plans.sets.iter().any(|(plan, _)| plan == name));
+    name.or_else(|| plans.default.clone())
 }

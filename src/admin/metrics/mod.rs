@@ -18,8 +18,8 @@ use prometheus_client::registry::Registry;
 
 use self::format::Format;
 use self::redis::RedisSnapshot;
+use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{problem, reply};
-use crate::admin::state::AdminState;
 use tollgate_config::Config;
 use tollgate_proxy::instrumentation::connections::{encode_certificates, encode_connections};
 use tollgate_proxy::instrumentation::filters::{encode_breakers, encode_caches, encode_retries};

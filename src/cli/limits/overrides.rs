@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Selection;
 use crate::cli::admin_client::{AdminClient, CallError, encoded, printable, table};
-use crate::cli::report::duration;
+use crate::cli::report::{duration, heading, string};
 
 /// Override of the limit of a key.
 #[derive(Debug, Args)]
@@ -46,14 +46,14 @@ impl Override {
         let Selection { target, rule, plan } = &self.selection;
         let client = AdminClient::new(target);
         let path = format!("/api/overrides/{}/{}", encoded(&self.route), encoded(&self.key));
-        let named =
+        let selectors =
             || [("rule", rule), ("plan", plan)].into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
         if self.remove {
-            let query: Vec<_> = named().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+            let query: Vec<_> = selectors().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
             client.call("DELETE", &format!("{path}?{}", query.join("&")), "", "route")?;
         } else {
             let mut body: Map<String, Value> = self.numbers.iter().cloned().collect();
-            body.extend(named().map(|(name, value)| (name.to_owned(), json!(value))));
+            body.extend(selectors().map(|(name, value)| (name.to_owned(), json!(value))));
             body.extend(self.time.as_ref().map(|time| ("expires-in".to_owned(), json!(time))));
             let words = [("unlimited", self.unlimited), ("block", self.block)];
             body.extend(words.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| ((*name).to_owned(), json!(true))));
@@ -82,21 +82,20 @@ pub(super) fn in_words(it: &Value, numbers: &Value) -> String {
 
 /// Returns a list of overrides as a table.
 pub(super) fn render(list: &Value) -> String {
-    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS IN", "BY"].map(str::to_owned).to_vec()];
+    let mut rows = vec![heading(["ROUTE", "RULE", "PLAN", "KEY", "OVERRIDE", "ENDS IN", "BY"])];
     for it in list.as_array().into_iter().flatten() {
         let mut numbers = members(&it["override"]);
         if it["in-effect"] == false {
             numbers.push("(no such rule)".to_owned());
         }
         rows.push(vec![
-            text(&it["route"]),
-            text(&it["rule"]),
-            text(&it["plan"]),
+            string(&it["route"]),
+            string(&it["rule"]),
+            string(&it["plan"]),
             it["key"].as_str().map_or_else(|| "(every key)".to_owned(), printable),
             numbers.join(" "),
             duration(&it["expires-in-ms"]),
-            text(&it["by"]),
+            string(&it["by"]),
         ]);
     }
     table(&rows, &[5])

@@ -10,14 +10,14 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 82_850),
+    (ALL, 82_715),
     ("config", 17_650),
     ("spring", 4_300),
     ("document", 2_560),
-    ("proxy", 14_900),
+    ("proxy", 14_754),
     ("limiter", 12_650),
     ("filters", 10_500),
-    ("src", 8_100),
+    ("src", 8_023),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 960;

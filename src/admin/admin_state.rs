@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::config_state::{ConfigState, RefusedReload};
-use crate::admin::events::hub::Hub;
+use crate::admin::events::viewers::Viewers;
 use tollgate_config::{Config, LoadError};
 use tollgate_proxy::http::connection_stats::ConnectionStats;
 use tollgate_proxy::instrumentation::metrics::Metrics;
@@ -57,7 +57,7 @@ pub struct AdminState {
     /// Counters of spans; `None` if traces are off.
     pub(super) spans: Option<Arc<SpanStats>>,
     /// Viewers of the dashboard.
-    pub(super) events: Arc<Hub>,
+    pub(super) events: Arc<Viewers>,
     reload_requests: mpsc::Sender<oneshot::Sender<ReloadResult>>,
 }
 

@@ -1,0 +1,95 @@
+//! Parts of requests: JSON bodies of a few members, query parameters, and times of temporary changes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use percent_encoding::percent_decode_str;
+use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+
+use crate::admin::reply::problem;
+
+/// Timeout for the body of a request.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest body in bytes.
+const MAX_BYTES: usize = 4096;
+
+/// Error of a body.
+#[derive(Debug, Error)]
+pub(super) enum BodyError {
+    /// Another form than the expected one.
+    #[error("the body must be {expected}: {reason}")]
+    Invalid { expected: &'static str, reason: String },
+    #[error("the body did not arrive in time")]
+    Slow,
+}
+
+impl BodyError {
+    /// Returns the problem.
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        let status = match self {
+            Self::Invalid { .. } => StatusCode::BAD_REQUEST,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+        };
+        problem(status, &self.to_string())
+    }
+}
+
+/// Reads a body of the form `expected`.
+pub(super) async fn read_body<T: DeserializeOwned>(body: Incoming, expected: &'static str) -> Result<T, BodyError> {
+    let invalid = |reason: String| BodyError::Invalid { expected, reason };
+    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BYTES).collect()).await;
+    let body = body.map_err(|_| BodyError::Slow)?;
+    let body = body.map_err(|error| invalid(error.to_string()))?.to_bytes();
+    serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))
+}
+
+/// Returns the parameters of a query, decoded; `+` is a space, as in forms.
+pub(super) fn parameters(query: &str) -> impl Iterator<Item = (String, String)> {
+    let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    query.split('&').filter(|parameter| !parameter.is_empty()).map(move |parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        (decode(name), decode(value))
+    })
+}
+
+/// Shortest and longest time of a temporary change.
+const TIMES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Time after which a change ends by itself, with a unit, from `1s` to `30d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("examples" = ["15m"]))]
+pub(super) struct ExpiresIn(#[schemars(with = "String")] pub(super) Duration);
+
+impl<'de> Deserialize<'de> for ExpiresIn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = humantime::parse_duration(&text).ok().filter(|time| TIMES.contains(time));
+        time.map(Self).ok_or_else(|| {
+            D::Error::custom(format!("expected a time of 1s to 30d with a unit, such as `15m`, got `{text}`"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_time_needs_a_unit_and_has_bounds() {
+        let parse = |text: &str| serde_json::from_value::<ExpiresIn>(json!(text)).ok().map(|ExpiresIn(time)| time);
+        assert_eq!(parse("15m"), Some(Duration::from_secs(900)));
+        assert_eq!(parse("30d"), Some(Duration::from_secs(30 * 24 * 60 * 60)));
+        for text in ["", "0s", "999ms", "60", "31d", "soon", "-1s", "99999999999999999999y"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert!(serde_json::from_value::<ExpiresIn>(json!(60)).is_err());
+    }
+}
