@@ -42,12 +42,13 @@ impl ValueKind {
 
     /// Returns the position from which on `key`, in a map of this kind, may be a secret itself, as a key id is.
     pub(super) fn secret_part(self, key: &str) -> Option<usize> {
-        let mut above = self;
+        let (mut above, mut last) = (self, None);
         for (at, step) in steps(key) {
+            above = last.map_or(above, |last| above.step(last));
             if above.has_secret_keys(step) {
                 return Some(at);
             }
-            above = above.step(step);
+            last = Some(step);
         }
         None
     }

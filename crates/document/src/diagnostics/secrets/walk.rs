@@ -1,6 +1,6 @@
 //! The walk through the tree of a file that finds its secrets.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::names::{self, ValueKind, is_secret_name, is_value_key};
@@ -24,6 +24,8 @@ pub(super) struct Walk<'w> {
     /// File of the present node.
     file: usize,
     unknown: &'w UnknownNames,
+    /// Kinds of the values of keys in ordinary maps: a large file has few names of keys.
+    ordinary: HashMap<String, ValueKind>,
     pub(super) found: Vec<Secret>,
 }
 
@@ -31,7 +33,7 @@ pub(super) struct Walk<'w> {
 
 impl<'w> Walk<'w> {
     pub(super) fn new(text: &'w str, unknown: &'w UnknownNames) -> Self {
-        Self { text, file: 0, unknown, found: Vec::new() }
+        Self { text, file: 0, unknown, ordinary: HashMap::new(), found: Vec::new() }
     }
 
     /// Finds the secrets of a document.
@@ -70,12 +72,26 @@ impl<'w> Walk<'w> {
             let is_of_name = || is_value_key(last) || self.unknown.has_value_key(last);
             let has_name = || with_names.contains(&key[..above(key)]) && is_of_name();
             let is_secret = self.unknown.has_key(key) || has_name();
-            self.value(value, if is_secret { ValueKind::Secret } else { kind.below(key) });
+            let kind = if is_secret { ValueKind::Secret } else { self.below(kind, key) };
+            self.value(value, kind);
             // A filter as the key of its arguments.
             if let Some(arguments) = value.scalar().filter(|_| texts::has_named_value(key, self.unknown)) {
                 self.parts(self.unquoted(value.span.bytes()), arguments, texts::find_arguments);
             }
         }
+    }
+
+    /// Returns the kind of the value of `key` in a map of this kind.
+    fn below(&mut self, kind: ValueKind, key: &str) -> ValueKind {
+        if kind != ValueKind::Other {
+            return kind.below(key);
+        }
+        if let Some(below) = self.ordinary.get(key) {
+            return *below;
+        }
+        let below = kind.below(key);
+        self.ordinary.insert(key.to_owned(), below);
+        below
     }
 
     /// Finds the secrets of a key: parts of its name, and a value whose separator is not that of YAML, as in `password x`.
