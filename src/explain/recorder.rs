@@ -27,7 +27,7 @@ use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
 use tollgate_proxy::gateway::dry_context::DryContext;
-use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
+use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
@@ -107,9 +107,7 @@ impl<'r> Recorder<'r> {
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
         }));
         let max_body = self.config.server.max_body_bytes;
-        let stacked = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
-        let stacked = with_single_keys(self.config.repeated_keys, self.route, stacked);
-        let service = with_forward_path(&self.route.uri, stacked);
+        let service = route_service(self.route, self.config.repeated_keys, max_body, upstream, self);
         tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
     }
 

@@ -22,13 +22,13 @@ mod lines;
 mod metadata;
 mod nacos;
 mod names;
+mod pauses;
 pub mod readers;
 mod registration;
 mod registries;
 mod service;
 mod status;
 mod subscription;
-mod task;
 mod users;
 
 use std::any::Any;

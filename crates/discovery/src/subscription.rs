@@ -7,15 +7,15 @@ use std::rc::Rc;
 use crate::Registries;
 use crate::metadata::InstanceMetadata;
 use crate::names::Names;
-use crate::task::Watch;
 use tollgate_config::Services;
+use tollgate_transport::executor::OwnedTask;
 
 /// Watches of the names of services. They end when this is dropped.
 pub struct NamesSubscription {
     names: Rc<Names>,
     metadata: Option<Rc<InstanceMetadata>>,
     _watches: Vec<Box<dyn Any>>,
-    _metadata: Option<Watch>,
+    _metadata: Option<OwnedTask>,
 }
 
 impl NamesSubscription {
@@ -23,8 +23,9 @@ impl NamesSubscription {
     /// of local tasks.
     pub(super) fn new(names: Rc<Names>, watches: Vec<Box<dyn Any>>, registries: Option<Registries>) -> Self {
         let metadata = registries.as_ref().map(|_| Rc::<InstanceMetadata>::default());
-        let follow =
-            |(registries, metadata)| Watch::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries));
+        let follow = |(registries, metadata)| {
+            OwnedTask::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries))
+        };
         let _metadata = registries.zip(metadata.clone()).map(follow);
         Self { names, metadata, _watches: watches, _metadata }
     }

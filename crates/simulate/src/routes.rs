@@ -15,7 +15,7 @@ use crate::report::Note;
 use crate::treatment::Treatment;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::dry_context::empty_upstream;
-use tollgate_proxy::gateway::stack::{stack, with_forward_path, with_single_keys};
+use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{Predicate, RequestPart, RouteTable};
 
@@ -130,9 +130,7 @@ impl RouteBuilder<'_> {
             self.note(route, None, text.to_owned());
         }
         let prepared = Route { filters, ..route.clone() };
-        let stacked = stack(&prepared.id, &prepared.filters, None, empty_upstream(), self.context);
-        let stacked = with_single_keys(self.config.repeated_keys, &prepared, stacked);
-        let service = with_forward_path(&prepared.uri, stacked);
+        let service = route_service(&prepared, self.config.repeated_keys, None, empty_upstream(), self.context);
         let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
         let is_uncertain = !lacking.is_empty();
         let id = Arc::clone(&route.id);

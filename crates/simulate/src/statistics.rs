@@ -7,7 +7,7 @@ use serde::Serialize;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::report::{KeyCount, RuleOutcome, percent, time};
-use tollgate_proxy::http::facts::limiter::LimiterFacts;
+use tollgate_proxy::http::facts::LimiterFacts;
 
 /// Number of keys that are reported per rule.
 const TOP_KEYS: usize = 10;

@@ -22,7 +22,7 @@ use crate::admin::limits::{MAX_BODY_BYTES, Place, read_body, selector};
 use crate::admin::reply::{audited, json, whole_millis};
 use crate::admin::request::ExpiresIn;
 use tollgate_config::Route;
-use tollgate_proxy::state::overrides::{Effect, Names, Override, RuleChange, Target};
+use tollgate_proxy::state::overrides::{Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange};
 use tollgate_telemetry::key_display;
 
 /// Longest key. Redis returns all overrides in one reply.
@@ -100,7 +100,7 @@ async fn new(
     let selector = query.or(body.rule, body.plan);
     let (route, _) = place.route(&config)?;
     let selected = one(route, &selector)?;
-    if let Effect::Rule(change) = &effect {
+    if let OverrideEffect::Rule(change) = &effect {
         change.apply(&selected.named.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
     }
     let target = target(&selected, key, state);
@@ -119,7 +119,7 @@ async fn new(
         numbers: OverrideNumbers::from(&effect),
         expires_in_ms: whole_millis(time),
     };
-    let names = Names { route: id.to_owned(), rule: selected.name().to_owned(), by: caller.to_string() };
+    let names = OverrideNames { route: id.to_owned(), rule: selected.name().to_owned(), by: caller.to_string() };
     let new = Override { target, effect, names, until: Instant::now() + time };
     state.stores.set_override(new, &config).await?;
     Ok((reply, applied))
@@ -165,8 +165,8 @@ fn one<'c>(route: &'c Route, selector: &Selector) -> Result<RouteRule<'c>, Limit
     selected.into_iter().next().ok_or_else(|| LimitsError::NoRules(route.id.to_string()))
 }
 
-fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> Target {
-    Target {
+fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> OverrideTarget {
+    OverrideTarget {
         scope: selected.named.scope.to_string(),
         plan: selected.named.plan.map(str::to_owned),
         key: key.map(|key| state.stores.overrides().named_id(&selected.key_id(key))),
@@ -216,13 +216,13 @@ impl OverrideBody {
         Ok(Self { rule, plan, expires_in, unlimited, block, numbers: members })
     }
 
-    fn effect(&self) -> Result<Effect, LimitsError> {
+    fn effect(&self) -> Result<OverrideEffect, LimitsError> {
         match (self.unlimited, self.block, self.numbers.is_empty()) {
-            (true, false, true) => Ok(Effect::Unlimited),
-            (false, true, true) => Ok(Effect::Block),
+            (true, false, true) => Ok(OverrideEffect::Unlimited),
+            (false, true, true) => Ok(OverrideEffect::Block),
             (false, false, _) => {
                 let change = RuleChange::deserialize(&self.numbers);
-                change.map(Effect::Rule).map_err(|error| LimitsError::BadOverride(error.to_string()))
+                change.map(OverrideEffect::Rule).map_err(|error| LimitsError::BadOverride(error.to_string()))
             }
             _ => Err(LimitsError::BadOverride("numbers, `unlimited` and `block` exclude each other".into())),
         }

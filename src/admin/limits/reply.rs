@@ -15,7 +15,7 @@ use crate::admin::reply::whole_millis;
 use crate::explain::describe as in_words;
 use tollgate_config::Route;
 use tollgate_filters::request_rate_limiter::Enforcement;
-use tollgate_proxy::state::overrides::{Effect, EffectiveRule, RuleChange};
+use tollgate_proxy::state::overrides::{EffectiveRule, OverrideEffect, RuleChange};
 
 /// Rule of a route.
 #[derive(Serialize, JsonSchema)]
@@ -229,12 +229,12 @@ impl EffectReply {
     }
 }
 
-impl From<&Effect> for OverrideNumbers {
-    fn from(effect: &Effect) -> Self {
+impl From<&OverrideEffect> for OverrideNumbers {
+    fn from(effect: &OverrideEffect) -> Self {
         let (numbers, unlimited, block) = match effect {
-            Effect::Rule(change) => (Some(Numbers(change.clone())), false, false),
-            Effect::Unlimited => (None, true, false),
-            Effect::Block => (None, false, true),
+            OverrideEffect::Rule(change) => (Some(Numbers(change.clone())), false, false),
+            OverrideEffect::Unlimited => (None, true, false),
+            OverrideEffect::Block => (None, false, true),
         };
         Self { numbers, unlimited, block }
     }

@@ -23,10 +23,11 @@ use self::read::ReadError;
 use crate::Registry;
 use crate::client::{Call, ClientError, HttpClient};
 use crate::names::NamesSink;
+use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
-use crate::task::{Watch, retry_after};
 use tollgate_config::Consul;
+use tollgate_transport::executor::OwnedTask;
 
 const INDEX: HeaderName = HeaderName::from_static("x-consul-index");
 const TOKEN: HeaderName = HeaderName::from_static("x-consul-token");
@@ -94,13 +95,13 @@ impl Registry for ConsulRegistry {
             Ok(listed.instances)
         };
         let publish = move |instances| sink.publish(instances);
-        Box::new(Watch::start(follow(query, name.to_owned(), status, read, publish)))
+        Box::new(OwnedTask::start(follow(query, name.to_owned(), status, read, publish)))
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
         let query = Query::names(&self.settings, &self.client);
         let publish = move |names: BTreeSet<String>| sink.publish(names);
-        Box::new(Watch::start(follow(query, "services".to_owned(), Arc::clone(&self.status), read::names, publish)))
+        Box::new(OwnedTask::start(follow(query, "services".to_owned(), Arc::clone(&self.status), read::names, publish)))
     }
 }
 

@@ -21,10 +21,11 @@ use self::table::Table;
 use crate::Registry;
 use crate::client::{Call, ClientError, HttpClient};
 use crate::names::NamesSink;
+use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
-use crate::task::{Watch, retry_after};
 use crate::users::Users;
+use tollgate_transport::executor::OwnedTask;
 
 /// Maximum time since the last response for which fetching the changes is sufficient. A server keeps changes for three
 /// minutes.
@@ -34,7 +35,7 @@ const DELTA_WINDOW: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct EurekaRegistry {
     shared: Rc<Shared>,
-    _fetches: Watch,
+    _fetches: OwnedTask,
 }
 
 /// State of the fetches, and their users.
@@ -73,7 +74,7 @@ impl EurekaRegistry {
             users: Users::default(),
             status: Arc::new(RegistryStatus::new("eureka", servers.join(","))),
         });
-        let fetches = Watch::start(fetch_repeatedly(Rc::clone(&shared)));
+        let fetches = OwnedTask::start(fetch_repeatedly(Rc::clone(&shared)));
         Self { shared, _fetches: fetches }
     }
 }

@@ -25,11 +25,12 @@ use self::table::Table;
 use crate::Registry;
 use crate::client::{Call, ClientError, HttpClient};
 use crate::names::NamesSink;
+use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
-use crate::task::{Watch, retry_after};
 use crate::users::Users;
 use tollgate_config::Kubernetes;
+use tollgate_transport::executor::OwnedTask;
 
 /// Timeout for the head of the response to a watch.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,7 +49,7 @@ const MAX_SLICES: usize = 50_000;
 #[derive(Debug)]
 pub(super) struct KubernetesRegistry {
     shared: Rc<Shared>,
-    _watches: Vec<Watch>,
+    _watches: Vec<OwnedTask>,
 }
 
 /// State of the watches, and their users.
@@ -91,7 +92,7 @@ impl KubernetesRegistry {
             status: Arc::new(RegistryStatus::new("kubernetes", settings.server.to_string())),
             settings: settings.clone(),
         });
-        let watch = |namespace: &String| Watch::start(follow(Rc::clone(&shared), namespace.clone()));
+        let watch = |namespace: &String| OwnedTask::start(follow(Rc::clone(&shared), namespace.clone()));
         Self { _watches: settings.namespaces.iter().map(watch).collect(), shared }
     }
 }

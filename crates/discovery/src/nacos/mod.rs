@@ -17,10 +17,11 @@ use tollgate_config::Nacos;
 pub(crate) use self::client::{Endpoint, LookupError, NacosClient};
 use crate::client::Reply;
 use crate::names::NamesSink;
+use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
-use crate::task::{Watch, retry_after};
 use crate::{Instance, Registry};
+use tollgate_transport::executor::OwnedTask;
 
 /// Names of services in one response.
 const PAGE: usize = 500;
@@ -45,14 +46,14 @@ impl Registry for NacosRegistry {
 
     fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
         let (client, name) = (Rc::clone(&self.0), name.to_owned());
-        Box::new(Watch::start(async move {
+        Box::new(OwnedTask::start(async move {
             poll(&client, &name, async || client.instances(&name).await, |instances| sink.publish(instances)).await;
         }))
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
         let client = Rc::clone(&self.0);
-        Box::new(Watch::start(async move {
+        Box::new(OwnedTask::start(async move {
             poll(&client, "services", async || client.names().await, |names| sink.publish(names)).await;
         }))
     }

@@ -21,9 +21,10 @@ use self::eureka::EurekaRegistrar;
 use self::nacos::NacosRegistrar;
 use crate::client::ClientError;
 use crate::nacos::LookupError;
-use crate::task::{Watch, retry_after};
+use crate::pauses::retry_after;
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
 use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::executor::OwnedTask;
 
 /// Timeout of a request to a registry.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -69,7 +70,7 @@ pub struct Registrations {
 #[derive(Debug)]
 struct Running {
     shared: Rc<Shared>,
-    _heartbeats: Watch,
+    _heartbeats: OwnedTask,
 }
 
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl Running {
             entry: OnceCell::new(),
             is_registered: Cell::new(false),
         });
-        let _heartbeats = Watch::start(keep_registered(Rc::clone(&shared)));
+        let _heartbeats = OwnedTask::start(keep_registered(Rc::clone(&shared)));
         Some(Self { shared, _heartbeats })
     }
 }

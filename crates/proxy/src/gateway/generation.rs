@@ -9,18 +9,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
+use http::request::Parts;
 
 use crate::gateway::cors::PolicyTable;
 use crate::gateway::declare::declare;
 use crate::gateway::route::{Route, RouteStack};
 use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::worker_state::WorkerState;
+use crate::http::attempts::ObservedAttempts;
+use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
 use crate::http::trailers::TrailerRules;
 use crate::http::upgrade::UpgradePolicy;
 use crate::instrumentation::metrics::Metrics;
+use crate::instrumentation::record::Record;
 use crate::instrumentation::traces::Tracing;
+use crate::instrumentation::traces::request::RequestTrace;
+use crate::instrumentation::traces::server::ServerInfo;
 use crate::state::stores::SharedStores;
+use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, ForwardedHeaders, TrafficEndpoints, TrustedProxies};
 use tollgate_routing::{RouteEntry, RouteTable};
@@ -155,6 +162,12 @@ impl Generation {
         Some(stack.get_or_init(|| Box::new(self.worker.build_stack(route, &self.shared))))
     }
 
+    /// Returns the service of requests for `path`, if an endpoint of the gateway itself has this path.
+    pub(super) fn own_endpoint(&self, path: &str) -> Option<&SharedService> {
+        let OwnEndpoints { endpoints, service } = self.own_endpoints.as_ref()?;
+        endpoints.owns(path).then_some(service)
+    }
+
     /// Returns the layer stacks.
     pub(crate) fn into_stacks(self) -> impl Iterator<Item = Box<RouteStack>> {
         self.stacks.into_iter().filter_map(OnceCell::into_inner)
@@ -177,9 +190,45 @@ impl OwnEndpoints {
         let (endpoints, service) = (config.management.on_traffic.clone()?, service?.clone());
         Some(Self { endpoints, service })
     }
+}
 
-    /// Returns the service of requests for `path`, if an endpoint has this path.
-    pub(super) fn service_for(&self, path: &str) -> Option<&SharedService> {
-        self.endpoints.owns(path).then_some(&self.service)
+impl Generation {
+    /// Starts the trace of a request, if traces are on and it is sampled. `route` is `None` without a route.
+    #[inline]
+    pub(super) fn begin_trace(
+        &self,
+        head: &mut Parts,
+        connection: &ConnectionInfo,
+        route: Option<&Route>,
+        record: &mut Record,
+    ) {
+        // The rest is a call of its own, so that traces that are off cost one comparison.
+        if let Some(tracing) = &self.tracing {
+            self.sample(tracing, head, connection, route, record);
+        }
+    }
+
+    #[inline(never)]
+    fn sample(
+        &self,
+        tracing: &Tracing,
+        head: &mut Parts,
+        connection: &ConnectionInfo,
+        route: Option<&Route>,
+        record: &mut Record,
+    ) {
+        let Some(sampled) = tracing.decide(&mut head.headers) else { return };
+        let path = head.uri.path();
+        let patterns = route.map(|route| &*route.patterns).unwrap_or_default();
+        let info = ServerInfo {
+            started: record.started().into_std(),
+            client: client_ip(connection.peer.ip(), &head.headers, &self.trusted_proxies),
+            is_tls: connection.tls,
+            route: route.map(|route| &*route.id),
+            pattern: patterns.iter().find(|(pattern, _)| pattern.matches(path, true)).map(|(_, text)| &**text),
+        };
+        let trace = tracing.start(sampled, head, &info);
+        head.extensions.insert(ObservedAttempts(Arc::<RequestTrace>::clone(&trace)));
+        record.traced(trace);
     }
 }

@@ -10,7 +10,6 @@ mod future;
 mod generation;
 pub mod layer_context;
 pub mod limiter;
-mod log_line;
 mod recorded_store;
 mod reroute;
 mod resilience;
@@ -19,7 +18,6 @@ mod response_cache;
 mod route;
 pub mod sanitize;
 pub mod stack;
-mod traced;
 mod traced_store;
 mod worker_state;
 
@@ -95,7 +93,9 @@ impl Gateway {
             record.identified(RequestId::of(name, &head.headers, is_trusted));
         }
         if let Some(log) = &self.access_log {
-            log_line::start(log, &head, connection, record);
+            let request_id = record.request_id().map(RequestId::value);
+            let line = LogLine::start(&head, connection, request_id, log.has_details());
+            record.logged(Rc::clone(log), line);
         }
         let sanitized = sanitize(&mut head, generation.sanitize, is_trusted);
         // Before the first refusal: a stream whose body is not wrapped is reset at once.
@@ -116,8 +116,8 @@ impl Gateway {
             details.upload = body.upload();
         }
         *accepts_problem = summary.accepts_problem;
-        if let Some(own) = generation.own_endpoints.as_ref().and_then(|own| own.service_for(head.uri.path())) {
-            return Ok(own.respond(Request::from_parts(head, body)));
+        if let Some(endpoint) = generation.own_endpoint(head.uri.path()) {
+            return Ok(endpoint.respond(Request::from_parts(head, body)));
         }
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {

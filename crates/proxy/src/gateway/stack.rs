@@ -68,9 +68,22 @@ pub fn empty_service() -> SharedService {
     }))
 }
 
-/// Sets the path of a `forward:` route before its filters run, as in Spring. Other routes are unchanged.
+/// Returns the layers of `route` around `innermost`: its filters, the first one outermost, and what precedes them. `max_body`
+/// limits request bodies in bytes.
 #[must_use]
-pub fn with_forward_path(target: &Target, stacked: SharedService) -> SharedService {
+pub fn route_service(
+    route: &Route,
+    repeated: RepeatedKeys,
+    max_body: Option<u64>,
+    innermost: SharedService,
+    context: &dyn LayerContext,
+) -> SharedService {
+    let stacked = stack(&route.id, &route.filters, max_body, innermost, context);
+    with_forward_path(&route.uri, with_single_keys(repeated, route, stacked))
+}
+
+/// Sets the path of a `forward:` route before its filters run, as in Spring. Other routes are unchanged.
+fn with_forward_path(target: &Target, stacked: SharedService) -> SharedService {
     match target {
         Target::Forward(path) => resilience::with_path(path, stacked),
         Target::Echo | Target::Nowhere | Target::Http { .. } | Target::Balanced { .. } => stacked,
@@ -78,8 +91,7 @@ pub fn with_forward_path(target: &Target, stacked: SharedService) -> SharedServi
 }
 
 /// Removes repetitions of the fields that keys of `route` are read from, in front of `stacked`, if `repeated` says so.
-#[must_use]
-pub fn with_single_keys(repeated: RepeatedKeys, route: &Route, stacked: SharedService) -> SharedService {
+fn with_single_keys(repeated: RepeatedKeys, route: &Route, stacked: SharedService) -> SharedService {
     let resolvers = route.filters.iter().flat_map(Filter::key_resolvers);
     let fields = KeyFields::of(resolvers.chain(route.uri.key_resolver()));
     if repeated == RepeatedKeys::Refuse || fields.is_empty() {
@@ -93,8 +105,7 @@ pub fn with_single_keys(repeated: RepeatedKeys, route: &Route, stacked: SharedSe
 
 /// Stacks `filters` around `innermost`, the first filter outermost. `max_body` limits request bodies in bytes, in front
 /// of all filters.
-#[must_use]
-pub fn stack(
+fn stack(
     route_id: &Arc<str>,
     filters: &[Filter],
     max_body: Option<u64>,

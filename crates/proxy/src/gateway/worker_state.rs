@@ -21,15 +21,13 @@ use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
 use crate::gateway::response_cache::cache_name;
 use crate::gateway::route::{RouteStack, sets_forwarded_prefix};
-use crate::gateway::stack::{
-    echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
-};
+use crate::gateway::stack::{echo_service, empty_service, route_service, upstream_service, with_forwarded_prefix};
 use crate::http::service::SharedService;
 use crate::instrumentation::metrics::{Metrics, RouteLabels, RouteMetrics};
 use crate::instrumentation::traces::Tracing;
 use crate::state::stores::Stores;
 use crate::upstream::balance::{self, Balancer, Upstreams};
-use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::{Forward, UpstreamTimeouts};
 use crate::upstream::headers::HeaderPolicy;
@@ -118,8 +116,7 @@ impl WorkerState {
             Some(_) => with_cors_headers(config.cors.keeps_upstream_headers, innermost),
             None => innermost,
         };
-        let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
-        let service = with_forward_path(&route.uri, with_single_keys(config.repeated_keys, route, stacked));
+        let service = route_service(route, config.repeated_keys, config.server.max_body_bytes, innermost, self);
         RouteStack {
             service: match &shared.cors {
                 Some(policies) => with_cors(policies.clone(), service),

@@ -1,12 +1,11 @@
 //! HTTP types that all other modules of this crate use: bodies, boxed services, failures, upgrades and deadlines.
 //!
 //! This module imports no other top-level module of the crate. Other modules provide their types through traits: the
-//! server implements [`busy::BusyCount`] and [`upgrade::TunnelHost`] for its connections, and the upstream passes its
+//! server implements [`handler::BusyCount`] and [`upgrade::TunnelHost`] for its connections, and the upstream passes its
 //! response bodies to [`body::Body::boxed`].
 
 pub mod attempts;
 pub mod body;
-pub mod busy;
 pub mod certificate;
 pub mod connection_stats;
 pub mod deadline;
@@ -15,11 +14,10 @@ pub mod failure;
 pub mod fields;
 pub mod handler;
 pub mod interim;
-pub mod keepalive;
-pub mod part_size;
 pub mod read_ahead;
 pub mod read_gate;
 pub mod request_id;
 pub mod service;
+pub mod sockets;
 pub mod trailers;
 pub mod upgrade;

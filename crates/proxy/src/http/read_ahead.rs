@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 
-use crate::http::part_size::part;
+use crate::http::sockets::part;
 
 /// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: half the largest buffer for each of
 /// 16 connections. The allocator may keep as much again, of buffers that were replaced by larger ones.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::http::busy::BusyCount;
+use crate::http::handler::BusyCount;
 use crate::http::interim::{InterimResponses, InterimSender};
 use crate::http::upgrade::{TunnelClient, TunnelHost};
 

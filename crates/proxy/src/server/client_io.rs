@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::http::deadline::Deadline;
-use crate::http::part_size::part;
 use crate::http::read_gate::{GatedReader, ReadGate};
+use crate::http::sockets::part;
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::interim_heads::InterimHeads;
 use crate::server::request_line::RequestLine;

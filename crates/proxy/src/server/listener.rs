@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
-use crate::http::keepalive::KEEPALIVE;
+use crate::http::sockets::KEEPALIVE;
 
 /// Length of the kernel's accept queue.
 const BACKLOG: i32 = 4096;

@@ -5,16 +5,13 @@
 
 pub mod accept;
 pub mod activity;
-mod body;
 pub mod client_io;
 pub mod clients;
 pub mod connection;
-mod date;
 pub mod drain;
 pub mod gate;
 mod http2;
 mod interim_heads;
-mod linger;
 pub mod listener;
 pub mod protocol;
 mod refusal;

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
@@ -20,12 +21,10 @@ use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
 use crate::http::body::Incoming;
-use crate::http::busy::BusyGuard;
-use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::handler::{BusyGuard, ConnectionInfo, Handler};
 use crate::http::interim::InterimSender;
 use crate::http::upgrade::{TunnelClient, TunnelStream};
 use crate::server::activity::Activity;
-use crate::server::body::ServedBody;
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
 use crate::server::gate::ConnectionPermit;
@@ -217,4 +216,49 @@ where
         }
     })
     .await
+}
+
+/// Bytes of a response after which they are written before more of it is requested.
+const UNWRITTEN: usize = 16 * 1024;
+
+/// Response body that keeps its connection busy until it ends, and stops while the client does not read. hyper alone
+/// would ask for more of the body while the socket accepts no bytes, and before it has tried to write.
+#[derive(Debug)]
+pub(super) struct ServedBody<B> {
+    body: B,
+    socket: Arc<Activity>,
+    _busy: Option<BusyGuard>,
+}
+
+impl<B> ServedBody<B> {
+    pub(super) fn new(body: B, socket: Arc<Activity>, busy: Option<BusyGuard>) -> Self {
+        Self { body, socket, _busy: busy }
+    }
+}
+
+impl<B: HttpBody + Unpin> HttpBody for ServedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        // The connection polls again when all bytes have been written.
+        if self.socket.holds_response(UNWRITTEN) {
+            return Poll::Pending;
+        }
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.socket.add_unwritten(data.remaining());
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -1,11 +1,14 @@
-//! Responses to heads that hyper cannot read. Those of hyper do not say why.
+//! Responses that hyper does not write: those to heads that it cannot read, with the reason, and the `Date` field.
 
+use std::cell::Cell;
 use std::io;
+use std::time::SystemTime;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::io::AsyncWriteExt;
 
-use crate::server::date::date;
 use crate::server::stream::ClientStream;
 
 /// Refusal of a request whose head cannot be read.
@@ -57,4 +60,25 @@ impl Refusal {
         stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await
     }
+}
+
+thread_local! {
+    /// Date of the latest response, and its second.
+    static LATEST_DATE: Cell<Option<(i64, HeaderValue)>> = const { Cell::new(None) };
+}
+
+/// Returns the current date as a field value (RFC 9110 §5.6.7).
+pub(super) fn date() -> Option<HeaderValue> {
+    let second = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs().try_into().ok()?;
+    let latest = LATEST_DATE.take().filter(|(at, _)| *at == second);
+    let value = match latest {
+        Some((_, value)) => value,
+        None => {
+            let now = Timestamp::from_second(second).ok()?;
+            let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
+            HeaderValue::try_from(text).ok()?
+        }
+    };
+    LATEST_DATE.set(Some((second, value.clone())));
+    Some(value)
 }

@@ -54,17 +54,17 @@ async fn flush(
     mut config: watch::Receiver<Arc<Config>>,
     mut stopped: oneshot::Receiver<()>,
 ) -> Flusher {
-    let mut known = None;
+    let mut current = None;
     loop {
         let latest = Arc::clone(&config.borrow_and_update());
         // A configuration without counters opens no connection, but usage counted earlier is still written.
-        if counts_requests(&latest) || known.is_some() {
+        if counts_requests(&latest) || current.is_some() {
             let redis = latest.redis.as_ref().map(|redis| redis.settings.clone());
-            if redis != known {
+            if redis != current {
                 if let Err(error) = flusher.send_to(redis.as_ref()) {
                     tracing::error!(%error, "cannot start redis client: usage is kept in memory");
                 }
-                known = redis;
+                current = redis;
             }
         }
         let pause = tokio::select! {

@@ -1,19 +1,18 @@
 //! State that outlives a configuration: a reload replaces routes and layers, and keeps everything in here.
 //!
 //! - [`stores`]: buckets, concurrency slots and usage counts, in memory and in Redis;
-//! - [`circuit_breakers`] and [`response_caches`]: shared by all workers;
+//! - [`filters`]: circuit breakers and response caches, shared by all workers;
 //! - [`overrides`]: temporary overrides of limits;
 //! - [`redis_servers`] and [`redis_monitor`]: what Redis servers report, and the number of live gateways;
 //! - [`metering`]: the task that writes usage to Redis;
 //! - `jwks` (feature `jwt`): the task that refreshes token verification keys.
 
-pub mod circuit_breakers;
 pub mod clock;
+pub mod filters;
 #[cfg(feature = "jwt")]
 pub mod jwks;
 pub mod metering;
 pub mod overrides;
 pub mod redis_monitor;
 pub mod redis_servers;
-pub mod response_caches;
 pub mod stores;

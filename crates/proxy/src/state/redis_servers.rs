@@ -93,8 +93,8 @@ fn server_events(before: Option<&RedisServer>, info: &InfoReply) -> Vec<ServerEv
     let now = match info {
         Ok(now) => now,
         Err(kind) => {
-            let known = before.is_some_and(|before| before.info.as_ref().err() == Some(kind));
-            return if known { Vec::new() } else { vec![ServerEvent::InfoRefused(*kind)] };
+            let was_refused = before.is_some_and(|before| before.info.as_ref().err() == Some(kind));
+            return if was_refused { Vec::new() } else { vec![ServerEvent::InfoRefused(*kind)] };
         }
     };
     let mut events = Vec::new();

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use crate::http::body::{Body, BodyError, ConcurrentUpload, UploadProgress};
 use crate::upstream::exchange::poll_timeout;
 use crate::upstream::incoming::Incoming;
-use crate::upstream::lease::ConnectionLease;
-use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::HeldConnection;
+use crate::upstream::pick::Outcome;
 
 /// Response body that returns its connection to the pool when it has been read to its end.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct UpstreamBody {
     /// Latest part, kept while the connection's buffer is being replaced.
     latest: Bytes,
     incoming: Incoming,
-    lease: Option<ConnectionLease>,
+    connection: Option<HeldConnection>,
     timeout: Option<Duration>,
     /// Request body that is still being sent.
     upload: Option<ConcurrentUpload>,
@@ -31,50 +31,50 @@ struct UpstreamBody {
 }
 
 /// Wraps the response body of an upstream. It fails if nothing arrives for `timeout`, neither of the response nor of the
-/// `upload`; `lease` returns to its pool at the end.
+/// `upload`; `connection` returns to its pool at the end.
 ///
 /// # Errors
 /// The start of the body arrived with the head and is invalid: the client gets a failure instead of the head.
 pub(super) fn response_body(
     mut incoming: Incoming,
-    lease: ConnectionLease,
+    connection: HeldConnection,
     timeout: Option<Duration>,
     upload: Option<Rc<UploadProgress>>,
-) -> Result<Body, Box<(BodyError, ConnectionLease)>> {
+) -> Result<Body, Box<(BodyError, HeldConnection)>> {
     if incoming.is_end_stream() {
-        lease.release();
+        connection.release();
         return Ok(Body::default());
     }
     // A later poll registers its task.
     let first = match Pin::new(&mut incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => None,
         Poll::Ready(Some(Ok(frame))) => {
-            lease.expect_body();
-            if let Some(read_ahead) = lease.read_ahead() {
+            connection.expect_body();
+            if let Some(read_ahead) = connection.read_ahead() {
                 read_ahead.hold();
             }
             Some(frame)
         }
-        Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), lease))),
-        Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
-            return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), lease)));
+        Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), connection))),
+        Poll::Ready(None) if connection.is_http2() && !incoming.is_end_stream() => {
+            return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), connection)));
         }
         Poll::Ready(None) => {
-            lease.release();
+            connection.release();
             return Ok(Body::default());
         }
     };
     let is_last = first.as_ref().is_some_and(|frame| incoming.is_end_stream() || frame.is_trailers());
-    let mut lease = Some(lease);
-    if is_last && let Some(lease) = lease.take() {
-        lease.release();
+    let mut connection = Some(connection);
+    if is_last && let Some(connection) = connection.take() {
+        connection.release();
     }
     match first.map(|frame| if is_last { frame.into_data() } else { Err(frame) }) {
         Some(Ok(data)) => Ok(Body::from(data)),
         first => {
             let first = first.and_then(Result::err);
             let (latest, upload) = (Bytes::new(), upload.and_then(ConcurrentUpload::new));
-            Ok(Body::boxed(UpstreamBody { first, latest, incoming, lease, timeout, upload, failed: None }))
+            Ok(Body::boxed(UpstreamBody { first, latest, incoming, connection, timeout, upload, failed: None }))
         }
     }
 }
@@ -88,16 +88,16 @@ impl UpstreamBody {
     /// Returns true if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends
     /// then, but such a reset is a normal end only after a complete response (RFC 9113 §8.1).
     fn is_cut(&self) -> bool {
-        self.lease.as_ref().is_some_and(ConnectionLease::is_http2) && !self.incoming.is_end_stream()
+        self.connection.as_ref().is_some_and(HeldConnection::is_http2) && !self.incoming.is_end_stream()
     }
 
     /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
     /// closes the connection at once, and discards the rest.
     fn fail(&mut self, error: BodyError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let error = cause(error, self.upload.as_deref());
-        if let Some(lease) = self.lease.take() {
+        if let Some(connection) = self.connection.take() {
             let is_of_client = matches!(error, BodyError::Upload(_));
-            lease.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
+            connection.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
         }
         self.failed = Some(error);
         cx.waker().wake_by_ref();
@@ -105,8 +105,8 @@ impl UpstreamBody {
     }
 
     fn finish(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            lease.release();
+        if let Some(connection) = self.connection.take() {
+            connection.release();
         }
     }
 }
@@ -123,7 +123,7 @@ impl HttpBody for UpstreamBody {
         if let Some(error) = this.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
-        let read_ahead = this.lease.as_ref().and_then(ConnectionLease::read_ahead);
+        let read_ahead = this.connection.as_ref().and_then(HeldConnection::read_ahead);
         // The server asks for the next part when the client has taken the one before.
         if let Some(read_ahead) = read_ahead {
             read_ahead.resume();
@@ -138,9 +138,9 @@ impl HttpBody for UpstreamBody {
                 // Trailers are the last frame: a server does not poll for another.
                 if this.incoming.is_end_stream() || frame.is_trailers() {
                     this.finish();
-                } else if let Some(lease) = &mut this.lease {
-                    lease.deadline().clear();
-                    lease.expect_body();
+                } else if let Some(connection) = &mut this.connection {
+                    connection.deadline().clear();
+                    connection.expect_body();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -151,20 +151,22 @@ impl HttpBody for UpstreamBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let (Some(lease), Some(timeout)) = (&mut this.lease, this.timeout) else { return Poll::Pending };
-                let deadline = lease.deadline();
+                let (Some(connection), Some(timeout)) = (&mut this.connection, this.timeout) else {
+                    return Poll::Pending;
+                };
+                let deadline = connection.deadline();
                 if !deadline.is_set() {
                     deadline.set(Instant::now() + timeout);
                 }
                 let upload = this.upload.as_deref();
                 ready!(poll_timeout(deadline, this.timeout, upload, cx));
                 // The upstream may be waiting for the client.
-                lease.report(if upload.is_some_and(|upload| !upload.is_over()) {
+                connection.report(if upload.is_some_and(|upload| !upload.is_over()) {
                     Outcome::ClientFailed
                 } else {
                     Outcome::TimedOut
                 });
-                this.lease = None;
+                this.connection = None;
                 Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
             }
         }

@@ -15,18 +15,18 @@ use crate::http::body::{Body, UploadProgress};
 use crate::http::failure::Failure;
 use crate::upstream::body::response_body;
 use crate::upstream::call::{Call, Forwarding};
-use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::error::ForwardError;
 use crate::upstream::headers::{HeaderPolicy, has_known_coding};
 use crate::upstream::incoming::Incoming;
-use crate::upstream::lease::ConnectionLease;
-use crate::upstream::monitor::Monitor;
 use crate::upstream::origin::Origin;
-use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::HeldConnection;
+use crate::upstream::pick::Outcome;
 use crate::upstream::pick::Pick;
 use crate::upstream::pool::Connection;
 use crate::upstream::request::RequestExtras;
+use crate::upstream::times::Monitor;
 use crate::upstream::times::UpstreamTimes;
 use crate::upstream::upgrade;
 use tollgate_config::{HttpClient, Route};
@@ -115,7 +115,7 @@ impl Forward {
             return match extras.and_then(|extras| extras.upgrade) {
                 Some(requested) => {
                     pick.report(Outcome::Response(response.status()));
-                    upgrade::tunnel(response, ConnectionLease::new(pick, connection), &requested)
+                    upgrade::tunnel(response, HeldConnection::new(pick, connection), &requested)
                 }
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };
@@ -132,13 +132,13 @@ impl Forward {
             // hyper reads no body of them, and h2 one that a client would refuse.
             return Response::from_parts(head, Body::default());
         }
-        match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read, upload) {
+        match response_body(body, HeldConnection::new(pick, connection), self.timeouts.read, upload) {
             Ok(body) => Response::from_parts(head, body),
             Err(failed) => {
-                let (error, lease) = *failed;
+                let (error, held) = *failed;
                 let error = error.into();
-                lease.report(outcome_of(&error));
-                self.failed(&error, Some(lease.origin()))
+                held.report(outcome_of(&error));
+                self.failed(&error, Some(held.origin()))
             }
         }
     }

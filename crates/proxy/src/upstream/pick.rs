@@ -1,12 +1,16 @@
-//! Endpoint selected for one request.
+//! Endpoint selected for one request, the connection that the request holds, and the result by which the endpoint is judged.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Display, Formatter};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::StatusCode;
+
+use crate::http::deadline::Deadline;
+use crate::http::read_ahead::ReadAhead;
 use crate::upstream::error::ForwardError;
-use crate::upstream::outcome::Outcome;
+use crate::upstream::origin::Origin;
 use crate::upstream::pool::{Connection, Pool};
 
 /// Endpoint selected for one request.
@@ -70,5 +74,88 @@ impl Pick {
     #[must_use]
     pub fn another(&self) -> Option<Self> {
         self.attempt.as_ref()?.another()
+    }
+}
+
+/// Result of a request at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The endpoint responded with this status.
+    Response(StatusCode),
+    /// No connection could be established.
+    ConnectFailed,
+    /// The connection closed early, or the response was not valid HTTP.
+    Disconnected,
+    /// The response, or the next part of its body, did not arrive in time.
+    TimedOut,
+    /// The client disconnected or sent an unusable body: the endpoint is not to blame.
+    ClientFailed,
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response(status) => write!(f, "status {}", status.as_u16()),
+            Self::ConnectFailed => f.write_str("no connection"),
+            Self::Disconnected => f.write_str("the connection closed before the end of the response"),
+            Self::TimedOut => f.write_str("the response stopped"),
+            Self::ClientFailed => f.write_str("the client disconnected"),
+        }
+    }
+}
+
+/// Connection in use by a request. It is closed on drop, unless it was [released](Self::release).
+#[derive(Debug)]
+pub struct HeldConnection {
+    pool: Rc<Pool>,
+    connection: Box<Connection>,
+    attempt: Option<Box<dyn Attempt>>,
+}
+
+impl HeldConnection {
+    /// Takes a connection of the picked pool for a request.
+    #[must_use]
+    pub fn new(pick: Pick, connection: Box<Connection>) -> Self {
+        Self { pool: pick.pool, connection, attempt: pick.attempt }
+    }
+
+    /// Returns the connection's deadline.
+    pub fn deadline(&mut self) -> &mut Deadline {
+        &mut self.connection.deadline
+    }
+
+    /// Returns the origin of its pool.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        self.pool.origin()
+    }
+
+    /// Applies the limit of bytes until the next part of the body.
+    pub fn expect_body(&self) {
+        self.connection.expect_body();
+    }
+
+    /// Returns when and how much is read; `None` for HTTP/2.
+    #[must_use]
+    pub fn read_ahead(&self) -> Option<&ReadAhead> {
+        self.connection.read_ahead()
+    }
+
+    /// Returns true for a stream of an HTTP/2 connection.
+    #[must_use]
+    pub fn is_http2(&self) -> bool {
+        self.connection.is_http2()
+    }
+
+    /// Reports that the response failed after its head.
+    pub fn report(&self, outcome: Outcome) {
+        if let Some(attempt) = &self.attempt {
+            attempt.report(outcome, None);
+        }
+    }
+
+    /// Returns the connection to its pool, after the response has been read to its end.
+    pub fn release(self) {
+        self.pool.release(self.connection);
     }
 }

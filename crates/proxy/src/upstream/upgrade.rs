@@ -16,20 +16,24 @@ use tollgate_filters::context::Tunnel;
 use crate::http::body::Body;
 use crate::http::upgrade::{TunnelClient, TunnelState, Upgrade};
 use crate::upstream::incoming::Incoming;
-use crate::upstream::lease::ConnectionLease;
+use crate::upstream::pick::HeldConnection;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Returns the upstream's status 101 to the client and connects the two connections once it has been written. A
 /// draining gateway waits for tunnels as it does for requests: until the deadline.
-pub(super) fn tunnel(mut response: Response<Incoming>, lease: ConnectionLease, requested: &Upgrade) -> Response<Body> {
+pub(super) fn tunnel(
+    mut response: Response<Incoming>,
+    connection: HeldConnection,
+    requested: &Upgrade,
+) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
     let (client, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
     let (tunnel, end) = Tunnel::open();
     let state = TunnelState::default();
     let closing = state.clone();
     spawn_boxed(async move {
-        // The lease holds the upstream's connection until the end.
-        let _held = (end, lease);
+        // The connection with the upstream is held until the end.
+        let _held = (end, connection);
         let Ok(TunnelClient { stream, open: _open }) = client.await else { return };
         let Ok(upstream) = upstream.await else { return };
         let latest = Cell::new(Instant::now());

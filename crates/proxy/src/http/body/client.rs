@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::http::body::upload::{UploadFailure, UploadProgress};
 use crate::http::body::{BodyError, Incoming};
-use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
+use crate::http::handler::BusyGuard;
 use crate::http::trailers::TrailerRules;
 use tollgate_transport::executor::spawn_boxed;
 

@@ -27,7 +27,7 @@ use self::client::ClientBody;
 pub use self::incoming::{ClientStream, Incoming};
 pub use self::stream::StreamBody;
 pub use self::upload::{ConcurrentUpload, UploadFailure, UploadProgress};
-use crate::http::busy::{BusyCount, BusyGuard};
+use crate::http::handler::{BusyCount, BusyGuard};
 use crate::http::trailers::TrailerRules;
 
 /// Body of a request or response.

@@ -7,7 +7,7 @@ use http::{HeaderValue, Version};
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use super::text::{milliseconds, number, padded, quoted};
-use crate::http::facts::limiter::LimiterFacts;
+use crate::http::facts::LimiterFacts;
 use crate::instrumentation::access_log::{Completion, Details, LogLine};
 use tollgate_telemetry::key_display;
 
@@ -194,7 +194,7 @@ mod tests {
     use http::{HeaderMap, Method, header};
 
     use super::*;
-    use crate::http::facts::limiter::{CheckedRule, RuleVerdict, StoreDecision};
+    use crate::http::facts::{CheckedRule, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
     use crate::instrumentation::access_log::fields::FIELDS;
 

@@ -11,14 +11,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 
 use self::combined::LogTime;
 use self::json::IsoDate;
 use crate::http::body::UploadProgress;
 use crate::http::facts::RequestFacts;
+use crate::http::handler::ConnectionInfo;
 use tollgate_config::AccessLogFormat;
 use tollgate_telemetry::log_writer::LogWriter;
+use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
 use tollgate_transport::executor::spawn_boxed;
 
 /// Size in bytes at which a worker sends its lines to the writing thread.
@@ -95,6 +99,34 @@ impl LogLine {
             is_degraded: false,
             details: None,
         })
+    }
+}
+
+impl LogLine {
+    /// Starts the line of a request with the head as received. JSON lines have details.
+    #[must_use]
+    pub fn start(
+        head: &Parts,
+        connection: &ConnectionInfo,
+        request_id: Option<&HeaderValue>,
+        has_details: bool,
+    ) -> Box<Self> {
+        let target = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let mut line = Self::new(connection.peer.ip(), target, head.version, &head.headers);
+        if has_details {
+            let host = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
+            let traceparent = || head.headers.get(TRACEPARENT).cloned();
+            line.details = Some(Details {
+                host: head.headers.get(header::HOST).cloned().or_else(host),
+                tls: connection.tls_version,
+                traceparent: TraceContext::of(&head.headers).and_then(|_| traceparent()),
+                request_id: request_id.cloned(),
+                upload: None,
+                detail: None,
+                facts: Some(Box::default()),
+            });
+        }
+        line
     }
 }
 

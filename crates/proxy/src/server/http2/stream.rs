@@ -14,11 +14,11 @@ use http::header::{
 use http::{Response, StatusCode};
 use http_body::Body as HttpBody;
 
-use crate::http::busy::BusyGuard;
+use crate::http::handler::BusyGuard;
 use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::clients::ClientStreamGuard;
-use crate::server::date::date;
 use crate::server::http2::outstanding::{Outstanding, Part, Watched};
+use crate::server::refusal::date;
 
 /// Fields that HTTP/2 forbids (RFC 9113 §8.2.2).
 static FORBIDDEN: [HeaderName; 6] = [

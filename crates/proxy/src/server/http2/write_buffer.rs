@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::part_size::part;
+use crate::http::sockets::part;
 
 /// Bytes that are written at once, at most.
 const CAPACITY: usize = part(64 * 1024);

@@ -21,22 +21,22 @@ pub struct RuleChange {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChangeError {
     /// A field of another algorithm.
-    #[error("`{field}` is not a number of `{algorithm}` that can be overridden; those are {own}")]
+    #[error("`{field}` is not a number of `{algorithm}` that can be overridden; those are {numbers}")]
     Foreign {
         /// The field.
         field: &'static str,
         /// Algorithm of the rule.
         algorithm: &'static str,
         /// Fields of the algorithm.
-        own: String,
+        numbers: String,
     },
     /// No number.
-    #[error("give the numbers of `{algorithm}` that change ({own}), or `unlimited` or `block`")]
+    #[error("give the numbers of `{algorithm}` that change ({numbers}), or `unlimited` or `block`")]
     Empty {
         /// Algorithm of the rule.
         algorithm: &'static str,
         /// Fields of the algorithm.
-        own: String,
+        numbers: String,
     },
     /// A rate without its period.
     #[error("`period` is required with a rate, because the period of the rule is {0}, not a second")]
@@ -58,27 +58,27 @@ impl RuleChange {
     /// # Errors
     /// A number belongs to another algorithm, or is out of range.
     pub fn apply(&self, rule: &Rule) -> Result<Rule, ChangeError> {
-        let own = rule.algorithm().spec().numbers;
-        self.check_fields(rule.algorithm(), own)?;
-        self.check_period(rule, own)?;
+        let numbers = rule.algorithm().spec().numbers;
+        self.check_fields(rule.algorithm(), numbers)?;
+        self.check_period(rule, numbers)?;
         Ok(rule.with_numbers(&self.numbers)?)
     }
 
-    fn check_fields(&self, algorithm: Algorithm, own: &[NumberSpec]) -> Result<(), ChangeError> {
-        let listed = || own.iter().map(|number| format!("`{}`", number.name)).collect::<Vec<_>>().join(", ");
-        let is_own = |field: &str| own.iter().any(|number| number.name == field);
+    fn check_fields(&self, algorithm: Algorithm, numbers: &[NumberSpec]) -> Result<(), ChangeError> {
+        let listed = || numbers.iter().map(|number| format!("`{}`", number.name)).collect::<Vec<_>>().join(", ");
+        let is_own = |field: &str| numbers.iter().any(|number| number.name == field);
         let algorithm = algorithm.as_str();
         if let Some((field, _)) = self.numbers.iter().find(|(field, _)| !is_own(field)) {
-            return Err(ChangeError::Foreign { field, algorithm, own: listed() });
+            return Err(ChangeError::Foreign { field, algorithm, numbers: listed() });
         }
-        if self.numbers.is_empty() { Err(ChangeError::Empty { algorithm, own: listed() }) } else { Ok(()) }
+        if self.numbers.is_empty() { Err(ChangeError::Empty { algorithm, numbers: listed() }) } else { Ok(()) }
     }
 
     /// Checks the unit of a rate. A rate alone is per second, as in the configuration. For a rule with another period, a
     /// rate without `period` is ambiguous.
-    fn check_period(&self, rule: &Rule, own: &[NumberSpec]) -> Result<(), ChangeError> {
+    fn check_period(&self, rule: &Rule, numbers: &[NumberSpec]) -> Result<(), ChangeError> {
         let has = |name| self.numbers.iter().any(|(field, _)| *field == name);
-        let has_rate = own.iter().any(|number| number.kind == NumberKind::Rate && has(number.name));
+        let has_rate = numbers.iter().any(|number| number.kind == NumberKind::Rate && has(number.name));
         let period = rule.numbers().into_iter().find(|(name, _)| *name == PERIOD);
         match period {
             Some((_, Number::Time(period))) if has_rate && !has(PERIOD) && period != Duration::from_secs(1) => {

@@ -4,8 +4,8 @@
 //! nothing: known overrides stay until they end. Without Redis they belong to the process.
 
 mod change;
-mod entry;
 mod store;
+mod stored;
 mod table;
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use tollgate_limiter::store::Store;
 use tollgate_limiter::store::redis::{OverrideTable, RedisClient, SharedOverride, StoreError};
 
 pub use self::change::{ChangeError, RuleChange};
-pub use self::entry::{Effect, Names, Override, Target};
 use self::store::OverriddenStore;
+pub use self::stored::{Override, OverrideEffect, OverrideNames, OverrideTarget};
 pub use self::table::EffectiveRule;
 use self::table::{ConfiguredRule, Table, configured_rules, named_id};
 
@@ -32,13 +32,13 @@ use self::table::{ConfiguredRule, Table, configured_rules, named_id};
 pub struct Overrides {
     has_any: AtomicBool,
     table: ArcSwap<Table>,
-    known: Mutex<Known>,
+    known: Mutex<KnownOverrides>,
     /// Reader of the overrides in Redis. One call at a time, so that an older reply does not replace a newer one.
     shared: tokio::sync::Mutex<OverrideTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownOverrides {
     overrides: Vec<Override>,
     rules: Vec<ConfiguredRule>,
     hashes_ids: bool,
@@ -106,7 +106,7 @@ impl Overrides {
         self.table.load().effective_rule(key, rule).map(|(effective, left)| (effective.clone(), left))
     }
 
-    /// Returns `id` as a [`Target`] names it: the id, or its hash (`redis.hash-keys`).
+    /// Returns `id` as a [`OverrideTarget`] names it: the id, or its hash (`redis.hash-keys`).
     #[must_use]
     pub fn named_id(&self, id: &[u8]) -> Box<[u8]> {
         named_id(id, self.known.lock().hashes_ids).into()
@@ -115,7 +115,7 @@ impl Overrides {
     /// Returns true if another plan has an equal rule with the same buckets: an override of every key would concern
     /// both.
     #[must_use]
-    pub fn is_ambiguous(&self, target: &Target, rule: &Rule) -> bool {
+    pub fn is_ambiguous(&self, target: &OverrideTarget, rule: &Rule) -> bool {
         let is_other =
             |other: &ConfiguredRule| other.scope == target.scope && other.plan != target.plan && other.rule == *rule;
         target.key.is_none() && self.known.lock().rules.iter().any(is_other)
@@ -155,7 +155,7 @@ impl Overrides {
     }
 
     /// Removes one override of this process. Returns false if there is none.
-    pub(super) fn remove(&self, target: &Target) -> bool {
+    pub(super) fn remove(&self, target: &OverrideTarget) -> bool {
         let now = Instant::now();
         self.change(|overrides| {
             let found = overrides.iter().find(|it| it.target == *target && it.until > now);
@@ -206,7 +206,7 @@ impl Overrides {
         outcome
     }
 
-    fn publish(&self, known: &Known) {
+    fn publish(&self, known: &KnownOverrides) {
         let table = Table::new(known.overrides.iter(), &known.rules, known.hashes_ids);
         let has_any = !known.overrides.is_empty();
         self.table.store(Arc::new(table));

@@ -9,7 +9,7 @@ use tollgate_config::{Config, Route};
 use tollgate_limiter::key::{BucketKey, redis_text};
 use tollgate_limiter::rule::Rule;
 
-use crate::state::overrides::entry::{Effect, Override};
+use crate::state::overrides::stored::{Override, OverrideEffect};
 
 /// Overrides of the running configuration. A change builds another one.
 #[derive(Debug, Default)]
@@ -106,9 +106,11 @@ impl Override {
             return None;
         }
         match &self.effect {
-            Effect::Rule(change) => change.apply(&rule.rule).ok().map(|rule| EffectiveRule::Rule(Arc::new(rule))),
-            Effect::Unlimited => Some(EffectiveRule::Unlimited),
-            Effect::Block => Some(EffectiveRule::Blocked),
+            OverrideEffect::Rule(change) => {
+                change.apply(&rule.rule).ok().map(|rule| EffectiveRule::Rule(Arc::new(rule)))
+            }
+            OverrideEffect::Unlimited => Some(EffectiveRule::Unlimited),
+            OverrideEffect::Block => Some(EffectiveRule::Blocked),
         }
     }
 

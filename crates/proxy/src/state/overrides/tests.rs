@@ -53,17 +53,17 @@ fn bench() -> Bench {
     Bench { overrides, store, rules }
 }
 
-fn target(scope: &str, plan: Option<&str>, key: Option<&str>) -> Target {
-    Target { scope: scope.into(), plan: plan.map(Into::into), key: key.map(|key| key.as_bytes().into()) }
+fn target(scope: &str, plan: Option<&str>, key: Option<&str>) -> OverrideTarget {
+    OverrideTarget { scope: scope.into(), plan: plan.map(Into::into), key: key.map(|key| key.as_bytes().into()) }
 }
 
-fn change(numbers: serde_json::Value) -> Effect {
-    Effect::Rule(serde_json::from_value(numbers).unwrap())
+fn change(numbers: serde_json::Value) -> OverrideEffect {
+    OverrideEffect::Rule(serde_json::from_value(numbers).unwrap())
 }
 
 impl Bench {
-    fn set(&self, target: Target, effect: Effect, time: Duration) {
-        let names = Names { route: "orders".into(), rule: "orders".into(), by: "test".into() };
+    fn set(&self, target: OverrideTarget, effect: OverrideEffect, time: Duration) {
+        let names = OverrideNames { route: "orders".into(), rule: "orders".into(), by: "test".into() };
         self.overrides.set(Override { target, effect, names, until: Instant::now() + time }).unwrap();
     }
 
@@ -99,7 +99,7 @@ fn a_law_applies_to_its_key_and_rule_until_its_end() {
     bench.set(target("orders", None, None), change(json!({"burst-capacity": 2})), HOUR);
     assert_eq!((bench.left("a"), bench.left("b")), (6, 2), "that of the key precedes");
     assert_eq!(bench.decide(&[("orders#b", "a", 1, 0)]).remaining, Some(3), "another rule");
-    bench.set(target("orders", None, Some("a")), Effect::Block, Duration::ZERO);
+    bench.set(target("orders", None, Some("a")), OverrideEffect::Block, Duration::ZERO);
     assert_eq!(bench.left("a"), 0, "3 of 2 are spent: the one of every key applies again");
     assert_eq!(bench.overrides.all().len(), 1);
     bench.overrides.expire();
@@ -113,7 +113,7 @@ fn nothing_is_settled_for_a_request_that_took_nothing() {
     let bench = bench();
     let key = |scope| BucketKey { scope, id: b"a" };
     assert!(bench.decide(&[("orders", "a", 0, 4)]).is_allowed());
-    bench.set(target("orders", None, Some("a")), Effect::Unlimited, HOUR);
+    bench.set(target("orders", None, Some("a")), OverrideEffect::Unlimited, HOUR);
     let alone = bench.decide(&[("orders", "a", 0, 7)]);
     let both = bench.decide(&[("orders", "a", 0, 7), ("orders#b", "a", 1, 2)]);
     assert!(alone.is_allowed() && both.is_allowed());
@@ -132,7 +132,7 @@ fn nothing_is_settled_for_a_request_that_took_nothing() {
 #[test]
 fn a_blocked_request_takes_nothing_and_names_its_rule() {
     let bench = bench();
-    bench.set(target("orders#b", Some("gold"), Some("a")), Effect::Block, HOUR);
+    bench.set(target("orders#b", Some("gold"), Some("a")), OverrideEffect::Block, HOUR);
     let verdict = bench.decide(&[("orders", "a", 0, 1), ("orders#b", "a", 1, 1)]);
     assert_eq!((verdict.is_allowed(), verdict.rule, verdict.remaining), (false, 1, Some(0)));
     assert_eq!(bench.left("a"), 5);
@@ -170,21 +170,21 @@ fn enforced_and_observed_rules_are_decided_in_one_step_unless_one_is_overridden(
         store.decide_staged(&enforced, &observed).is_some()
     };
     assert!(is_one_step("a"));
-    bench.set(target("orders", None, Some("a")), Effect::Block, HOUR);
+    bench.set(target("orders", None, Some("a")), OverrideEffect::Block, HOUR);
     assert_eq!((is_one_step("a"), is_one_step("b")), (false, true));
-    bench.set(target("orders#b", Some("gold"), None), Effect::Unlimited, HOUR);
+    bench.set(target("orders#b", Some("gold"), None), OverrideEffect::Unlimited, HOUR);
     assert!(!is_one_step("b"));
 }
 
 #[test]
 fn redis_replaces_all_overrides() {
     let bench = bench();
-    bench.set(target("orders", None, Some("a")), Effect::Block, HOUR);
+    bench.set(target("orders", None, Some("a")), OverrideEffect::Block, HOUR);
     let shared = |key| {
         let it = Override {
             target: target("orders", None, Some(key)),
             effect: change(json!({"burst-capacity": 8})),
-            names: Names { route: "orders".into(), rule: "orders".into(), by: "other".into() },
+            names: OverrideNames { route: "orders".into(), rule: "orders".into(), by: "other".into() },
             until: Instant::now(),
         };
         SharedOverride { target: it.target.field(), text: it.text(), expires_in: HOUR }

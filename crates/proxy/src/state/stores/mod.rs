@@ -18,8 +18,8 @@ use tollgate_limiter::store::redis::{
 };
 
 pub use self::shared::SharedStores;
-use crate::state::circuit_breakers::CircuitBreakers;
-use crate::state::response_caches::ResponseCaches;
+use crate::state::filters::CircuitBreakers;
+use crate::state::filters::ResponseCaches;
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tollgate_config::Config;
 use tollgate_limiter::store::redis::{OverrideTable, RedisClient, StoreError};
 
-use crate::state::overrides::{Override, OverrideError, Target};
+use crate::state::overrides::{Override, OverrideError, OverrideTarget};
 use crate::state::stores::SharedStores;
 
 impl SharedStores {
@@ -31,7 +31,7 @@ impl SharedStores {
     ///
     /// # Errors
     /// Redis failed.
-    pub async fn remove_override(&self, target: &Target, config: &Config) -> Result<bool, OverrideError> {
+    pub async fn remove_override(&self, target: &OverrideTarget, config: &Config) -> Result<bool, OverrideError> {
         if config.redis.is_none() {
             return Ok(self.overrides().remove(target));
         }

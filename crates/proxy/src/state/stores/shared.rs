@@ -8,11 +8,11 @@ use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
 
-use crate::state::circuit_breakers::CircuitBreakers;
 use crate::state::clock::StoreClock;
+use crate::state::filters::CircuitBreakers;
+use crate::state::filters::ResponseCaches;
 use crate::state::overrides::Overrides;
 use crate::state::redis_servers::RedisServers;
-use crate::state::response_caches::ResponseCaches;
 use crate::state::stores::places::Places;
 use tollgate_config::{Config, Route};
 

@@ -25,13 +25,13 @@ pub(super) async fn run(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, atte
     let mut failures = 0_u32;
     loop {
         let pause = match look_up(&query, &dns).await {
-            Ok(found) => {
+            Ok(discovered) => {
                 if failures > 0 {
                     tracing::info!(upstream = %upstream.name(), name = %query.name, "dns lookup succeeded again");
                 }
                 failures = 0;
-                upstream.list(&found.endpoints);
-                refresh_after(found.valid_until.saturating_duration_since(Instant::now()), query.refresh)
+                upstream.list(&discovered.endpoints);
+                refresh_after(discovered.valid_until.saturating_duration_since(Instant::now()), query.refresh)
             }
             Err(error) => {
                 upstream.stats().failed_lookups.fetch_add(1, Relaxed);

@@ -14,18 +14,17 @@ use tokio::time::Instant;
 
 pub use self::drain::DrainError;
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::endpoint_change::{EndpointChange, EndpointChanges};
-use crate::upstream::balance::endpoint_status::EndpointStatus;
+use crate::upstream::balance::endpoint_reports::{EndpointChange, EndpointChanges, EndpointStatus};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// Endpoints of an upstream.
 #[derive(Debug, Default)]
 pub(super) struct EndpointSet {
-    entries: Vec<Entry>,
+    entries: Vec<EndpointEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct EndpointEntry {
     endpoint: Arc<Endpoint>,
     weight: u32,
     priority: u16,
@@ -95,7 +94,7 @@ impl EndpointSet {
     /// changed, and the endpoints that were added and removed.
     pub(super) fn replace(&mut self, listed: &[ListedEndpoint]) -> (bool, EndpointChanges) {
         let mut before: Vec<_> = std::mem::take(&mut self.entries).into_iter().map(Some).collect();
-        let known: HashMap<_, _> =
+        let positions: HashMap<_, _> =
             before.iter().flatten().map(|entry| entry.endpoint.address().clone()).zip(0..).collect();
         let mut listed_before = HashSet::with_capacity(listed.len());
         let mut changes = Vec::new();
@@ -104,12 +103,12 @@ impl EndpointSet {
             if !listed_before.insert(address) {
                 continue;
             }
-            let mut entry = match known.get(address).and_then(|at: &usize| before[*at].take()) {
+            let mut entry = match positions.get(address).and_then(|at: &usize| before[*at].take()) {
                 Some(entry) => entry,
                 None => {
                     let endpoint = Arc::new(Endpoint::new(address.clone()));
                     changes.push((Arc::clone(&endpoint), EndpointChange::Added));
-                    Entry::new(endpoint)
+                    EndpointEntry::new(endpoint)
                 }
             };
             differs |= (entry.weight, entry.priority) != (*weight, *priority);
@@ -213,21 +212,21 @@ impl EndpointSet {
     #[must_use]
     pub(super) fn snapshot(&self) -> Snapshot {
         let in_state = |state: EndpointState| {
-            let mut found: Vec<&Entry> =
+            let mut entries: Vec<&EndpointEntry> =
                 self.entries.iter().filter(|entry| entry.weight > 0 && entry.state() == state).collect();
-            found.sort_by_key(|entry| entry.priority);
-            let tiers = found.chunk_by(|one, next| one.priority == next.priority);
+            entries.sort_by_key(|entry| entry.priority);
+            let tiers = entries.chunk_by(|one, next| one.priority == next.priority);
             tiers.map(|tier| tier.iter().map(|entry| entry.weighted()).collect()).collect()
         };
         Snapshot { healthy: in_state(EndpointState::Healthy), ejected: in_state(EndpointState::Ejected) }
     }
 
-    fn entry(&mut self, endpoint: &Arc<Endpoint>) -> Option<&mut Entry> {
+    fn entry(&mut self, endpoint: &Arc<Endpoint>) -> Option<&mut EndpointEntry> {
         self.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.endpoint, endpoint))
     }
 }
 
-impl Entry {
+impl EndpointEntry {
     fn new(endpoint: Arc<Endpoint>) -> Self {
         Self {
             endpoint,

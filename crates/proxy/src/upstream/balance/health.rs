@@ -14,7 +14,6 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::http::body::Body;
 use crate::upstream::balance::endpoint::{Endpoint, endpoint_origin};
 use crate::upstream::balance::endpoint_set::Health;
-use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
@@ -23,7 +22,7 @@ use crate::upstream::pool::{Pool, PoolSettings};
 use crate::upstream::request::prepare_head;
 use tollgate_config::{EndpointAddress, HealthCheck, Http2, Tls};
 use tollgate_transport::error_chain::error_chain;
-use tollgate_transport::executor::spawn_boxed;
+use tollgate_transport::executor::OwnedTask;
 
 /// Connection settings of health checks.
 #[derive(Clone, Debug)]
@@ -47,16 +46,16 @@ enum ProbeError {
 /// Checks every endpoint of `upstream`, including endpoints that are added later, until it is dropped.
 pub(super) async fn run(upstream: Arc<Upstream>, check: Arc<HealthCheck>, connections: ProbeConnections) {
     let mut listings = upstream.listings();
-    let mut running: Vec<(Arc<Endpoint>, AbortOnDrop)> = Vec::new();
+    let mut running: Vec<(Arc<Endpoint>, OwnedTask)> = Vec::new();
     loop {
         listings.borrow_and_update();
         let endpoints = upstream.endpoints();
-        running.retain(|(known, _)| endpoints.iter().any(|endpoint| Arc::ptr_eq(endpoint, known)));
+        running.retain(|(checked, _)| endpoints.iter().any(|endpoint| Arc::ptr_eq(endpoint, checked)));
         for endpoint in endpoints {
-            if !running.iter().any(|(known, _)| Arc::ptr_eq(&endpoint, known)) {
+            if !running.iter().any(|(checked, _)| Arc::ptr_eq(&endpoint, checked)) {
                 let probe = Probe::new(endpoint.address(), Arc::clone(&check), &connections);
-                let task = spawn_boxed(check_endpoint(Arc::clone(&upstream), Arc::clone(&endpoint), probe));
-                running.push((endpoint, AbortOnDrop::from(task)));
+                let task = OwnedTask::start(check_endpoint(Arc::clone(&upstream), Arc::clone(&endpoint), probe));
+                running.push((endpoint, task));
             }
         }
         if listings.changed().await.is_err() {
@@ -98,9 +97,9 @@ struct Probe {
 
 impl Probe {
     fn new(address: &EndpointAddress, check: Arc<HealthCheck>, connections: &ProbeConnections) -> Self {
-        let own = endpoint_origin(address, None, &connections.tls, connections.http2);
-        let authority = check.host.clone().unwrap_or_else(|| own.authority.clone());
-        let checked = Origin { port: check.port.unwrap_or(own.port), authority, ..own };
+        let origin = endpoint_origin(address, None, &connections.tls, connections.http2);
+        let authority = check.host.clone().unwrap_or_else(|| origin.authority.clone());
+        let checked = Origin { port: check.port.unwrap_or(origin.port), authority, ..origin };
         Self { pool: Pool::new(checked, Rc::clone(&connections.settings)), check }
     }
 

@@ -14,12 +14,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::health::{self, ProbeConnections};
-use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::{Source, Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, ListedEndpoint, Locator, Route, ServiceQuery, Services, Target};
 use tollgate_discovery::{Follower, Instance, NamesSubscription, Registries, RegistryStatus, Subscriptions};
-use tollgate_transport::executor::spawn_boxed;
+use tollgate_transport::executor::OwnedTask;
 
 /// Upstreams that are applied at once, so that other tasks of the thread do not wait.
 const UPSTREAMS_PER_TURN: usize = 64;
@@ -53,7 +52,7 @@ struct ManagedUpstream {
 /// Tasks and subscriptions of an upstream.
 #[derive(Debug, Default)]
 struct Tasks {
-    _tasks: Vec<AbortOnDrop>,
+    _tasks: Vec<OwnedTask>,
     _subscriptions: Option<Subscriptions>,
 }
 
@@ -189,7 +188,7 @@ fn start(
             upstream.set_source(None);
             let (attempted, first) = oneshot::channel();
             first_lookup = Some(first);
-            tasks.push(spawn_boxed(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+            tasks.push(OwnedTask::start(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
         }
         EndpointSource::Registries(query) => {
             let follower = UpstreamFollower::new(Arc::clone(upstream), query);
@@ -200,15 +199,18 @@ fn start(
     }
     match &config.health {
         Some(check) => {
-            tasks.push(spawn_boxed(health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone())));
+            tasks.push(OwnedTask::start(health::run(
+                Arc::clone(upstream),
+                Arc::new(check.clone()),
+                connections.clone(),
+            )));
         }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }
     if config.ejection.is_none() {
         upstream.clear_ejections();
     }
-    tasks.push(spawn_boxed(end_expired(Arc::clone(upstream))));
-    let tasks = tasks.into_iter().map(AbortOnDrop::from).collect();
+    tasks.push(OwnedTask::start(end_expired(Arc::clone(upstream))));
     (Tasks { _tasks: tasks, _subscriptions: subscriptions }, first_lookup)
 }
 

@@ -12,23 +12,19 @@
 //! keeps its own view of it until a newer one exists. So selecting an endpoint takes no lock and reads no clock. The
 //! state lives as long as the process: a reload keeps the state of an endpoint that remains.
 
-mod attempt_record;
 mod balancer;
 mod dns;
 mod endpoint;
-mod endpoint_change;
+mod endpoint_reports;
 mod endpoint_set;
-mod endpoint_status;
 mod health;
 mod manager;
 pub mod policy;
-mod task;
 mod upstream;
 
-pub use self::attempt_record::AttemptFailure;
 pub use self::balancer::Balancer;
-pub use self::endpoint::{Endpoint, endpoint_origin};
+pub use self::endpoint::{AttemptFailure, Endpoint, endpoint_origin};
+pub use self::endpoint_reports::{EndpointStatus, KnownState};
 pub use self::endpoint_set::{DrainError, EndpointState};
-pub use self::endpoint_status::{EndpointStatus, KnownState};
 pub use self::manager::UpstreamManager;
 pub use self::upstream::{Source, Upstream, UpstreamStats, Upstreams};

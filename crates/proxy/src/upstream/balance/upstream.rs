@@ -12,9 +12,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::endpoint_change::{self, EndpointChange};
+use crate::upstream::balance::endpoint_reports::{EndpointChange, EndpointStatus, log_changes};
 use crate::upstream::balance::endpoint_set::{DrainError, EndpointSet, EndpointState, Health, Snapshot};
-use crate::upstream::balance::endpoint_status::EndpointStatus;
 use tollgate_config::{Ejection, ListedEndpoint};
 use tollgate_discovery::{Instance, RegistryStatus};
 
@@ -291,6 +290,6 @@ impl Upstream {
     }
 
     fn log(&self, changes: &[(Arc<Endpoint>, EndpointChange)]) {
-        endpoint_change::log(&self.name, changes);
+        log_changes(&self.name, changes);
     }
 }

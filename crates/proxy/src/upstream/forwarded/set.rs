@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
-use crate::upstream::forwarded::client_ip::{X_FORWARDED_FOR, parse_address};
+use crate::upstream::forwarded::{X_FORWARDED_FOR, parse_address};
 use tollgate_config::{ForwardedHeaders, HeaderAction, TrustedProxies};
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

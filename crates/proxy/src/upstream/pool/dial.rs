@@ -1,16 +1,18 @@
-//! TCP connections to origins and proxies.
+//! TCP connections to origins and proxies, and the errors of establishing a connection.
 
 use std::io;
 use std::net::SocketAddr;
 
 use socket2::SockRef;
+use thiserror::Error;
 use tokio::net::TcpStream;
 
-use crate::http::keepalive::KEEPALIVE;
+use crate::http::sockets::KEEPALIVE;
 use crate::upstream::origin::Origin;
+use crate::upstream::pool::PoolSettings;
 use crate::upstream::pool::name_lookup::NameLookup;
-use crate::upstream::pool::{ConnectError, PoolSettings};
-use crate::upstream::proxy;
+use crate::upstream::proxy::{self, ProxyError};
+use tollgate_transport::tls::TlsError;
 
 /// Connects to `origin`, through the proxy of `settings` if it applies. `address` is the origin's address, if its host is one.
 pub(super) async fn dial(
@@ -62,4 +64,40 @@ fn configured(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     stream
+}
+
+/// Error of establishing a connection to an upstream.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The host name could not be resolved.
+    #[error("cannot resolve the host name of the upstream")]
+    Resolve(#[source] io::Error),
+    /// The connection was refused, or the host is unreachable.
+    #[error("cannot connect to the upstream")]
+    Connect(#[source] io::Error),
+    /// The address is the gateway's own admin port, which would take the request for one of an operator.
+    #[error("the target is the admin port of the gateway itself")]
+    OwnAdminPort,
+    /// The connect timeout passed.
+    #[error("the upstream did not accept the connection in time")]
+    Timeout,
+    /// The proxy refused or failed.
+    #[error("cannot connect through `httpclient.proxy`")]
+    Proxy(#[source] ProxyError),
+    /// The TLS handshake failed.
+    #[error("TLS handshake with the upstream failed")]
+    Tls(#[source] TlsError),
+    /// The TLS handshake exceeded `handshake-timeout`.
+    #[error("the upstream did not complete the TLS handshake in time")]
+    TlsTimeout,
+    /// The HTTP handshake failed.
+    #[error("HTTP handshake with the upstream failed")]
+    Handshake(#[source] hyper::Error),
+    /// The HTTP/2 handshake failed.
+    #[error("HTTP handshake with the upstream failed")]
+    Http2(#[source] h2::Error),
+    /// All connections allowed by `httpclient.pool.max-connections`, or their streams, were in use for `acquire-timeout`.
+    #[error("all connections allowed by `httpclient.pool.max-connections` are in use")]
+    Exhausted,
 }

@@ -14,11 +14,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::http::read_ahead;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::connection::Http1Sender;
-use crate::upstream::pool::error::ConnectError;
+use crate::upstream::pool::dial::ConnectError;
 use crate::upstream::pool::head_limit::limit_heads;
 use crate::upstream::pool::http2::streams::Streams;
 use crate::upstream::pool::http2::{Slot, connect};
-use crate::upstream::pool::settings::PoolSettings;
+use crate::upstream::pool::pool_settings::PoolSettings;
 use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::tls::TlsConnectors;
 

@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use crate::http::read_ahead::ReadAhead;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::interim_heads::InterimHeads;
+use crate::upstream::pool::pool_settings::PoolSettings;
 use crate::upstream::pool::read_hook::{HookedIo, ReadHook, read_bytes};
-use crate::upstream::pool::settings::PoolSettings;
 
 /// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
 /// body never counts against it.

@@ -3,14 +3,13 @@
 
 mod connection;
 mod dial;
-mod error;
 mod handshake;
 mod head_limit;
 mod http2;
 mod interim_heads;
 mod name_lookup;
+mod pool_settings;
 mod read_hook;
-mod settings;
 mod waiting;
 mod watch;
 
@@ -21,16 +20,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 pub(in crate::upstream) use self::connection::FieldList;
 pub use self::connection::{Connection, Http1Sender, Sender};
-pub use self::error::ConnectError;
+pub use self::dial::ConnectError;
 use self::handshake::{BestVersion, NewConnection, handshake};
 use self::http2::Http2Connections;
 pub(in crate::upstream) use self::http2::SendError;
 use self::name_lookup::NameLookup;
-pub use self::settings::PoolSettings;
+pub use self::pool_settings::PoolSettings;
 use crate::upstream::origin::{HttpVersions, Origin};
 use tollgate_config::Leasing;
 use tollgate_transport::tls::TlsConnectors;
@@ -108,26 +107,22 @@ impl Pool {
                 return stream;
             }
         }
-        let permit = self.try_permit()?;
+        let permit = self.try_permit().ok()?;
         let mut connection = self.take_ready()?;
         connection.permit = permit;
         Some(connection)
     }
 
-    /// Acquires a permit for a connection without waiting. The inner option is `None` if connections are unlimited.
-    #[expect(clippy::option_option, reason = "a permit may be unavailable, and it may be unnecessary")]
-    fn try_permit(&self) -> Option<Option<OwnedSemaphorePermit>> {
-        match &*self.slots.borrow() {
-            None => Some(None),
-            Some((_, slots)) => Arc::clone(slots).try_acquire_owned().ok().map(Some),
-        }
+    /// Acquires a permit for a connection without waiting; `None` if connections are unlimited.
+    fn try_permit(&self) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+        self.slots.borrow().as_ref().map(|(_, slots)| Arc::clone(slots).try_acquire_owned()).transpose()
     }
 
     fn take_ready(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         let newest = self.settings.borrow().leasing == Leasing::Newest;
         let mut busy = VecDeque::new();
-        let found = loop {
+        let ready = loop {
             let next = if newest { idle.pop_back() } else { idle.pop_front() };
             let Some(connection) = next else { break None };
             if connection.is_ready() {
@@ -139,7 +134,7 @@ impl Pool {
             }
         };
         idle.extend(busy);
-        found
+        ready
     }
 
     /// Establishes a connection, or returns one that another request established or released meanwhile.
@@ -156,7 +151,7 @@ impl Pool {
             }
             // The server may have chosen its protocol meanwhile.
             if self.may_share(upgrades)
-                && let Some(permit) = self.try_permit()
+                && let Ok(permit) = self.try_permit()
             {
                 return self.establish(timeout, BestVersion::Http2, permit).await;
             }

@@ -39,8 +39,8 @@ impl NameLookup {
             let (sender, result) = watch::channel(None);
             let running = look_up();
             spawn_boxed(async move {
-                let found = running.await.map_err(|error| (error.kind(), error.to_string()));
-                sender.send_replace(Some(found));
+                let addresses = running.await.map_err(|error| (error.kind(), error.to_string()));
+                sender.send_replace(Some(addresses));
             });
             self.0.replace(Some((host.to_owned(), result.clone())));
             result

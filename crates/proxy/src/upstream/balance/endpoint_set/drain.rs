@@ -7,8 +7,8 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::endpoint_change::{EndpointChange, EndpointChanges};
-use crate::upstream::balance::endpoint_set::{EndpointSet, EndpointState, Entry};
+use crate::upstream::balance::endpoint_reports::{EndpointChange, EndpointChanges};
+use crate::upstream::balance::endpoint_set::{EndpointEntry, EndpointSet, EndpointState};
 
 /// Reason for which an endpoint is not drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -31,7 +31,7 @@ impl EndpointSet {
         now: Instant,
     ) -> Result<Arc<Endpoint>, DrainError> {
         let index = self.index(address).ok_or(DrainError::Unknown)?;
-        let gets_requests = |entry: &Entry| {
+        let gets_requests = |entry: &EndpointEntry| {
             entry.weight > 0 && matches!(entry.state(), EndpointState::Healthy | EndpointState::Ejected)
         };
         let mut others = self.entries.iter().enumerate().filter(|(other, _)| *other != index);
@@ -56,7 +56,7 @@ impl EndpointSet {
     /// Ends the drains that have expired at `now`.
     pub(in crate::upstream::balance) fn end_drains(&mut self, now: Instant) -> EndpointChanges {
         let expired = self.entries.iter_mut().filter(|entry| entry.drained_until.is_some_and(|until| until <= now));
-        let end = |entry: &mut Entry| {
+        let end = |entry: &mut EndpointEntry| {
             entry.drained_until = None;
             (Arc::clone(&entry.endpoint), EndpointChange::DrainEnded)
         };

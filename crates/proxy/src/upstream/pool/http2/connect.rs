@@ -17,10 +17,10 @@ use tokio::time::sleep;
 
 use crate::http::fields::DROPPED_FIELD;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::error::ConnectError;
+use crate::upstream::pool::dial::ConnectError;
 use crate::upstream::pool::http2::streams::Streams;
+use crate::upstream::pool::pool_settings::PoolSettings;
 use crate::upstream::pool::read_hook::HookedIo;
-use crate::upstream::pool::settings::PoolSettings;
 use crate::upstream::pool::waiting::WaitingRequests;
 use crate::upstream::pool::watch::{FrameWatch, Watched, watch};
 use tollgate_transport::error_chain::error_chain;

@@ -1,4 +1,12 @@
-//! Size of the parts in which bodies are read and written.
+//! Sockets of connections with clients and upstreams: TCP keepalive, and the size of reads.
+
+use std::time::Duration;
+
+use socket2::TcpKeepalive;
+
+/// Probes of a silent connection: the kernel closes it if the other side has vanished. Linux sends 9 of them.
+pub const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(30)).with_interval(Duration::from_secs(10));
 
 /// Returns the largest number of bytes to read into a buffer of `size` bytes: 1/32 less.
 ///

@@ -12,7 +12,7 @@ use crate::state::overrides::change::RuleChange;
 
 /// Limit that is overridden.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
+pub struct OverrideTarget {
     /// Scope of the rule's buckets.
     pub scope: String,
     /// Plan of the rule; `None` for the rules of requests without one.
@@ -24,7 +24,7 @@ pub struct Target {
 /// Override in place of the configured rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Effect {
+pub enum OverrideEffect {
     /// Other numbers.
     Rule(RuleChange),
     /// Allows every request uncounted.
@@ -33,10 +33,10 @@ pub enum Effect {
     Block,
 }
 
-/// Names of an override, for people.
+/// OverrideNames of an override, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Names {
+pub struct OverrideNames {
     /// Id of the route that was named.
     pub route: String,
     /// Name of the rule.
@@ -49,11 +49,11 @@ pub struct Names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// Limit that is overridden.
-    pub target: Target,
+    pub target: OverrideTarget,
     /// Override in place of the configured rule.
-    pub effect: Effect,
-    /// Names for people.
-    pub names: Names,
+    pub effect: OverrideEffect,
+    /// OverrideNames for people.
+    pub names: OverrideNames,
     /// End.
     pub until: Instant,
 }
@@ -61,11 +61,11 @@ pub struct Override {
 /// Text of an override in Redis.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    effect: Effect,
-    names: Names,
+    effect: OverrideEffect,
+    names: OverrideNames,
 }
 
-impl Target {
+impl OverrideTarget {
     /// Returns the field of the hash in Redis.
     #[must_use]
     pub fn field(&self) -> String {
@@ -92,7 +92,7 @@ impl Override {
     pub(super) fn of_shared(shared: &SharedOverride, now: Instant) -> Option<Self> {
         let Stored { effect, names } = serde_json::from_str(&shared.text).ok()?;
         let until = now.checked_add(shared.expires_in)?;
-        Some(Self { target: Target::of_field(&shared.target)?, effect, names, until })
+        Some(Self { target: OverrideTarget::of_field(&shared.target)?, effect, names, until })
     }
 
     /// Returns true if `other` differs in more than the rounding of its end.
@@ -103,7 +103,7 @@ impl Override {
     }
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for OverrideEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(change) => change.fmt(f),
@@ -124,13 +124,13 @@ mod tests {
     fn an_override_is_read_from_redis_as_it_was_written() {
         let now = Instant::now();
         let change = serde_json::from_value(json!({"replenish-rate": 5, "period": "1m"})).unwrap();
-        let names = Names { route: "orders".into(), rule: "daily".into(), by: "ops".into() };
+        let names = OverrideNames { route: "orders".into(), rule: "daily".into(), by: "ops".into() };
         for (effect, plan, key) in [
-            (Effect::Rule(change), None, Some(&b"a \xff\"|:"[..])),
-            (Effect::Unlimited, Some("gold".to_owned()), None),
-            (Effect::Block, Some(String::new()), Some(b"v")),
+            (OverrideEffect::Rule(change), None, Some(&b"a \xff\"|:"[..])),
+            (OverrideEffect::Unlimited, Some("gold".to_owned()), None),
+            (OverrideEffect::Block, Some(String::new()), Some(b"v")),
         ] {
-            let target = Target { scope: "orders#daily".into(), plan, key: key.map(Into::into) };
+            let target = OverrideTarget { scope: "orders#daily".into(), plan, key: key.map(Into::into) };
             let until = now + Duration::from_secs(9);
             let written = Override { target, effect, names: names.clone(), until };
             let shared = SharedOverride {

@@ -1,32 +1,11 @@
-//! Tasks of registries.
+//! Pauses after failed requests to registries.
 
 use std::time::Duration;
-
-use tokio::task::JoinHandle;
-
-use tollgate_transport::executor::spawn_boxed;
 
 /// Pause after the first failure. It doubles with each further one …
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 /// … up to this pause.
 const LAST_RETRY: Duration = Duration::from_secs(8);
-
-/// Task on the current set of local tasks, ended when this is dropped.
-#[derive(Debug)]
-pub(super) struct Watch(JoinHandle<()>);
-
-impl Watch {
-    /// Starts the task.
-    pub(super) fn start(task: impl Future<Output = ()> + 'static) -> Self {
-        Self(spawn_boxed(task))
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// Returns the pause after a failure that followed `failures` others, randomized by a fifth: all gateways lose a registry
 /// at the same moment.
