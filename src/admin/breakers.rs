@@ -14,8 +14,7 @@ use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::request::ExpiresIn;
-use crate::admin::request::read_body;
+use crate::admin::request::{ExpiresIn, read_body};
 
 /// Circuit breaker.
 #[derive(Serialize, JsonSchema)]

@@ -13,8 +13,7 @@ use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::LocalReply;
 use tower::service_fn;
 
-use crate::admin::access::Peer;
-use crate::admin::access::authorize;
+use crate::admin::access::{Peer, authorize};
 use crate::admin::admin_state::AdminState;
 use crate::admin::api::{self, Call, EndpointSearch, Run};
 use crate::admin::health;

@@ -7,8 +7,7 @@ use http_body_util::Either;
 use hyper::body::Incoming;
 use serde::Serialize;
 
-use crate::admin::access::Peer;
-use crate::admin::access::{Access, Caller, authorize};
+use crate::admin::access::{Access, Caller, Peer, authorize};
 use crate::admin::admin_state::AdminState;
 use crate::admin::api::{self, Call, EndpointSearch, Run};
 use crate::admin::deadline::Deadline;

@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::request::ExpiresIn;
-use crate::admin::request::read_body;
+use crate::admin::request::{ExpiresIn, read_body};
 use crate::explain::model::{LiveEndpoint, LiveFailure};
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, Upstream};
 

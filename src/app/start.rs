@@ -36,10 +36,9 @@ use tollgate_proxy::state::stores::SharedStores;
 use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_proxy::worker::Worker;
 use tollgate_routing::Predicate;
-use tollgate_telemetry::key_display;
 use tollgate_telemetry::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
-use tollgate_telemetry::top_keys;
+use tollgate_telemetry::{key_display, top_keys};
 use tollgate_transport::executor::spawn_boxed;
 
 /// Bound of the access log's queue. Lines that do not fit are dropped and counted.
@@ -95,14 +94,8 @@ impl Process {
         let log = open_access_log(&loaded.config)?;
         let stores = SharedStores::new(&loaded.config);
         let upstreams = Arc::<Upstreams>::default();
-        let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
-        manager.apply(&loaded.config).await;
-        let has_locator = loaded.config.locator.is_some();
-        let Loaded { config, notes } = with_services(loaded, manager.services(), source);
+        let (manager, Loaded { config, notes }) = start_upstreams(&upstreams, loaded, source).await;
         let config = Arc::new(config);
-        if has_locator {
-            manager.apply(&config).await;
-        }
         #[cfg(feature = "jwt")]
         let mut jwks = JwksRefresher::default();
         #[cfg(feature = "jwt")]
@@ -111,9 +104,7 @@ impl Process {
         let mut top_readers = top_keys::Readers::default();
         let top_queries: Vec<_> = listeners.iter().map(|_| top_readers.add()).collect();
         key_display::configure(config.management.key_hashing.as_ref());
-        let traces = config.management.traces.as_ref();
-        let spans = traces.map(SpanQueue::start).transpose()?;
-        let tracing = traces.zip(spans.clone()).map(|(traces, spans)| Tracing::new(traces.probability, spans));
+        let (spans, tracing) = start_traces(&config)?;
         let (admin, reload_requests) = AdminState::new(
             (Arc::clone(&config), ConfigState::new(source.paths(), notes)),
             Arc::clone(&stores),
@@ -181,6 +172,25 @@ impl Process {
             log,
         })
     }
+}
+
+/// Starts discovery and health checks. The configuration gets the routes of the services that registries know.
+async fn start_upstreams(upstreams: &Arc<Upstreams>, loaded: Loaded, source: &Source) -> (UpstreamManager, Loaded) {
+    let mut manager = UpstreamManager::new(Arc::clone(upstreams));
+    manager.apply(&loaded.config).await;
+    let has_locator = loaded.config.locator.is_some();
+    let loaded = with_services(loaded, manager.services(), source);
+    if has_locator {
+        manager.apply(&loaded.config).await;
+    }
+    (manager, loaded)
+}
+
+/// Starts the export of spans, if traces are on. Returns its queue, and the sampler of a worker.
+fn start_traces(config: &Config) -> io::Result<(Option<SpanQueue>, Option<Tracing>)> {
+    let Some(traces) = &config.management.traces else { return Ok((None, None)) };
+    let spans = SpanQueue::start(traces)?;
+    Ok((Some(spans.clone()), Some(Tracing::new(traces.probability, spans))))
 }
 
 /// Binds one listener per worker.

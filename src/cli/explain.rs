@@ -19,6 +19,9 @@ const SKIPPED: &str = "are skipped: ";
 /// Words of those about sections of the application that have a name of ours.
 const OWN_SECTIONS: &str = "the application's own are skipped: ";
 
+/// Value of `--live` without an address.
+const DEFAULT_ADDRESS: &str = "";
+
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tollgate explain [OPTIONS] [FILE] [METHOD] <URL>\n       tollgate explain [OPTIONS] [METHOD] <URL> --live [HOST:PORT]"
@@ -34,9 +37,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
     /// Query a running gateway; also show remaining tokens, endpoints and circuit breakers [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "the form of clap for an option with an optional value")]
-    live: Option<Option<String>>,
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
+    live: Option<String>,
     #[command(flatten)]
     tls: TlsFiles,
     /// Print JSON
@@ -141,7 +143,8 @@ fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explana
     for header in &arguments.header {
         path.push_str(&format!("&header={}", encoded(header)));
     }
-    let client = AdminClient::at(arguments.live.clone().flatten(), &arguments.tls);
+    let address = arguments.live.clone().filter(|address| address != DEFAULT_ADDRESS);
+    let client = AdminClient::at(address, &arguments.tls);
     let explanation: Explanation = serde_json::from_value(client.call("GET", &path, "", "passed-over")?)?;
     // The explanation is complete without the notes.
     if let Ok(config) = client.call("GET", "/api/config", "", "hash") {

@@ -1,9 +1,8 @@
 //! HTTP/1.1 client for the server of a registry, with limits of size and time, and a pool of idle connections.
 
 use std::cell::RefCell;
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -236,4 +235,16 @@ impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").field("server", &self.server).finish_non_exhaustive()
     }
+}
+
+/// Pause after the first failure. It doubles with each further one …
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+/// … up to this pause.
+const LAST_RETRY: Duration = Duration::from_secs(8);
+
+/// Returns the pause after a failure that followed `failures` others, randomized by a fifth: all gateways lose a registry
+/// at the same moment.
+pub(super) fn retry_after(failures: u32) -> Duration {
+    let pause = FIRST_RETRY.saturating_mul(1 << failures.min(8)).min(LAST_RETRY);
+    pause.mul_f64(0.8 + 0.4 * fastrand::f64())
 }

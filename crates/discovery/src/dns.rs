@@ -24,7 +24,7 @@ pub enum LookupError {
     NoRecords,
 }
 
-/// Endpoints found by a lookup, with their expiry.
+/// Endpoints discovered by a lookup, with their expiry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DiscoveredEndpoints {
     /// Endpoints, sorted by address.
@@ -39,7 +39,7 @@ pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<DiscoveredEndpoints, Lo
 /// Looks up the endpoints of `query` once.
 ///
 /// # Errors
-/// The lookup failed, or found nothing.
+/// The lookup failed, or discovered nothing.
 #[must_use]
 pub fn look_up<'a>(query: &'a DnsQuery, dns: &'a Dns) -> Lookup<'a> {
     Box::pin(find(query, dns))
@@ -48,7 +48,7 @@ pub fn look_up<'a>(query: &'a DnsQuery, dns: &'a Dns) -> Lookup<'a> {
 async fn find(query: &DnsQuery, dns: &Dns) -> Result<DiscoveredEndpoints, LookupError> {
     // Created for each lookup, because the system's files may change.
     let resolver = resolver(dns)?;
-    let mut found = match query.records {
+    let mut discovered = match query.records {
         Records::A(port) => addresses(&resolver, query, RecordType::A, port).await?,
         Records::Aaaa(port) => addresses(&resolver, query, RecordType::AAAA, port).await?,
         Records::Any(port) => {
@@ -64,12 +64,12 @@ async fn find(query: &DnsQuery, dns: &Dns) -> Result<DiscoveredEndpoints, Lookup
         }
         Records::Srv => services(&resolver, query).await?,
     };
-    if found.endpoints.is_empty() {
+    if discovered.endpoints.is_empty() {
         return Err(LookupError::NoRecords);
     }
-    found.endpoints.sort_by(|one, other| one.address.cmp(&other.address));
-    found.endpoints.dedup_by(|one, other| one.address == other.address);
-    Ok(found)
+    discovered.endpoints.sort_by(|one, other| one.address.cmp(&other.address));
+    discovered.endpoints.dedup_by(|one, other| one.address == other.address);
+    Ok(discovered)
 }
 
 fn resolver(dns: &Dns) -> Result<TokioResolver, NetError> {
@@ -98,21 +98,21 @@ async fn addresses(
     records: RecordType,
     port: u16,
 ) -> Result<DiscoveredEndpoints, LookupError> {
-    let found = resolver.lookup(query.name.as_str(), records).await?;
-    let ips = found.answers().iter().filter_map(|record| match &record.data {
+    let lookup = resolver.lookup(query.name.as_str(), records).await?;
+    let ips = lookup.answers().iter().filter_map(|record| match &record.data {
         RData::A(address) => Some(IpAddr::V4(address.0)),
         RData::AAAA(address) => Some(IpAddr::V6(address.0)),
         _ => None,
     });
     let endpoints =
         ips.map(|ip| ListedEndpoint { address: address(query, ip, port, &query.name), weight: 1, priority: 0 });
-    Ok(DiscoveredEndpoints { endpoints: endpoints.collect(), valid_until: found.valid_until() })
+    Ok(DiscoveredEndpoints { endpoints: endpoints.collect(), valid_until: lookup.valid_until() })
 }
 
 /// Looks up SRV records (RFC 2782) and the addresses of their targets.
 async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<DiscoveredEndpoints, LookupError> {
     let records = resolver.lookup(query.name.as_str(), RecordType::SRV).await?;
-    let mut found = DiscoveredEndpoints { endpoints: Vec::new(), valid_until: records.valid_until() };
+    let mut discovered = DiscoveredEndpoints { endpoints: Vec::new(), valid_until: records.valid_until() };
     let mut failure = None;
     for record in records.answers() {
         let RData::SRV(service) = &record.data else { continue };
@@ -127,18 +127,18 @@ async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<Discover
                 continue;
             }
         };
-        found.valid_until = found.valid_until.min(ips.valid_until());
+        discovered.valid_until = discovered.valid_until.min(ips.valid_until());
         let name = service.target.to_utf8();
         let name = name.trim_end_matches('.');
-        found.endpoints.extend(ips.iter().map(|ip| ListedEndpoint {
+        discovered.endpoints.extend(ips.iter().map(|ip| ListedEndpoint {
             address: address(query, ip, service.port, name),
             weight: weight(service.weight),
             priority: service.priority,
         }));
     }
     match failure {
-        Some(error) if found.endpoints.is_empty() => Err(error.into()),
-        _ => Ok(found),
+        Some(error) if discovered.endpoints.is_empty() => Err(error.into()),
+        _ => Ok(discovered),
     }
 }
 

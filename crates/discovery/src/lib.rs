@@ -22,13 +22,11 @@ mod lines;
 mod metadata;
 mod nacos;
 mod names;
-mod pauses;
 pub mod readers;
 mod registration;
 mod registries;
 mod service;
 mod status;
-mod subscription;
 mod users;
 
 use std::any::Any;
@@ -37,10 +35,9 @@ use std::sync::Arc;
 
 pub use self::instance::Instance;
 pub use self::registration::Registrations;
-pub use self::registries::Registries;
+pub use self::registries::{NamesSubscription, Registries};
 pub use self::service::{Follower, Subscriptions};
 pub use self::status::RegistryStatus;
-pub use self::subscription::NamesSubscription;
 
 use self::names::NamesSink;
 use self::service::Sink;

@@ -43,11 +43,11 @@ impl InstanceMetadata {
     /// Follows the services of `names` in `registries`.
     pub(super) async fn follow(metadata: Rc<Self>, names: Rc<Names>, registries: Registries) {
         loop {
-            if let Some(known) = names.all() {
-                let known: BTreeSet<String> = known.into_iter().take(MAX_LOCATED_SERVICES).collect();
-                metadata.services.borrow_mut().retain(|name, _| known.contains(name));
+            if let Some(all_names) = names.all() {
+                let located: BTreeSet<String> = all_names.into_iter().take(MAX_LOCATED_SERVICES).collect();
+                metadata.services.borrow_mut().retain(|name, _| located.contains(name));
                 let mut first_lists = Vec::new();
-                for name in known {
+                for name in located {
                     if metadata.services.borrow().contains_key(&name) {
                         continue;
                     }
@@ -84,8 +84,8 @@ impl InstanceMetadata {
     /// Returns the services that have instances; `None` before a registry has responded.
     pub(super) fn all(&self) -> Option<Services> {
         let services = self.services.borrow();
-        let known = services.iter().map(|(name, service)| (name.clone(), service.instances.borrow().clone()));
-        self.is_complete.get().then(|| known.filter(|(_, instances)| !instances.is_empty()).collect())
+        let services = services.iter().map(|(name, service)| (name.clone(), service.instances.borrow().clone()));
+        self.is_complete.get().then(|| services.filter(|(_, instances)| !instances.is_empty()).collect())
     }
 }
 

@@ -36,9 +36,9 @@ impl Names {
     /// Returns all names; `None` before a registry has responded.
     pub(super) fn all(&self) -> Option<BTreeSet<String>> {
         let lists = self.lists.borrow();
-        let mut known = lists.iter().flatten().peekable();
-        known.peek()?;
-        Some(known.flatten().cloned().collect())
+        let mut names = lists.iter().flatten().peekable();
+        names.peek()?;
+        Some(names.flatten().cloned().collect())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Readers of the responses of all registries, by the first byte of an input: the fuzz target `registry_reply`.
 
 use crate::eureka::read::Applications;
-use crate::eureka::table::Table;
+use crate::eureka::table::EurekaTable;
 use crate::{Instance, consul, kubernetes, nacos};
 use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
 
@@ -16,7 +16,7 @@ pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
             let applications = Applications::read(body).ok()?;
             let names: Vec<String> =
                 applications.entries.iter().flat_map(|entry| entry.names()).map(str::to_owned).collect();
-            let table = Table::of(applications).ok()?;
+            let table = EurekaTable::of(applications).ok()?;
             Some(names.iter().flat_map(|name| table.instances(name, false)).collect())
         }
         3 => nacos::read::instances(body, "orders", "").ok().map(|listed| listed.instances),

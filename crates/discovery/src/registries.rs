@@ -1,5 +1,7 @@
-//! Registries of the running configuration.
+//! Registries of the running configuration, and the subscription to the services that they know, for `discovery.locator`.
 
+use std::any::Any;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,11 +10,13 @@ use tokio::sync::oneshot;
 use crate::consul::ConsulRegistry;
 use crate::eureka::EurekaRegistry;
 use crate::kubernetes::KubernetesRegistry;
+use crate::metadata::InstanceMetadata;
 use crate::nacos::NacosRegistry;
 use crate::names::{Names, NamesSink};
 use crate::service::{Service, Sink};
-use crate::subscription::NamesSubscription;
 use crate::{Follower, Registry, RegistryStatus, Subscriptions};
+use tollgate_config::Services;
+use tollgate_transport::executor::OwnedTask;
 
 /// Registries of the running configuration.
 #[derive(Clone, Debug, Default)]
@@ -64,5 +68,49 @@ impl Registries {
         let (service, first) = Service::new(self.statuses(), follower);
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, Sink::new(&service, at));
         (Subscriptions { _watches: self.registries.iter().enumerate().map(watch).collect() }, first)
+    }
+}
+
+/// Watches of the names of services. They end when this is dropped.
+pub struct NamesSubscription {
+    names: Rc<Names>,
+    metadata: Option<Rc<InstanceMetadata>>,
+    _watches: Vec<Box<dyn Any>>,
+    _metadata: Option<OwnedTask>,
+}
+
+impl NamesSubscription {
+    /// Creates a subscription. `registries` are those in which the instances of each service are followed, on the current set
+    /// of local tasks.
+    pub(super) fn new(names: Rc<Names>, watches: Vec<Box<dyn Any>>, registries: Option<Registries>) -> Self {
+        let metadata = registries.as_ref().map(|_| Rc::<InstanceMetadata>::default());
+        let follow = |(registries, metadata)| {
+            OwnedTask::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries))
+        };
+        let _metadata = registries.zip(metadata.clone()).map(follow);
+        Self { names, metadata, _watches: watches, _metadata }
+    }
+
+    /// Waits until the names, or the metadata if they are followed, have changed.
+    pub async fn changed(&self) {
+        match &self.metadata {
+            Some(metadata) => metadata.changed().await,
+            None => self.names.changed().await,
+        }
+    }
+
+    /// Returns all services; `None` before a registry has responded.
+    #[must_use]
+    pub fn all(&self) -> Option<Services> {
+        match &self.metadata {
+            Some(metadata) => metadata.all(),
+            None => Some(self.names.all()?.into_iter().map(|name| (name, Vec::new())).collect()),
+        }
+    }
+}
+
+impl fmt::Debug for NamesSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamesSubscription").field("names", &self.names).finish_non_exhaustive()
     }
 }

@@ -25,11 +25,11 @@ pub struct RegistryStatus {
     server: String,
     succeeded: AtomicU64,
     failed: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<LatestRequests>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LatestRequests {
     /// Time of the last success.
     confirmed: Option<Instant>,
     /// Text of the last failure, if no success followed.

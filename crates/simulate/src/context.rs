@@ -1,11 +1,16 @@
-//! Context of the layers in a simulation: buckets in memory on the clock of the log.
+//! Context of the layers in a simulation: buckets in memory on the clock of the log, and requests that wait for a decision.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use crate::input::{LogTime, LoggedVerdict};
+use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::Ledger;
@@ -14,10 +19,9 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
-
-use crate::input::LogTime;
-use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 use tollgate_proxy::gateway::dry_context::DryContext;
+use tollgate_proxy::http::facts::RequestFacts;
+use tollgate_proxy::http::service::ResponseFuture;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 
 /// Clock that the log sets.
@@ -179,5 +183,51 @@ impl DryContext for LogContext {
 
     fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+}
+
+/// Request in the layers of its route.
+pub(super) struct RunningRequest {
+    /// Time of its next decision.
+    pub(super) at: LogTime,
+    pub(super) number: u64,
+    /// Time under which it is counted.
+    pub(super) second_us: u64,
+    /// Position of its route.
+    pub(super) route: usize,
+    pub(super) logged: Option<LoggedVerdict>,
+    /// True if the request is refused since an access list blocked it in the log.
+    pub(super) is_blocked: bool,
+    pub(super) response: ResponseFuture,
+    pub(super) facts: Option<Box<RequestFacts>>,
+}
+
+/// Request that waits for a further decision, with the times of its decisions after that, last first.
+pub(super) struct Waiting(pub(super) RunningRequest, pub(super) Vec<LogTime>);
+
+impl Waiting {
+    fn key(&self) -> (LogTime, u64) {
+        (self.0.at, self.0.number)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    /// Orders the earliest as the greatest: the heap returns the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
     }
 }

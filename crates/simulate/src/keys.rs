@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::input::Entry;
+use crate::input::LogEntry;
 use tollgate_config::{PlanResolver, RateLimiter};
 
 /// Key of rules that single lines of a log may lack. The rules of one limiter with one key resolver share it.
@@ -99,7 +99,7 @@ impl NeededKey {
 
     /// Adds the key of the log to the request of `entry` on the route `route`. Counts the request, also if its line lacks
     /// the key.
-    pub(super) fn apply(&self, head: &mut Parts, entry: &Entry, route: &str) {
+    pub(super) fn apply(&self, head: &mut Parts, entry: &LogEntry, route: &str) {
         self.requests.set(self.requests.get() + 1);
         let has_key = match &self.origin {
             Origin::Log(field) => match self.in_line(entry, route) {
@@ -113,7 +113,7 @@ impl NeededKey {
         self.lacking.set(self.lacking.get() + u64::from(!has_key));
     }
 
-    fn in_line(&self, entry: &Entry, route: &str) -> Option<HeaderValue> {
+    fn in_line(&self, entry: &LogEntry, route: &str) -> Option<HeaderValue> {
         if entry.route() != Some(route.as_bytes()) {
             return None;
         }
@@ -128,7 +128,7 @@ impl NeededKey {
     }
 
     /// Notes the rules of other names that have a key in the line.
-    fn note_foreign(&self, entry: &Entry) {
+    fn note_foreign(&self, entry: &LogEntry) {
         let mut foreign = self.foreign.borrow_mut();
         for name in entry.rules_with_keys() {
             let is_known = self.all_rules.iter().chain(&*foreign).any(|known| known.as_bytes() == name);

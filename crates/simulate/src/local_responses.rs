@@ -8,9 +8,9 @@ use http::request::Parts;
 use http::{Method, Request};
 use tollgate_filters::cors::{Policy, Verdict};
 
-use crate::input::Entry;
+use crate::input::LogEntry;
 use crate::keys::NeededKey;
-use crate::knowledge::Known;
+use crate::log_facts::LogFacts;
 use crate::routes::LogRoute;
 use tollgate_config::{Config, TrafficEndpoints};
 use tollgate_routing::{Predicate, RequestView};
@@ -45,12 +45,12 @@ pub(super) enum LimiterReach {
 }
 
 impl LocalResponses {
-    pub(super) fn new(config: &Config, known: &Known) -> Self {
+    pub(super) fn new(config: &Config, log_facts: &LogFacts) -> Self {
         Self {
             policies: config.cors.by_path.clone(),
-            has_origin: known.has_header(ORIGIN.as_str()),
-            has_requested_method: known.has_header(ACCESS_CONTROL_REQUEST_METHOD.as_str()),
-            has_reasons: known.is_own,
+            has_origin: log_facts.has_header(ORIGIN.as_str()),
+            has_requested_method: log_facts.has_header(ACCESS_CONTROL_REQUEST_METHOD.as_str()),
+            has_reasons: log_facts.is_own,
             own_endpoints: config.management.on_traffic.clone(),
         }
     }
@@ -86,9 +86,15 @@ impl LocalResponses {
     }
 
     /// Decides if the request of `entry` reaches the limiters of `route`.
-    pub(super) fn reach(&self, head: &Parts, view: &RequestView<'_>, entry: &Entry, route: &LogRoute) -> LimiterReach {
+    pub(super) fn reach(
+        &self,
+        head: &Parts,
+        view: &RequestView<'_>,
+        entry: &LogEntry,
+        route: &LogRoute,
+    ) -> LimiterReach {
         let reason = entry.reason();
-        let is_one_of = |reasons: &[&str]| reasons.iter().any(|known| known.as_bytes() == reason);
+        let is_one_of = |reasons: &[&str]| reasons.iter().any(|name| name.as_bytes() == reason);
         if route.checks_size && is_one_of(&SIZE_REASONS) {
             return LimiterReach::NotReached;
         }

@@ -11,16 +11,14 @@ use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::compare::{Finished, Refusal};
-use crate::context::LogContext;
-use crate::input::{Entry, LogTime, LoggedVerdict, Slot};
+use crate::context::{LogContext, RunningRequest, Waiting};
+use crate::input::{LogEntry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
-use crate::knowledge::Known;
 use crate::local_responses::{LimiterReach, LocalResponses};
-use crate::logged_request::head;
+use crate::log_facts::LogFacts;
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::{LogRoute, RouteBuilder};
 use crate::statistics::Counts;
-use crate::waiting::{RunningRequest, Waiting};
 use tollgate_config::Config;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
@@ -59,13 +57,13 @@ pub struct ReplayTimes<'t> {
 }
 
 impl Replay {
-    /// Prepares the routes of `config` for logs with the facts `known`. `file` names the configuration in the report.
-    pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
+    /// Prepares the routes of `config` for logs with the facts `log_facts`. `file` names the configuration in the report.
+    pub(super) fn new(file: &str, config: &Config, log_facts: &LogFacts) -> Self {
         let context = LogContext::new(config);
-        let known = &known.under(config);
-        let local_responses = LocalResponses::new(config, known);
+        let log_facts = &log_facts.under(config);
+        let local_responses = LocalResponses::new(config, log_facts);
         let mut builder =
-            RouteBuilder { config, known, local_responses: &local_responses, context: &context, notes: Vec::new() };
+            RouteBuilder { config, log_facts, local_responses: &local_responses, context: &context, notes: Vec::new() };
         let table = builder.table();
         let notes = builder.notes;
         Self {
@@ -97,11 +95,11 @@ impl Replay {
     }
 
     /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
-    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes<'_>, finished: &mut Finished) {
+    pub fn run(&mut self, number: u64, entry: &LogEntry, times: &ReplayTimes<'_>, finished: &mut Finished) {
         self.advance(times.now, finished);
         self.totals.requests += 1;
         let Some(mut head) =
-            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize, true).is_ok().then_some(head))
+            entry.head().and_then(|mut head| sanitize(&mut head, self.sanitize, true).is_ok().then_some(head))
         else {
             self.totals.refused += 1;
             return finished.push((number, None));
@@ -156,14 +154,14 @@ impl Replay {
     }
 
     /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
-    fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &Entry) -> Option<usize> {
+    fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &LogEntry) -> Option<usize> {
         let is_own = self.local_responses.is_own_endpoint(head.uri.path());
-        let found = if is_own { Found::None } else { find(&self.table, view, entry.route()) };
+        let found = if is_own { FoundRoute::None } else { find(&self.table, view, entry.route()) };
         let count = match found {
             _ if is_own => &mut self.totals.answered,
-            Found::None => &mut self.totals.unrouted,
-            Found::Undetermined => &mut self.totals.undetermined,
-            Found::Route(index) => {
+            FoundRoute::None => &mut self.totals.unrouted,
+            FoundRoute::Undetermined => &mut self.totals.undetermined,
+            FoundRoute::Route(index) => {
                 let (_, route) = self.table.get(index)?;
                 match self.local_responses.reach(head, view, entry, route) {
                     LimiterReach::Reached => return Some(index),
@@ -264,29 +262,29 @@ impl Replay {
 }
 
 /// Route of a request.
-enum Found {
+enum FoundRoute {
     Route(usize),
     None,
     Undetermined,
 }
 
 /// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
-fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> Found {
+fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> FoundRoute {
     let first = match table.find(view) {
-        Ok(Some(found)) => found,
-        Ok(None) => return Found::None,
-        Err(_) => return Found::Undetermined,
+        Ok(Some(first)) => first,
+        Ok(None) => return FoundRoute::None,
+        Err(_) => return FoundRoute::Undetermined,
     };
     if !first.value.is_uncertain {
-        return Found::Route(first.index);
+        return FoundRoute::Route(first.index);
     }
-    let Some(logged) = logged else { return Found::Undetermined };
+    let Some(logged) = logged else { return FoundRoute::Undetermined };
     for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
         if (!route.is_uncertain || route.id.as_bytes() == logged)
             && predicates.iter().all(|predicate| predicate.matches(view))
         {
-            return Found::Route(index);
+            return FoundRoute::Route(index);
         }
     }
-    Found::None
+    FoundRoute::None
 }

@@ -7,10 +7,10 @@ use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::context::LogContext;
-use crate::input::{Entry, LoggedVerdict};
+use crate::input::{LogEntry, LoggedVerdict};
 use crate::keys::{NeededKey, chooses_by_key};
-use crate::knowledge::{Known, map_hint};
 use crate::local_responses::LocalResponses;
+use crate::log_facts::{LogFacts, map_hint};
 use crate::report::Note;
 use crate::treatment::Treatment;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
@@ -38,7 +38,7 @@ pub(super) struct LogRoute {
 
 impl LogRoute {
     /// Returns the verdict of access lists in the log that the request keeps.
-    pub(super) fn listed_verdict(&self, entry: &Entry) -> Option<LoggedVerdict> {
+    pub(super) fn listed_verdict(&self, entry: &LogEntry) -> Option<LoggedVerdict> {
         let is_listed = |verdict: &LoggedVerdict| matches!(verdict, LoggedVerdict::Exempt | LoggedVerdict::Blocked);
         entry
             .verdict
@@ -49,7 +49,7 @@ impl LogRoute {
 /// Builds the routes, and notes their parts that cannot be simulated.
 pub(super) struct RouteBuilder<'c> {
     pub(super) config: &'c Config,
-    pub(super) known: &'c Known,
+    pub(super) log_facts: &'c LogFacts,
     pub(super) local_responses: &'c LocalResponses,
     pub(super) context: &'c LogContext,
     pub(super) notes: Vec<Note>,
@@ -63,23 +63,60 @@ impl RouteBuilder<'_> {
     }
 
     fn route(&mut self, route: &Route) -> (Vec<Predicate>, LogRoute) {
-        let texts = &route.definition.predicates;
-        let (lacking, known): (Vec<_>, Vec<_>) =
-            route.predicates.iter().enumerate().partition(|(_, predicate)| self.known.lacks_for_predicate(predicate));
+        let (predicates, is_uncertain) = self.predicates(route);
+        let (filters, keys) = self.filters(route);
+        let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
+        let is_limited = route.filters.iter().any(is_limiter);
+        let checks_size = self.note_sizes(route);
+        if let Some(text) = self.local_responses.note().filter(|_| is_limited) {
+            self.note(route, None, text.to_owned());
+        }
+        if matches!(route.uri, Target::Forward(_)) {
+            self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
+        }
+        let keeps_lists = self.keeps_lists(route);
+        if keeps_lists {
+            let text = match self.log_facts.hashes_keys {
+                true => {
+                    "verdicts of its lists are taken from the log, which has hashes of keys (`management.hash-keys`)"
+                }
+                false => {
+                    "its lists exempt and block at least the requests that they did in the log, which lacks their keys"
+                }
+            };
+            self.note(route, None, text.to_owned());
+        }
+        let prepared = Route { filters, ..route.clone() };
+        let service = route_service(&prepared, self.config.repeated_keys, None, empty_upstream(), self.context);
+        let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
+        let id = Arc::clone(&route.id);
+        (
+            predicates,
+            LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keeps_lists, keys },
+        )
+    }
+
+    /// Returns the predicates that the log can decide, and true if it lacks parts that others read, which are noted.
+    fn predicates(&mut self, route: &Route) -> (Vec<Predicate>, bool) {
+        let (lacking, decidable): (Vec<_>, Vec<_>) = (route.predicates.iter().enumerate())
+            .partition(|(_, predicate)| self.log_facts.lacks_for_predicate(predicate));
         if !lacking.is_empty() {
+            let texts = &route.definition.predicates;
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
-            let by = if self.known.is_own { "taken from the log" } else { "not simulated" };
+            let by = if self.log_facts.is_own { "taken from the log" } else { "not simulated" };
             let mut parts = lacking.iter().flat_map(|(_, predicate)| predicate.reads());
-            let lacks_method = parts.any(|part| matches!(part, RequestPart::Method)) && !self.known.has_method;
+            let lacks_method = parts.any(|part| matches!(part, RequestPart::Method)) && !self.log_facts.has_method;
             let hint = map_hint(lacks_method.then_some(KeySource::Method));
             let text = format!("{by}: `{}` reads parts of requests that the log lacks{hint}", names.join("`, `"));
             self.note(route, None, text);
         }
-        let predicates = known.into_iter().map(|(_, predicate)| predicate.clone()).collect();
-        let mut keys = Vec::new();
+        (decidable.into_iter().map(|(_, predicate)| predicate.clone()).collect(), !lacking.is_empty())
+    }
+
+    /// Returns the filters that run, and the keys of their rules that single lines may lack. Others are noted.
+    fn filters(&mut self, route: &Route) -> (Vec<Filter>, Vec<NeededKey>) {
+        let (mut filters, mut keys, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut number = 0;
-        let mut names = Vec::new();
-        let mut filters = Vec::new();
         for filter in &route.filters {
             match Treatment::of(filter) {
                 Treatment::Limiter(limiter) => {
@@ -93,53 +130,30 @@ impl RouteBuilder<'_> {
                 Treatment::ChecksSize(_) | Treatment::LeftOut => {}
             }
         }
-        keys.iter_mut().for_each(|key| key.all_rules.clone_from(&names));
+        keys.iter_mut().for_each(|key: &mut NeededKey| key.all_rules.clone_from(&names));
+        (filters, keys)
+    }
+
+    /// Notes the filters in front of a limiter that refuse requests by their size. Returns true if there are any.
+    fn note_sizes(&mut self, route: &Route) -> bool {
         let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
         let last_limiter = route.filters.iter().rposition(is_limiter).unwrap_or_default();
         let sizes = route.filters[..last_limiter].iter().filter_map(|filter| match Treatment::of(filter) {
             Treatment::ChecksSize(name) => Some(name),
             Treatment::Limiter(_) | Treatment::Runs | Treatment::Noted(_) | Treatment::LeftOut => None,
         });
-        let sizes: Vec<_> = sizes.collect();
-        if !sizes.is_empty() {
-            let names = sizes.join("`, `");
-            let text = match self.known.is_own {
-                true => format!("refusals by `{names}` are taken from the log, which holds if the filter is unchanged"),
-                false => format!(
-                    "refusals by `{names}` are not simulated: the log lacks the sizes, so every request is counted"
-                ),
-            };
-            self.note(route, None, text);
+        let names = sizes.collect::<Vec<_>>().join("`, `");
+        if names.is_empty() {
+            return false;
         }
-        if let Some(text) = self.local_responses.note().filter(|_| route.filters.iter().any(is_limiter)) {
-            self.note(route, None, text.to_owned());
-        }
-        if matches!(route.uri, Target::Forward(_)) {
-            self.note(route, None, "limits of the route behind `forward:` are not simulated".to_owned());
-        }
-        let keeps_lists = self.keeps_lists(route);
-        if keeps_lists {
-            let text = match self.known.hashes_keys {
-                true => {
-                    "verdicts of its lists are taken from the log, which has hashes of keys (`management.hash-keys`)"
-                }
-                false => {
-                    "its lists exempt and block at least the requests that they did in the log, which lacks their keys"
-                }
-            };
-            self.note(route, None, text.to_owned());
-        }
-        let prepared = Route { filters, ..route.clone() };
-        let service = route_service(&prepared, self.config.repeated_keys, None, empty_upstream(), self.context);
-        let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
-        let is_uncertain = !lacking.is_empty();
-        let id = Arc::clone(&route.id);
-        let checks_size = !sizes.is_empty();
-        let is_limited = route.filters.iter().any(is_limiter);
-        (
-            predicates,
-            LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keeps_lists, keys },
-        )
+        let text = match self.log_facts.is_own {
+            true => format!("refusals by `{names}` are taken from the log, which holds if the filter is unchanged"),
+            false => {
+                format!("refusals by `{names}` are not simulated: the log lacks the sizes, so every request is counted")
+            }
+        };
+        self.note(route, None, text);
+        true
     }
 
     /// Returns true if access lists of the route read keys that the log has only for requests that rules counted.
@@ -148,12 +162,12 @@ impl RouteBuilder<'_> {
             let Filter::RequestRateLimiter(limiter) = filter else { return false };
             let settings = &limiter.settings;
             let mut limiter = limiter.clone();
-            let own: Vec<_> = limits_mut(&mut limiter).filter_map(|limit| limit.key_resolver.clone()).collect();
-            let mut resolvers = own.iter().chain([&settings.key_resolver]);
+            let of_rules: Vec<_> = limits_mut(&mut limiter).filter_map(|limit| limit.key_resolver.clone()).collect();
+            let mut resolvers = of_rules.iter().chain([&settings.key_resolver]);
             !(settings.exempt.is_empty() && settings.block.is_empty())
-                && resolvers.any(|resolver| self.known.lacks(resolver).is_some())
+                && resolvers.any(|resolver| self.log_facts.lacks(resolver).is_some())
         };
-        self.known.is_own && route.filters.iter().any(is_kept)
+        self.log_facts.is_own && route.filters.iter().any(is_kept)
     }
 
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown. Returns the names of
@@ -182,36 +196,36 @@ impl RouteBuilder<'_> {
         let (first, shared) = (keys.len(), limiter.settings.enforcement);
         let is_chosen_by = chooses_by_key(limiter);
         for ((limit, name), scope) in limits_mut(limiter).zip(&names).zip(scopes) {
-            if let Some(text) = self.known.lacks_for_cost(&limit.cost) {
+            if let Some(text) = self.log_facts.lacks_for_cost(&limit.cost) {
                 limit.enforcement = Enforcement::Off;
                 self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
                 continue;
             }
             let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
-            let lacking = self.known.lacks(&resolver);
-            if let Some(lacking) = lacking.as_ref().filter(|_| !self.known.is_own) {
+            let lacking = self.log_facts.lacks(&resolver);
+            if let Some(lacking) = lacking.as_ref().filter(|_| !self.log_facts.is_own) {
                 limit.enforcement = Enforcement::Off;
                 let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", lacking.hint());
                 self.note(route, Some(name), text);
                 continue;
             }
             let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
-            if is_share && lacking.is_some() && self.known.hashes_keys {
+            if is_share && lacking.is_some() && self.log_facts.hashes_keys {
                 limit.enforcement = Enforcement::Off;
                 let text = "not simulated: `enforce-percent` chooses keys, and the log has hashes of them \
                             (`management.hash-keys`)";
                 self.note(route, Some(name), text.to_owned());
                 continue;
             }
-            let known = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
-            let at = known.unwrap_or(keys.len());
-            if known.is_none() {
+            let existing = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
+            let at = existing.unwrap_or(keys.len());
+            if existing.is_none() {
                 keys.extend(self.needed_key(&resolver, lacking.is_some(), keys.len()));
             }
             let Some(key) = keys.get_mut(at) else { continue };
             key.rules.push(name.clone());
             key.scopes.push(scope);
-            key.is_chosen_by |= !self.known.hashes_keys && (is_chosen_by || is_share);
+            key.is_chosen_by |= !self.log_facts.hashes_keys && (is_chosen_by || is_share);
             if let Some(logged) = key.log_resolver() {
                 limit.key_resolver = Some(logged);
             }
@@ -235,7 +249,7 @@ impl RouteBuilder<'_> {
             let field = HeaderName::try_from(format!("x-tollgate-simulated-key-{at}")).ok()?;
             return Some(NeededKey::logged(resolver, field));
         }
-        if self.known.is_mapped { NeededKey::of_request(resolver) } else { None }
+        if self.log_facts.is_mapped { NeededKey::of_request(resolver) } else { None }
     }
 
     /// Describes why the plans of requests are unknown; `None` if they are known, or if there are none.
@@ -243,11 +257,11 @@ impl RouteBuilder<'_> {
         match &limiter.plans.as_ref()?.resolver {
             PlanResolver::RedisHash { key, .. } => Some(format!("plans are in the Redis hash `{key}`")),
             PlanResolver::Request(resolver) => {
-                self.known.lacks(resolver).map(|lacking| format!("the plan is in `{lacking}`, which the log lacks"))
+                self.log_facts.lacks(resolver).map(|lacking| format!("the plan is in `{lacking}`, which the log lacks"))
             }
             PlanResolver::Table(_) => {
-                let lacking = self.known.lacks(&limiter.settings.key_resolver)?;
-                match (self.known.hashes_keys, self.known.is_own) {
+                let lacking = self.log_facts.lacks(&limiter.settings.key_resolver)?;
+                match (self.log_facts.hashes_keys, self.log_facts.is_own) {
                     (true, _) => {
                         Some("plans are by key, and the log has hashes of keys (`management.hash-keys`)".to_owned())
                     }

@@ -1,8 +1,8 @@
 //! A whole simulation: logs, one or two configurations, and the report.
 
 use crate::compare::{Comparing, Finished};
-use crate::input::{Entry, InputStats, Inputs, LogTime, Map, Ordered, Slot};
-use crate::knowledge::{Known, may_read_header};
+use crate::input::{InputStats, Inputs, LogEntry, LogTime, Map, Ordered, Slot};
+use crate::log_facts::{LogFacts, may_read_header};
 use crate::replay::{Replay, ReplayTimes};
 use crate::report::{Report, time};
 use tollgate_config::Config;
@@ -28,11 +28,11 @@ pub fn simulate(
     rate: f64,
     mut on_progress: impl FnMut(Progress),
 ) -> Report {
-    let mut known = Known::of(map, inputs.is_json());
-    known.hashes_keys =
-        known.is_own && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
+    let mut log_facts = LogFacts::of(map, inputs.is_json());
+    log_facts.hashes_keys =
+        log_facts.is_own && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
     let mut replays: Vec<Replay> =
-        configurations.iter().map(|(file, config)| Replay::new(file, config, &known)).collect();
+        configurations.iter().map(|(file, config)| Replay::new(file, config, &log_facts)).collect();
     inputs.skip_fields(|slot| match slot {
         Slot::Header(name) => configurations.iter().any(|(_, config)| may_read_header(config, name)),
         slot => replays.iter().any(|replay| replay.reads(slot)),
@@ -74,7 +74,7 @@ pub fn simulate(
 /// Returns the times of a request at `rate` times the speed of the log, which starts at `start_us`. `decided` is the memory
 /// for times that change.
 fn scaled<'t>(
-    entry: &'t Entry,
+    entry: &'t LogEntry,
     next: Option<LogTime>,
     start_us: u64,
     rate: f64,

@@ -1,7 +1,6 @@
 //! Endpoints of limits and of their overrides.
 
-use crate::admin::api::description::of_reply;
-use crate::admin::api::description::{Description, SLOW_BODY, UNKNOWN_PARAMETER, json};
+use crate::admin::api::description::{Description, SLOW_BODY, UNKNOWN_PARAMETER, json, of_reply};
 use crate::admin::api::endpoint::{Endpoint, endpoints};
 use crate::admin::limits::overrides::OverrideBody;
 use crate::admin::limits::reply::{

@@ -10,8 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::admin::access::Access;
-use crate::admin::api::description::UNKNOWN_PARAMETER;
-use crate::admin::api::description::of_reply;
+use crate::admin::api::description::{UNKNOWN_PARAMETER, of_reply};
 use crate::admin::api::endpoint::{Base, Call, Endpoint, EndpointPath, template};
 use crate::admin::reply::{self, PROBLEM, Problem};
 use tollgate_config::Management;

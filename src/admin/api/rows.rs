@@ -4,8 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::admin::api::description::of_reply;
-use crate::admin::api::description::{json, stream, text};
+use crate::admin::api::description::{json, of_reply, stream, text};
 use crate::admin::api::endpoint::{Endpoint, endpoints};
 use crate::admin::api::{limit_rows, openapi};
 use crate::admin::breakers::BreakerReply;

@@ -28,8 +28,7 @@ use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
 use self::selection::{KeyPlan, RouteRule, Selector, key_plan, rules, select};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{audited, audited_each, json, whole_millis};
-use crate::admin::request::BODY_TIMEOUT;
-use crate::admin::request::parameters;
+use crate::admin::request::{BODY_TIMEOUT, parameters};
 use tollgate_config::{Config, Route};
 use tollgate_telemetry::key_display;
 

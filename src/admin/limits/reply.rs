@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use tollgate_limiter::rule::{Algorithm, NumberKind, NumberSpec, Rule};
 
 use crate::admin::limits::bucket_store::Reading;
-use crate::admin::limits::selection::KeyPlan;
-use crate::admin::limits::selection::RouteRule;
+use crate::admin::limits::selection::{KeyPlan, RouteRule};
 use crate::admin::reply::whole_millis;
 use crate::explain::describe as in_words;
 use tollgate_config::Route;

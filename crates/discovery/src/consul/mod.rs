@@ -21,9 +21,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::read::ReadError;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient};
+use crate::client::{Call, ClientError, HttpClient, retry_after};
 use crate::names::NamesSink;
-use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use tollgate_config::Consul;

@@ -17,11 +17,10 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use self::read::{Applications, ReadError};
-use self::table::Table;
+use self::table::EurekaTable;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient};
+use crate::client::{Call, ClientError, HttpClient, retry_after};
 use crate::names::NamesSink;
-use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use crate::users::Users;
@@ -34,20 +33,20 @@ const DELTA_WINDOW: Duration = Duration::from_secs(120);
 /// Eureka.
 #[derive(Debug)]
 pub(super) struct EurekaRegistry {
-    shared: Rc<Shared>,
+    shared: Rc<EurekaState>,
     _fetches: OwnedTask,
 }
 
 /// State of the fetches, and their users.
 #[derive(Debug)]
-struct Shared {
+struct EurekaState {
     settings: tollgate_config::Eureka,
     clients: Vec<HttpClient>,
     /// Server that responded last.
     current: Cell<usize>,
     /// Time of the last response; `None`: the whole registry is fetched.
     fetched: Cell<Option<Instant>>,
-    table: RefCell<Table>,
+    table: RefCell<EurekaTable>,
     users: Users,
     status: Arc<RegistryStatus>,
 }
@@ -65,7 +64,7 @@ impl EurekaRegistry {
     /// Creates the registry, and fetches it on the current set of local tasks.
     pub(super) fn new(settings: &tollgate_config::Eureka) -> Self {
         let servers: Vec<_> = settings.servers.iter().map(ToString::to_string).collect();
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(EurekaState {
             settings: settings.clone(),
             clients: settings.servers.iter().map(|server| HttpClient::new(server, &settings.tls)).collect(),
             current: Cell::new(0),
@@ -101,7 +100,7 @@ impl Registry for EurekaRegistry {
     }
 }
 
-async fn fetch_repeatedly(shared: Rc<Shared>) {
+async fn fetch_repeatedly(shared: Rc<EurekaState>) {
     let mut failures = 0;
     loop {
         let pause = if shared.fetch_from_any().await {
@@ -115,7 +114,7 @@ async fn fetch_repeatedly(shared: Rc<Shared>) {
     }
 }
 
-impl Shared {
+impl EurekaState {
     /// Fetches from the current server, or from the next one that responds. Returns false if none does.
     async fn fetch_from_any(&self) -> bool {
         for _ in 0..self.clients.len() {
@@ -163,7 +162,7 @@ impl Shared {
         }
         let reply = client.send(&Call::get("/apps/", self.settings.timeout)).await?;
         let all = Applications::read(&reply.ok()?)?;
-        *self.table.borrow_mut() = Table::of(all)?;
+        *self.table.borrow_mut() = EurekaTable::of(all)?;
         Ok(true)
     }
 

@@ -25,14 +25,14 @@ pub(crate) enum ReadError {
 pub(crate) struct Applications {
     /// Counts of instances by status in the whole registry.
     pub(crate) hash: Option<String>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<EurekaEntry>,
     /// Number of instances without id or application.
     pub(crate) unusable: usize,
 }
 
 /// Instance of an application.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct EurekaEntry {
     /// Name of the application, in upper case.
     pub(crate) application: String,
     pub(crate) id: String,
@@ -64,7 +64,7 @@ impl Applications {
         for application in items(applications.get("application")) {
             let name = application.get("name").and_then(Value::as_str).map(str::to_uppercase);
             for instance in items(application.get("instance")) {
-                match instance.as_object().and_then(|fields| Entry::read(fields, name.as_deref())) {
+                match instance.as_object().and_then(|fields| EurekaEntry::read(fields, name.as_deref())) {
                     Some(entry) => read.entries.push(entry),
                     None => read.unusable += 1,
                 }
@@ -74,7 +74,7 @@ impl Applications {
     }
 }
 
-impl Entry {
+impl EurekaEntry {
     /// Reads an instance; `None` if it has no id or no application, so that it cannot be identified.
     fn read(fields: &Map<String, Value>, application: Option<&str>) -> Option<Self> {
         let application =

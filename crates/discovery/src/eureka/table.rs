@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use crate::eureka::read::{Action, Applications, Entry, ReadError};
+use crate::eureka::read::{Action, Applications, EurekaEntry, ReadError};
 use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, Unusable};
 
@@ -13,15 +13,15 @@ type Key = (String, String);
 
 /// Instances of all applications.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    entries: BTreeMap<Key, Rc<Entry>>,
+pub(crate) struct EurekaTable {
+    entries: BTreeMap<Key, Rc<EurekaEntry>>,
     /// Instances by the names that clients look up, in upper case.
     by_name: BTreeMap<String, BTreeSet<Key>>,
     /// Number of instances without id or application.
     nameless: usize,
 }
 
-impl Table {
+impl EurekaTable {
     /// Returns the table of a whole registry.
     ///
     /// # Errors

@@ -21,11 +21,10 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::read::{Event, ReadError};
-use self::table::Table;
+use self::table::SliceTable;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient};
+use crate::client::{Call, ClientError, HttpClient, retry_after};
 use crate::names::NamesSink;
-use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use crate::users::Users;
@@ -48,16 +47,16 @@ const MAX_SLICES: usize = 50_000;
 /// Kubernetes.
 #[derive(Debug)]
 pub(super) struct KubernetesRegistry {
-    shared: Rc<Shared>,
+    shared: Rc<KubernetesState>,
     _watches: Vec<OwnedTask>,
 }
 
 /// State of the watches, and their users.
 #[derive(Debug)]
-struct Shared {
+struct KubernetesState {
     settings: Kubernetes,
     client: HttpClient,
-    table: RefCell<Table>,
+    table: RefCell<SliceTable>,
     /// Namespaces whose list has been read.
     listed: RefCell<BTreeSet<String>>,
     users: Users,
@@ -84,7 +83,7 @@ enum WatchError {
 impl KubernetesRegistry {
     /// Creates the registry, and watches its namespaces on the current set of local tasks.
     pub(super) fn new(settings: &Kubernetes) -> Self {
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(KubernetesState {
             client: HttpClient::new(&settings.server, &settings.tls),
             table: RefCell::default(),
             listed: RefCell::default(),
@@ -116,7 +115,7 @@ impl Registry for KubernetesRegistry {
 }
 
 /// Keeps the slices of a namespace up to date.
-async fn follow(shared: Rc<Shared>, namespace: String) {
+async fn follow(shared: Rc<KubernetesState>, namespace: String) {
     let mut version: Option<String> = None;
     let mut listed: Option<Instant> = None;
     // Failures since the last watch that the server accepted.
@@ -157,7 +156,7 @@ async fn follow(shared: Rc<Shared>, namespace: String) {
     }
 }
 
-impl Shared {
+impl KubernetesState {
     /// Returns true once the lists of all namespaces have been read.
     fn has_all(&self) -> bool {
         self.listed.borrow().len() == self.settings.namespaces.len()

@@ -261,12 +261,12 @@ fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Refused> {
 fn port(ports: &[RawPort], labels: &BTreeMap<String, String>, settings: &Kubernetes) -> Option<(i64, bool)> {
     let is_tcp = |port: &&RawPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
     let tcp = || ports.iter().filter(is_tcp).filter(|port| port.port.is_some());
-    let named = |name: &str| tcp().find(|port| port.name.as_deref() == Some(name));
-    let wanted = labels.get(PRIMARY_PORT).or(settings.port_name.as_ref());
-    let chosen = wanted
-        .and_then(|name| named(name))
-        .or_else(|| named("https"))
-        .or_else(|| named("http"))
+    let by_name = |name: &str| tcp().find(|port| port.name.as_deref() == Some(name));
+    let configured = labels.get(PRIMARY_PORT).or(settings.port_name.as_ref());
+    let chosen = configured
+        .and_then(|name| by_name(name))
+        .or_else(|| by_name("https"))
+        .or_else(|| by_name("http"))
         .or_else(|| tcp().next())?;
     let number = chosen.port?;
     let is_secure = chosen.app_protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("https"))

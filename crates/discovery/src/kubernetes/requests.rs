@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::client::Call;
 use crate::kubernetes::read::{self, Key, SERVICE_NAME, Slice};
-use crate::kubernetes::{MAX_SLICES, Shared, WatchError};
+use crate::kubernetes::{KubernetesState, MAX_SLICES, WatchError};
 use tollgate_config::KubernetesToken;
 
 /// Timeout for a page of a list.
@@ -19,7 +19,7 @@ const PAGE: usize = 500;
 /// Maximum size of a token file, in bytes.
 const MAX_TOKEN: usize = 64 << 10;
 
-impl Shared {
+impl KubernetesState {
     /// Reads the list of a namespace. Returns its version.
     pub(super) async fn list(&self, namespace: &str) -> Result<String, WatchError> {
         let mut slices = Vec::new();

@@ -7,13 +7,13 @@ use crate::kubernetes::read::{Endpoint, Key, Slice};
 
 /// EndpointSlices by namespace and name.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct SliceTable {
     slices: BTreeMap<Key, Slice>,
     /// Slices by service.
     by_service: BTreeMap<String, BTreeSet<Key>>,
 }
 
-impl Table {
+impl SliceTable {
     /// Replaces all slices of a namespace, or of all if it is empty.
     pub(super) fn replace(&mut self, namespace: &str, slices: Vec<(Key, Slice)>) {
         let of_namespace = |key: &&Key| namespace.is_empty() || key.0 == namespace;
@@ -74,13 +74,13 @@ impl Table {
             let ipv4 = chosen(true);
             if ipv4.is_empty() { chosen(false) } else { ipv4 }
         };
-        let mut found = of(&|endpoint| not_ready || endpoint.is_ready);
-        if found.is_empty() {
-            found = of(&|endpoint| endpoint.is_last_resort);
+        let mut instances = of(&|endpoint| not_ready || endpoint.is_ready);
+        if instances.is_empty() {
+            instances = of(&|endpoint| endpoint.is_last_resort);
         }
         // An endpoint may be in two slices while it moves from one to the other.
         let mut seen = BTreeSet::new();
-        found.retain(|instance| seen.insert((instance.address.host.clone(), instance.address.port)));
-        found
+        instances.retain(|instance| seen.insert((instance.address.host.clone(), instance.address.port)));
+        instances
     }
 }

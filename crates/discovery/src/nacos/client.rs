@@ -203,7 +203,7 @@ impl NacosClient {
 
 /// Returns parameters as a form, without empty ones.
 fn form(parameters: &[(&str, &str)]) -> String {
-    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
-    let parts = given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED)));
+    let nonempty = parameters.iter().filter(|(_, value)| !value.is_empty());
+    let parts = nonempty.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED)));
     parts.collect::<Vec<_>>().join("&")
 }

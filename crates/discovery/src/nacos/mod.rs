@@ -15,9 +15,8 @@ use tokio::time::sleep;
 use tollgate_config::Nacos;
 
 pub(crate) use self::client::{Endpoint, LookupError, NacosClient};
-use crate::client::Reply;
+use crate::client::{Reply, retry_after};
 use crate::names::NamesSink;
-use crate::pauses::retry_after;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
 use crate::{Instance, Registry};
@@ -70,9 +69,9 @@ async fn poll<T>(
     let mut failures = 0;
     loop {
         let pause = match request().await {
-            Ok(found) => {
+            Ok(reply) => {
                 client.status.succeed();
-                publish(found);
+                publish(reply);
                 failures = 0;
                 // Spreads the lookups of a thousand services.
                 interval.mul_f64(0.9 + 0.1 * fastrand::f64())

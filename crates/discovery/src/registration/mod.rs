@@ -19,9 +19,8 @@ use self::address::own_address;
 use self::consul::ConsulRegistrar;
 use self::eureka::EurekaRegistrar;
 use self::nacos::NacosRegistrar;
-use crate::client::ClientError;
+use crate::client::{ClientError, retry_after};
 use crate::nacos::LookupError;
-use crate::pauses::retry_after;
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
 use tollgate_transport::error_chain::error_chain;
 use tollgate_transport::executor::OwnedTask;
@@ -69,12 +68,12 @@ pub struct Registrations {
 
 #[derive(Debug)]
 struct Running {
-    shared: Rc<Shared>,
+    shared: Rc<RegistrationState>,
     _heartbeats: OwnedTask,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RegistrationState {
     registrar: Registrar,
     servers: Vec<RegistryServer>,
     settings: RegisteredInstance,
@@ -123,7 +122,7 @@ impl Running {
             Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.clone()),
             Registry::Kubernetes(_) => return None,
         };
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(RegistrationState {
             registrar,
             servers,
             settings: settings.instance.clone(),
@@ -138,7 +137,7 @@ impl Running {
 }
 
 /// Registers the gateway, and sends heartbeats until it is dropped.
-async fn keep_registered(shared: Rc<Shared>) {
+async fn keep_registered(shared: Rc<RegistrationState>) {
     let mut failures = 0;
     loop {
         let sent = shared.send().await;
@@ -167,7 +166,7 @@ async fn keep_registered(shared: Rc<Shared>) {
     }
 }
 
-impl Shared {
+impl RegistrationState {
     /// Registers the gateway, or sends a heartbeat if it is registered. Returns false if the registry does not know it.
     async fn send(&self) -> Result<bool, RegisterError> {
         let entry = self.entry().await?;

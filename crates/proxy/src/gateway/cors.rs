@@ -12,8 +12,7 @@ use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
-use tollgate_routing::RequestView;
-use tollgate_routing::{Predicate, RouteTable};
+use tollgate_routing::{Predicate, RequestView, RouteTable};
 
 /// CORS policies by path pattern; the first match applies.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ impl PolicySource for PolicyTable {
         let peer = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let view = RequestView::new(request.method(), request.uri(), request.headers(), peer, 0);
         // Without a policy, the response allows no other origin.
-        self.0.find(&view).ok().flatten().map(|found| &**found.value)
+        self.0.find(&view).ok().flatten().map(|entry| &**entry.value)
     }
 
     fn scheme<'r, B>(&self, request: &'r Request<B>) -> &'r str {

@@ -168,31 +168,6 @@ impl Generation {
         endpoints.owns(path).then_some(service)
     }
 
-    /// Returns the layer stacks.
-    pub(crate) fn into_stacks(self) -> impl Iterator<Item = Box<RouteStack>> {
-        self.stacks.into_iter().filter_map(OnceCell::into_inner)
-    }
-}
-
-impl Deref for Generation {
-    type Target = SharedGeneration;
-
-    fn deref(&self) -> &SharedGeneration {
-        &self.shared
-    }
-}
-
-// === impl OwnEndpoints ===
-
-impl OwnEndpoints {
-    /// Creates the endpoints of `config`, answered by `service`; `None` without any.
-    pub(super) fn new(config: &Config, service: Option<&SharedService>) -> Option<Self> {
-        let (endpoints, service) = (config.management.on_traffic.clone()?, service?.clone());
-        Some(Self { endpoints, service })
-    }
-}
-
-impl Generation {
     /// Starts the trace of a request, if traces are on and it is sampled. `route` is `None` without a route.
     #[inline]
     pub(super) fn begin_trace(
@@ -230,5 +205,28 @@ impl Generation {
         let trace = tracing.start(sampled, head, &info);
         head.extensions.insert(ObservedAttempts(Arc::<RequestTrace>::clone(&trace)));
         record.traced(trace);
+    }
+
+    /// Returns the layer stacks.
+    pub(crate) fn into_stacks(self) -> impl Iterator<Item = Box<RouteStack>> {
+        self.stacks.into_iter().filter_map(OnceCell::into_inner)
+    }
+}
+
+impl Deref for Generation {
+    type Target = SharedGeneration;
+
+    fn deref(&self) -> &SharedGeneration {
+        &self.shared
+    }
+}
+
+// === impl OwnEndpoints ===
+
+impl OwnEndpoints {
+    /// Creates the endpoints of `config`, answered by `service`; `None` without any.
+    pub(super) fn new(config: &Config, service: Option<&SharedService>) -> Option<Self> {
+        let (endpoints, service) = (config.management.on_traffic.clone()?, service?.clone());
+        Some(Self { endpoints, service })
     }
 }

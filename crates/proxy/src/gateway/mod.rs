@@ -89,14 +89,7 @@ impl Gateway {
         let generation = &*self.generation.borrow();
         let (mut head, incoming) = request.into_parts();
         let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
-        if let Some(name) = &generation.request_id {
-            record.identified(RequestId::of(name, &head.headers, is_trusted));
-        }
-        if let Some(log) = &self.access_log {
-            let request_id = record.request_id().map(RequestId::value);
-            let line = LogLine::start(&head, connection, request_id, log.has_details());
-            record.logged(Rc::clone(log), line);
-        }
+        self.identify(generation, &head, connection, is_trusted, record);
         let sanitized = sanitize(&mut head, generation.sanitize, is_trusted);
         // Before the first refusal: a stream whose body is not wrapped is reset at once.
         let drains = match &sanitized {
@@ -108,12 +101,10 @@ impl Gateway {
         let summary = sanitized?;
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
+            details.upload = body.upload();
         }
         if summary.changes_target {
             record.normalized(&head.uri);
-        }
-        if let Some(details) = record.details() {
-            details.upload = body.upload();
         }
         *accepts_problem = summary.accepts_problem;
         if let Some(endpoint) = generation.own_endpoint(head.uri.path()) {
@@ -124,22 +115,22 @@ impl Gateway {
             peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
         }
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let found = generation.table.find(&view)?;
-        let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
+        let entry = generation.table.find(&view)?;
+        let may_reroute = entry.as_ref().is_some_and(|entry| entry.value.may_reroute);
         // `prepare_head` extends the `X-Forwarded` fields, so they are read before.
         if (may_reroute || (generation.has_cors() && head.headers.contains_key(ORIGIN)))
             && client_used_tls(connection, &head.headers)
         {
             head.extensions.insert(ClientTls);
         }
-        let Some(found) = found else {
+        let Some(entry) = entry else {
             generation.begin_trace(&mut head, connection, None, record);
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
             return Ok(unrouted.respond(Request::from_parts(head, body)));
         };
-        let route: &Route = found.value;
-        let stack = generation.stack(&found).ok_or(Failure::Internal)?;
-        let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
+        let route: &Route = entry.value;
+        let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
+        let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
         if route.may_reroute {
             head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
@@ -155,15 +146,40 @@ impl Gateway {
         if head.method == Method::OPTIONS && !body.is_end_stream() {
             head.extensions.insert(HasBody);
         }
-        let request = Request::from_parts(head, body);
-        let mut facts = record.take_facts();
-        let running = {
-            let _scope = record.trace().map(RequestTrace::enter);
-            facts::collect(&mut facts, || stack.service.respond(request))
-        };
-        record.set_facts(facts);
-        Ok(running)
+        Ok(call_layers(stack, Request::from_parts(head, body), record))
     }
+
+    /// Gives a request its id, and starts its log line with the head as received.
+    #[inline]
+    fn identify(
+        &self,
+        generation: &Generation,
+        head: &Parts,
+        connection: &ConnectionInfo,
+        is_trusted: bool,
+        record: &mut Record,
+    ) {
+        if let Some(name) = &generation.request_id {
+            record.identified(RequestId::of(name, &head.headers, is_trusted));
+        }
+        if let Some(log) = &self.access_log {
+            let request_id = record.request_id().map(RequestId::value);
+            let line = LogLine::start(head, connection, request_id, log.has_details());
+            record.logged(Rc::clone(log), line);
+        }
+    }
+}
+
+/// Calls the layers of a route. They report their facts and spans to `record`.
+#[inline]
+fn call_layers(stack: &RouteStack, request: Request<Body>, record: &mut Record) -> ResponseFuture {
+    let mut facts = record.take_facts();
+    let running = {
+        let _scope = record.trace().map(RequestTrace::enter);
+        facts::collect(&mut facts, || stack.service.respond(request))
+    };
+    record.set_facts(facts);
+    running
 }
 
 /// Determines the client address, for the access log and for layers that read the request context.

@@ -7,8 +7,7 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{StagedVerdict, Verdict};
 
-use crate::http::facts::report;
-use crate::http::facts::{CheckedRule, StoreDecision};
+use crate::http::facts::{CheckedRule, StoreDecision, report};
 
 /// Store of one limiter. It reports each decision to the facts of the request.
 struct RecordedStore {

@@ -93,10 +93,10 @@ impl CurrentGeneration {
         let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
             .with_forwarded_for(&from.forwarded_for);
-        let found = generation.table.find(&view)?.ok_or(Failure::NoRoute)?;
-        let route = found.value;
-        let stack = generation.stack(&found).ok_or(Failure::Internal)?;
-        let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
+        let entry = generation.table.find(&view)?.ok_or(Failure::NoRoute)?;
+        let route = entry.value;
+        let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
+        let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
         let before = head.extensions.remove::<RequestContext>().unwrap_or_default();
         head.extensions.insert(RequestContext {
             client_ip: before.client_ip,

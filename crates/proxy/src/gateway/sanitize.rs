@@ -186,8 +186,8 @@ fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
             if host_form(authority.as_str().as_bytes()).is_none() {
                 return Err(Failure::Ambiguous("the target's authority is not host[:port]"));
             }
-            let named = head.headers.get(HOST).map(HeaderValue::as_bytes);
-            let differs = named.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
+            let host_field = head.headers.get(HOST).map(HeaderValue::as_bytes);
+            let differs = host_field.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
             if head.version == Version::HTTP_2 && differs {
                 return Err(Failure::Ambiguous("Host and :authority differ"));
             }
@@ -232,9 +232,6 @@ fn answer_own_options(head: &mut Parts) -> Result<(), Failure> {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Puts the target into origin form, with its path in normal form and its query in ASCII. Keeps the received path for the
 /// upstream. Returns true if the target changed.
 pub(super) fn normalize_target(head: &mut Parts, rules: PathRules) -> Result<bool, Failure> {
@@ -271,3 +268,6 @@ pub fn normalize_made_path(uri: &mut Uri) {
         *uri = Uri::from(target);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,8 +151,8 @@ impl Position<'_> {
     /// Returns the number of the filter among those of its kind in the route, from 1.
     pub(super) fn number(&self) -> usize {
         let kind = |filter: &Filter| std::mem::discriminant(filter);
-        let own = kind(&self.filters[self.index]);
-        self.filters[..=self.index].iter().filter(|filter| kind(filter) == own).count()
+        let counted = kind(&self.filters[self.index]);
+        self.filters[..=self.index].iter().filter(|filter| kind(filter) == counted).count()
     }
 
     /// Returns the scope of a counter or a concurrency limiter. Route ids contain no `#`. The keys of the two kinds

@@ -1,7 +1,6 @@
 //! A panic in a layer.
 
-use http::Response;
-use http::StatusCode;
+use http::{Response, StatusCode};
 
 use super::*;
 use crate::instrumentation::metrics::Metrics;

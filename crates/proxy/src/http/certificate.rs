@@ -50,7 +50,7 @@ impl CertificateNames {
     /// Returns true if `name` is one of the names. Upper and lower case differ.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.0.iter().any(|known| known == name)
+        self.0.iter().any(|own_name| own_name == name)
     }
 }
 

@@ -164,15 +164,15 @@ impl RouteMetrics {
     /// Counts a finished request.
     pub fn observe(&self, method: &Method, status: u16, duration: Duration) {
         let mut cells = self.cells.lock();
-        let known = cells.iter().position(|cell| cell.status == status && cell.method == *method);
-        let index = known.unwrap_or_else(|| find_or_add_cell(&mut cells, bounded(method), status));
+        let position = cells.iter().position(|cell| cell.status == status && cell.method == *method);
+        let index = position.unwrap_or_else(|| find_or_add_cell(&mut cells, bounded(method), status));
         cells[index].histogram.observe(duration);
     }
 }
 
 fn find_or_add_cell(cells: &mut Vec<RequestCell>, method: Method, status: u16) -> usize {
-    let known = cells.iter().position(|cell| cell.status == status && cell.method == method);
-    known.unwrap_or_else(|| {
+    let position = cells.iter().position(|cell| cell.status == status && cell.method == method);
+    position.unwrap_or_else(|| {
         // Most routes have one method and one status.
         cells.reserve_exact(1);
         cells.push(RequestCell { method, status, histogram: LatencyHistogram::default() });
@@ -182,7 +182,7 @@ fn find_or_add_cell(cells: &mut Vec<RequestCell>, method: Method, status: u16) -
 
 /// Replaces an unknown method by `OTHER`. Any token is a method (RFC 9110 §9.1), and clients can invent them.
 fn bounded(method: &Method) -> Method {
-    let known = [
+    let standard = [
         Method::GET,
         Method::HEAD,
         Method::POST,
@@ -193,7 +193,7 @@ fn bounded(method: &Method) -> Method {
         Method::CONNECT,
         Method::TRACE,
     ];
-    if known.contains(method) { method.clone() } else { Method::from_bytes(b"OTHER").unwrap_or_default() }
+    if standard.contains(method) { method.clone() } else { Method::from_bytes(b"OTHER").unwrap_or_default() }
 }
 
 impl LatencyHistogram {

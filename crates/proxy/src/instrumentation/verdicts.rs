@@ -84,8 +84,8 @@ impl LimiterMetrics {
 
     /// Counts a verdict.
     pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
-        let verdict = VerdictKind::ALL.iter().position(|known| *known == finding).unwrap_or(0);
-        let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
+        let verdict = VerdictKind::ALL.iter().position(|kind| *kind == finding).unwrap_or(0);
+        let source = SOURCES.iter().position(|counted| *counted == source).unwrap_or(0);
         report(|facts| facts.limiter.judge(&self.route, &self.rule, finding));
         // One worker writes: a load and a store suffice, without an atomic add.
         let count = &self.counts[verdict][source];

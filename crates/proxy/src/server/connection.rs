@@ -14,8 +14,7 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::http::handler::BusyCount;
-use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::handler::{BusyCount, ConnectionInfo, Handler};
 use crate::http::upgrade::{TunnelClient, TunnelHost};
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::client_io::ClientIo;
@@ -24,8 +23,7 @@ use crate::server::gate::{ClientLimits, ConnectionPermit};
 use crate::server::http2::serve_http2;
 use crate::server::protocol::{HeadLimits, Served, ServedConnection, serve_http1};
 use crate::server::sniff::Protocol;
-use crate::server::stream::ClientStream;
-use crate::server::stream::{LINGER_TIME, discard, discard_some};
+use crate::server::stream::{ClientStream, LINGER_TIME, discard, discard_some};
 
 /// Time in which a connection from the accept queue of a closing gateway must send the first byte of its request.
 const CLOSING_GRACE: Duration = Duration::from_millis(500);

@@ -12,8 +12,7 @@ use tokio::time::Instant;
 use crate::http::body::{Body, BodyError, ConcurrentUpload, UploadProgress};
 use crate::upstream::exchange::poll_timeout;
 use crate::upstream::incoming::Incoming;
-use crate::upstream::pick::HeldConnection;
-use crate::upstream::pick::Outcome;
+use crate::upstream::pick::{HeldConnection, Outcome};
 
 /// Response body that returns its connection to the pool when it has been read to its end.
 #[derive(Debug)]

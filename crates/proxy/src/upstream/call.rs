@@ -16,13 +16,11 @@ use pin_project_lite::pin_project;
 
 use crate::http::body::{Body, UploadProgress};
 use crate::http::facts::Timer;
-use crate::upstream::exchange::{ExchangeError, exchange, poll_timeout};
-use crate::upstream::exchange::{Progress, Repeats};
+use crate::upstream::exchange::{ExchangeError, Progress, Repeats, exchange, poll_timeout};
 use crate::upstream::forward::{Forward, outcome_of};
 use crate::upstream::incoming::Incoming;
 use crate::upstream::interim::InterimRelay;
-use crate::upstream::pick::Outcome;
-use crate::upstream::pick::Pick;
+use crate::upstream::pick::{Outcome, Pick};
 use crate::upstream::pool::{Connection, Sender};
 use crate::upstream::request::{Replay, RequestExtras, prepare_head};
 use crate::upstream::times::Monitor;

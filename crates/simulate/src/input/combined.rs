@@ -2,15 +2,15 @@
 
 use http::HeaderName;
 
-use super::entry::Entry;
 use super::fields::{Fields, Value, address};
+use super::log_entry::LogEntry;
 use super::map::Slot;
 
 /// Parses `ADDRESS IDENT USER [TIME] "REQUEST" STATUS BYTES "REFERER" "USER-AGENT"`; the last two may be absent.
 ///
 /// # Errors
 /// The line has no such form.
-pub(super) fn parse(line: &[u8], fields: &mut Fields) -> Result<Box<Entry>, String> {
+pub(super) fn parse(line: &[u8], fields: &mut Fields) -> Result<Box<LogEntry>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "no UTF-8 text")?;
     let malformed = || "neither JSON nor common or combined format".to_owned();
     let (before, rest) = text.split_once('[').ok_or_else(malformed)?;

@@ -1,4 +1,4 @@
-//! Entry under construction, from the fields of a line.
+//! LogEntry under construction, from the fields of a line.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::BytesMut;
 use http::Method;
 
-use super::entry::{Entry, LogTime, LoggedVerdict, Span};
+use super::log_entry::{LogEntry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
 use super::names::FieldNames;
 use super::presence::Presence;
@@ -29,7 +29,7 @@ pub(super) enum Value<'a> {
     Other,
 }
 
-/// Entry under construction. Each line begins with [`clear`](Self::clear).
+/// LogEntry under construction. Each line begins with [`clear`](Self::clear).
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     /// Texts of this line; those of earlier ones were split off.
@@ -44,8 +44,8 @@ pub(super) struct Fields {
     pub(super) names: FieldNames,
     /// Fields that lines have.
     pub(super) presence: Presence,
-    /// Entry whose memory the next one takes.
-    pub(super) spare: Option<Box<Entry>>,
+    /// LogEntry whose memory the next one takes.
+    pub(super) spare: Option<Box<LogEntry>>,
 }
 
 #[derive(Debug, Default)]
@@ -178,7 +178,7 @@ impl Fields {
     ///
     /// # Errors
     /// The line lacks a time or a target.
-    pub(super) fn finish(&mut self) -> Result<Box<Entry>, &'static str> {
+    pub(super) fn finish(&mut self) -> Result<Box<LogEntry>, &'static str> {
         let parts = std::mem::take(&mut self.parts);
         let mut target = parts.target.ok_or("no path")?;
         let time_us = parts.time_us.ok_or("no time")?;

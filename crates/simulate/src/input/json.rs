@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::entry::Entry;
 use super::fields::{Fields, Value};
+use super::log_entry::LogEntry;
 use super::map::{Map, Slot};
 use super::usual;
 
@@ -15,7 +15,7 @@ use super::usual;
 ///
 /// # Errors
 /// The line is no JSON object, or lacks a necessary field.
-pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<Entry>, String> {
+pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<LogEntry>, String> {
     // One check of the line costs less than one of each text in it.
     let text = std::str::from_utf8(line).map_err(|_| "no JSON object: the text is not UTF-8")?;
     fields.clear();
@@ -30,7 +30,7 @@ pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<E
 }
 
 /// Parses a line of any form.
-pub(super) fn parse_any(text: &str, map: &Map, fields: &mut Fields) -> Result<Box<Entry>, String> {
+pub(super) fn parse_any(text: &str, map: &Map, fields: &mut Fields) -> Result<Box<LogEntry>, String> {
     fields.clear();
     let mut problem = None;
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -44,7 +44,7 @@ pub(super) fn parse_any(text: &str, map: &Map, fields: &mut Fields) -> Result<Bo
 }
 
 /// Returns the entry of the fields of a line.
-pub(super) fn finish(fields: &mut Fields, map: &Map) -> Result<Box<Entry>, String> {
+pub(super) fn finish(fields: &mut Fields, map: &Map) -> Result<Box<LogEntry>, String> {
     fields.finish().map_err(|missing| missing_field(missing, map))
 }
 
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for Any {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::entry::LoggedVerdict;
+    use super::super::log_entry::LoggedVerdict;
     use super::*;
 
     #[test]

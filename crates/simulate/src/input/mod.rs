@@ -1,20 +1,19 @@
 //! Log lines: formats, files, and their order in time.
 
 mod combined;
-mod entry;
 mod fields;
 mod json;
 mod lines;
+mod log_entry;
 mod map;
 mod names;
 mod order;
 mod presence;
-mod scan;
 mod source;
 mod time;
 mod usual;
 
-pub use self::entry::{Entry, LogTime, LoggedVerdict};
+pub use self::log_entry::{LogEntry, LogTime, LoggedVerdict};
 pub use self::map::{Map, MapError, Slot};
 pub use self::order::Ordered;
 pub use self::presence::LackingField;

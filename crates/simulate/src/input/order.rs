@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::entry::{Entry, LogTime};
+use super::log_entry::{LogEntry, LogTime};
 use super::source::Inputs;
 
 /// Number of entries that are held back to be sorted. Lines are written at the end of a response, and in chunks per
@@ -30,7 +30,7 @@ pub struct Ordered {
 struct Held {
     /// Time, and the number among the entries read.
     key: (LogTime, u64),
-    entry: Box<Entry>,
+    entry: Box<LogEntry>,
 }
 
 impl Ordered {
@@ -42,7 +42,7 @@ impl Ordered {
     }
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
-    pub fn next_entry(&mut self) -> Option<Box<Entry>> {
+    pub fn next_entry(&mut self) -> Option<Box<LogEntry>> {
         self.fill();
         let mut entry = self.pop()?.entry;
         let late_us = self.latest.us.saturating_sub(entry.at().us);
@@ -66,7 +66,7 @@ impl Ordered {
     }
 
     /// Takes the memory of an entry that is no longer needed.
-    pub fn recycle(&mut self, entry: Box<Entry>) {
+    pub fn recycle(&mut self, entry: Box<LogEntry>) {
         self.inputs.recycle(entry);
     }
 
@@ -135,7 +135,7 @@ mod tests {
         // Blocks of lines, each block earlier than the one before, and an even number at the end.
         let times = (0..5000_u64).map(|n| 5000 - n / 100 * 100 + n % 100).chain([42, 1]);
         for (read, us) in (0..).zip(times.clone()) {
-            let entry = Box::new(Entry { time_us: us, ..Entry::default() });
+            let entry = Box::new(LogEntry { time_us: us, ..LogEntry::default() });
             ordered.push(Held { key: (entry.at(), read), entry });
         }
         assert!(!ordered.others.is_empty() && ordered.sorted.len() > 99);

@@ -10,9 +10,9 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::entry::Entry;
 use super::fields::Fields;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
+use super::log_entry::LogEntry;
 use super::map::{Map, Slot};
 use super::presence::{LackingField, Presence};
 use super::{combined, json};
@@ -93,8 +93,8 @@ struct Source {
     name: String,
     lines: Lines,
     line: u64,
-    /// Entry that was read and not returned yet.
-    next: Option<Box<Entry>>,
+    /// LogEntry that was read and not returned yet.
+    next: Option<Box<LogEntry>>,
     has_ended: bool,
     /// True for JSON, false for another format; `None` for an empty file.
     is_json: Option<bool>,
@@ -172,14 +172,14 @@ impl Inputs {
     }
 
     /// Takes the memory of an entry that is no longer needed.
-    pub(super) fn recycle(&mut self, entry: Box<Entry>) {
+    pub(super) fn recycle(&mut self, entry: Box<LogEntry>) {
         if let Some(source) = self.sources.iter_mut().find(|source| source.fields.spare.is_none()) {
             source.fields.spare = Some(entry);
         }
     }
 
     /// Returns the next entry of the log that is furthest behind; `None` at the end of all.
-    pub fn next_entry(&mut self) -> Option<Box<Entry>> {
+    pub fn next_entry(&mut self) -> Option<Box<LogEntry>> {
         let Self { sources, map, stats, .. } = self;
         for source in sources.iter_mut().filter(|source| source.next.is_none()) {
             source.next = source.read(map, stats);
@@ -209,7 +209,7 @@ impl Source {
     }
 
     /// Reads up to the next usable line.
-    fn read(&mut self, map: &Map, stats: &mut InputStats) -> Option<Box<Entry>> {
+    fn read(&mut self, map: &Map, stats: &mut InputStats) -> Option<Box<LogEntry>> {
         while !self.has_ended {
             let read = match self.failed.take() {
                 Some(error) => Err(error),

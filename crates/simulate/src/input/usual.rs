@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use super::fields::{Fields, Value};
+use super::lines::{find_quote, is_plain};
 use super::map::{Map, Slot};
 use super::names::Field;
-use super::scan::{find_quote, is_plain};
 
 /// Longest list of numbers.
 const MAX_NUMBERS: usize = 8;

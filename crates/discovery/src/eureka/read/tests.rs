@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::eureka::table::Table;
+use crate::eureka::table::EurekaTable;
 use crate::fixtures::any_json;
 
 fn read(body: &Value) -> Result<Applications, ReadError> {
@@ -27,14 +27,14 @@ fn applications(hash: &str, instances: Value) -> Value {
                             "application": [{"name": "ORDERS", "instance": instances}]}})
 }
 
-fn ports(table: &Table, name: &str) -> Vec<u16> {
+fn ports(table: &EurekaTable, name: &str) -> Vec<u16> {
     table.instances(name, true).iter().map(|instance| instance.address.port).collect()
 }
 
 #[test]
 fn changes_apply_to_the_table_and_their_hash_tells_a_missed_one() {
     let all = json!([instance("a", "ADDED", "UP", json!(1)), instance("b", "ADDED", "DOWN", json!("2"))]);
-    let mut table = Table::of(read(&applications("DOWN_1_UP_1_", all)).unwrap()).unwrap();
+    let mut table = EurekaTable::of(read(&applications("DOWN_1_UP_1_", all)).unwrap()).unwrap();
     assert_eq!(table.hash(), "DOWN_1_UP_1_");
     assert_eq!(ports(&table, "Orders"), [1]);
     assert_eq!(table.instances("orders", false).len(), 2);
@@ -55,24 +55,24 @@ fn secure_instances_single_elements_and_virtual_addresses_are_read() {
     secure["vipAddress"] = json!("one, Two");
     secure["metadata"] = json!({"zone": "eu", "weight": 3, "nested": {}});
     let one = json!({"applications": {"application": {"name": "ORDERS", "instance": secure}}});
-    let table = Table::of(read(&one).unwrap()).unwrap();
+    let table = EurekaTable::of(read(&one).unwrap()).unwrap();
     let found = table.instances("TWO", true);
     assert_eq!(found[0].address.to_string(), "https://10.0.0.1:8443");
     assert_eq!((found[0].zone.as_deref(), found[0].metadata_weight()), (Some("eu"), 3));
     assert_eq!(table.instances("one", true).len(), 1);
     assert!(table.instances("orders", true).is_empty(), "clients look up virtual addresses");
     let empty = json!({"applications": {"versions__delta": "1", "apps__hashcode": "", "application": []}});
-    assert_eq!(Table::of(read(&empty).unwrap()).unwrap().hash(), "");
+    assert_eq!(EurekaTable::of(read(&empty).unwrap()).unwrap().hash(), "");
 }
 
 #[test]
 fn a_registry_without_usable_instances_is_refused() {
     let mut bad = instance("b", "ADDED", "UP", json!(0));
     let list = |bad: &Value| applications("UP_1_", json!([bad]));
-    assert!(Table::of(read(&list(&bad)).unwrap()).is_err());
+    assert!(EurekaTable::of(read(&list(&bad)).unwrap()).is_err());
     bad["hostName"] = json!("x\r\ny");
-    assert!(Table::of(read(&list(&bad)).unwrap()).is_err());
-    assert!(Table::of(read(&list(&json!(7))).unwrap()).is_err());
+    assert!(EurekaTable::of(read(&list(&bad)).unwrap()).is_err());
+    assert!(EurekaTable::of(read(&list(&json!(7))).unwrap()).is_err());
     for body in ["", "[]", "{}", "{\"applications\": []}", "null", "<applications/>"] {
         assert!(Applications::read(body.as_bytes()).is_err(), "{body}");
     }
@@ -90,8 +90,8 @@ fn ignored_instances_are_counted_by_application_with_the_first_reason() {
         other,
         7,
     ]);
-    let mut table = Table::of(read(&applications("UP_4_", all)).unwrap()).unwrap();
-    let ignored = |table: &Table| {
+    let mut table = EurekaTable::of(read(&applications("UP_4_", all)).unwrap()).unwrap();
+    let ignored = |table: &EurekaTable| {
         table
             .ignored()
             .into_values()
@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn any_response_is_read_or_refused(body in any_json(&["name", "instance", "application", "hostName", "instanceId", "port", "$", "@enabled", "securePort", "status", "metadata", "actionType", "vipAddress"])) {
         if let Ok(read) = read(&json!({"applications": body})) {
-            let mut table = Table::default();
+            let mut table = EurekaTable::default();
             table.change(read);
             let _ = (table.hash(), table.instances("a", false));
         }

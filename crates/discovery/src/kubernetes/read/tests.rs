@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::any_json;
-use crate::kubernetes::table::Table;
+use crate::kubernetes::table::SliceTable;
 
 fn settings() -> Kubernetes {
     let text = "kubernetes: {client: {master-url: 'http://a'}}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/]}]";
@@ -36,7 +36,7 @@ fn slice_of(name: &str, more: &Value) -> Value {
 
 /// Returns the addresses of the service `orders`.
 fn addresses(items: &Value, not_ready: bool) -> Vec<String> {
-    let mut table = Table::default();
+    let mut table = SliceTable::default();
     table.replace("shop", list(items).unwrap().slices);
     table.instances("ORDERS", not_ready).iter().map(|instance| instance.address.to_string()).collect()
 }

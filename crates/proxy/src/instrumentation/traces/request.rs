@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
 use crate::instrumentation::traces::new_span_id;
-use crate::instrumentation::traces::server::{ServerInfo, attributes, joined_state, known};
+use crate::instrumentation::traces::server::{ServerInfo, attributes, joined_state, known_method};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 use tollgate_telemetry::otlp::span::{Attribute, Span, SpanKind, Trace, Value};
 use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
@@ -70,7 +70,7 @@ impl RequestTrace {
         info: &ServerInfo<'_>,
         queue: SpanQueue,
     ) -> Self {
-        let method = known(&head.method);
+        let method = known_method(&head.method);
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = epoch.saturating_sub(info.started.elapsed());
         let name = if method == "_OTHER" { "HTTP" } else { method };

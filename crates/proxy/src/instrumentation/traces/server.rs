@@ -52,9 +52,9 @@ pub(super) fn attributes(head: &Parts, method: &'static str, info: &ServerInfo<'
 }
 
 /// Returns the method, or `_OTHER` for a method that clients may have invented.
-pub(super) fn known(method: &Method) -> &'static str {
+pub(super) fn known_method(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
-    KNOWN.into_iter().find(|known| method.as_str() == *known).unwrap_or("_OTHER")
+    KNOWN.into_iter().find(|name| method.as_str() == *name).unwrap_or("_OTHER")
 }
 
 fn version(version: Version) -> &'static str {

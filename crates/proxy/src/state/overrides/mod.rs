@@ -95,9 +95,9 @@ impl Overrides {
                 && rule.is_none_or(|rule| it.names.rule == rule)
                 && plan.is_none_or(|plan| it.target.plan.as_deref().unwrap_or_default() == plan)
         };
-        let mut found = self.all().into_iter().filter(has_names);
-        let (only, _) = found.next()?;
-        found.next().is_none().then_some(only)
+        let mut matches = self.all().into_iter().filter(has_names);
+        let (only, _) = matches.next()?;
+        matches.next().is_none().then_some(only)
     }
 
     /// Returns the rule in effect for `key` in place of `rule`, and the time that it lasts.
@@ -158,11 +158,11 @@ impl Overrides {
     pub(super) fn remove(&self, target: &OverrideTarget) -> bool {
         let now = Instant::now();
         self.change(|overrides| {
-            let found = overrides.iter().find(|it| it.target == *target && it.until > now);
-            found.into_iter().for_each(log_end);
-            let found = found.is_some();
+            let ended = overrides.iter().find(|it| it.target == *target && it.until > now);
+            ended.into_iter().for_each(log_end);
+            let is_set = ended.is_some();
             overrides.retain(|it| it.target != *target);
-            found
+            is_set
         })
     }
 

@@ -18,8 +18,7 @@ use tollgate_limiter::store::redis::{
 };
 
 pub use self::shared::SharedStores;
-use crate::state::filters::CircuitBreakers;
-use crate::state::filters::ResponseCaches;
+use crate::state::filters::{CircuitBreakers, ResponseCaches};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };

@@ -36,9 +36,9 @@ impl SharedStores {
             return Ok(self.overrides().remove(target));
         }
         let client = self.redis_client().ok_or(OverrideError::NoClient)?;
-        let found = OverrideTable::remove(&client, &target.field()).await?;
+        let was_set = OverrideTable::remove(&client, &target.field()).await?;
         let _ = self.overrides().follow(&client).await;
-        Ok(found)
+        Ok(was_set)
     }
 
     /// Reads the overrides in Redis, if they have changed.

@@ -9,8 +9,7 @@ use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
 
 use crate::state::clock::StoreClock;
-use crate::state::filters::CircuitBreakers;
-use crate::state::filters::ResponseCaches;
+use crate::state::filters::{CircuitBreakers, ResponseCaches};
 use crate::state::overrides::Overrides;
 use crate::state::redis_servers::RedisServers;
 use crate::state::stores::places::Places;

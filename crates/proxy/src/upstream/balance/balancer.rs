@@ -13,14 +13,12 @@ use http::Request;
 use tollgate_filters::context::Attempts;
 use tollgate_filters::key_resolver::KeyBuf;
 
-use crate::upstream::balance::endpoint::AttemptFailure;
-use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::endpoint::{AttemptFailure, Endpoint};
 use crate::upstream::balance::endpoint_set::WeightedEndpoint;
 use crate::upstream::balance::policy::{RoundRobin, Selectable, hash, highest, least_request, random};
 use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::error::ForwardError;
-use crate::upstream::pick::Outcome;
-use crate::upstream::pick::{Attempt, Pick};
+use crate::upstream::pick::{Attempt, Outcome, Pick};
 use crate::upstream::pool::Pool;
 use tollgate_config::{Balance, Ejection, EndpointAddress};
 

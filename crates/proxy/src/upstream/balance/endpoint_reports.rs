@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::upstream::balance::endpoint::AttemptFailure;
-use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::endpoint::{AttemptFailure, Endpoint};
 use crate::upstream::balance::endpoint_set::{EndpointState, Health};
 
 /// Endpoint with the knowledge about it.

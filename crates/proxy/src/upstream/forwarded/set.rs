@@ -23,31 +23,36 @@ pub struct Hop {
     pub tls: bool,
 }
 
-/// Sets `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239) for the upstream. `wanted` decides
+/// Sets `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239) for the upstream. `configured` decides
 /// whether they are appended to the values of the trusted proxies or replace them. Called for trusted peers only, before
 /// `Host` is replaced.
-pub fn set_forwarded_headers(headers: &mut HeaderMap, hop: Hop, wanted: &ForwardedHeaders, trusted: &TrustedProxies) {
+pub fn set_forwarded_headers(
+    headers: &mut HeaderMap,
+    hop: Hop,
+    configured: &ForwardedHeaders,
+    trusted: &TrustedProxies,
+) {
     let peer = hop.peer.ip().to_canonical();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let (proto, default_port) = if hop.tls { ("https", "443") } else { ("http", "80") };
     let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or(default_port).to_owned();
-    if wanted.trusted_only {
-        if wanted.for_ == HeaderAction::Append {
+    if configured.trusted_only {
+        if configured.for_ == HeaderAction::Append {
             retain_entries(headers, X_FORWARDED_FOR, |entry| parse_address(entry).is_some_and(|ip| trusted.trusts(ip)));
         }
-        if wanted.forwarded {
+        if configured.forwarded {
             retain_entries(headers, FORWARDED, |element| for_address(element).is_some_and(|ip| trusted.trusts(ip)));
         }
     }
-    set_field(headers, X_FORWARDED_FOR, &peer.to_string(), wanted.for_);
-    set_field(headers, X_FORWARDED_PROTO, proto, wanted.proto);
-    set_field(headers, X_FORWARDED_PORT, &port, wanted.port);
+    set_field(headers, X_FORWARDED_FOR, &peer.to_string(), configured.for_);
+    set_field(headers, X_FORWARDED_PROTO, proto, configured.proto);
+    set_field(headers, X_FORWARDED_PORT, &port, configured.port);
     if !host.is_empty() {
-        set_field(headers, X_FORWARDED_HOST, &host, wanted.host);
+        set_field(headers, X_FORWARDED_HOST, &host, configured.host);
     }
-    if wanted.forwarded {
-        let by = match hop.local.filter(|_| wanted.by) {
+    if configured.forwarded {
+        let by = match hop.local.filter(|_| configured.by) {
             Some(local) => format!(";by=\"{}\"", node(local)),
             None => String::new(),
         };
@@ -117,7 +122,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn forwarded_headers(wanted: &ForwardedHeaders, hop: Hop) -> HeaderMap {
+    fn forwarded_headers(configured: &ForwardedHeaders, hop: Hop) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "shop.example:8080".parse().unwrap());
         headers.append("x-forwarded-for", "192.0.2.7".parse().unwrap());
@@ -127,7 +132,7 @@ mod tests {
         set_forwarded_headers(
             &mut headers,
             hop,
-            wanted,
+            configured,
             &TrustedProxies::Networks(vec!["10.0.0.0/8".parse().unwrap()]),
         );
         headers
@@ -151,8 +156,8 @@ mod tests {
 
     #[test]
     fn only_trusted_entries_remain_as_in_spring() {
-        let wanted = ForwardedHeaders { trusted_only: true, by: true, ..ForwardedHeaders::default() };
-        let headers = forwarded_headers(&wanted, Hop { tls: true, ..hop() });
+        let configured = ForwardedHeaders { trusted_only: true, by: true, ..ForwardedHeaders::default() };
+        let headers = forwarded_headers(&configured, Hop { tls: true, ..hop() });
         assert_eq!(headers["x-forwarded-for"], "10.0.0.2,10.0.0.1");
         assert_eq!(headers["x-forwarded-proto"], "https");
         let kept = "proto=https;For=10.0.0.2,\
@@ -162,14 +167,14 @@ mod tests {
 
     #[test]
     fn each_field_can_be_replaced_or_left_unchanged() {
-        let wanted = ForwardedHeaders {
+        let configured = ForwardedHeaders {
             for_: HeaderAction::Replace,
             host: HeaderAction::Keep,
             port: HeaderAction::Keep,
             forwarded: false,
             ..ForwardedHeaders::default()
         };
-        let headers = forwarded_headers(&wanted, hop());
+        let headers = forwarded_headers(&configured, hop());
         assert_eq!(headers["x-forwarded-for"], "10.0.0.1");
         assert!(!headers.contains_key("x-forwarded-host") && !headers.contains_key("x-forwarded-port"));
         assert_eq!(headers.get_all("forwarded").iter().count(), 2, "unchanged");

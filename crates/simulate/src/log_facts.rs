@@ -15,7 +15,7 @@ use tollgate_routing::{Predicate, RequestPart};
 
 /// Facts about requests that a log holds.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct LogFacts {
     has_client: bool,
     pub(super) has_method: bool,
     has_host: bool,
@@ -31,12 +31,13 @@ pub(super) struct Known {
     pub(super) is_mapped: bool,
 }
 
-impl Known {
+impl LogFacts {
     /// Returns the facts in JSON lines with the fields of `map`, or in lines of the common or combined format.
     pub(super) fn of(map: &Map, is_json: bool) -> Self {
-        let named =
+        let field_names =
             map.fields().filter_map(|slot| if let Slot::Header(name) = slot { Some(name.clone()) } else { None });
-        let headers = if is_json { named.collect() } else { vec![http::header::REFERER, http::header::USER_AGENT] };
+        let headers =
+            if is_json { field_names.collect() } else { vec![http::header::REFERER, http::header::USER_AGENT] };
         Self {
             has_client: !is_json || map.has(&Slot::Client),
             has_method: !is_json || map.has(&Slot::Method) || map.has(&Slot::Request),
@@ -102,7 +103,7 @@ impl Known {
 
     /// Returns true if the log has the header field `name` of requests.
     pub(super) fn has_header(&self, name: &str) -> bool {
-        self.headers.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
+        self.headers.iter().any(|header| header.as_str().eq_ignore_ascii_case(name))
     }
 }
 
@@ -152,10 +153,10 @@ mod tests {
 
     #[test]
     fn missing_parts_are_named() {
-        let own = Known::of(&Map::default(), true);
-        let combined = Known::of(&Map::default(), false);
-        let mapped = Known::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
-        let lacks = |known: &Known, resolver: &str| {
+        let own = LogFacts::of(&Map::default(), true);
+        let combined = LogFacts::of(&Map::default(), false);
+        let mapped = LogFacts::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
+        let lacks = |known: &LogFacts, resolver: &str| {
             known.lacks(&KeyResolver::parse(resolver).unwrap()).map(|parts| parts.to_string())
         };
         for resolver in ["ip", "query:q", "path", "method", "route", "header:user-agent"] {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(lacks(&own, "header:x-key").as_deref(), Some("header:x-key"));
         assert_eq!((lacks(&own, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
         assert_eq!((lacks(&mapped, "header:X-Key"), lacks(&mapped, "ip").as_deref()), (None, Some("ip")));
-        let predicate = |known: &Known, text: &str| {
+        let predicate = |known: &LogFacts, text: &str| {
             let yaml = format!("routes: [{{id: a, uri: 'echo:', predicates: [{text}]}}]\n");
             let config = tollgate_config::parse("t.yaml", &yaml, &|_| None).unwrap().config;
             known.lacks_for_predicate(&config.routes[0].predicates[0])

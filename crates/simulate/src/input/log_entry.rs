@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
 /// Time of an arrival or of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +30,7 @@ pub(super) struct Span {
 
 /// One request of a log. Its texts share one buffer, so that reading a line takes few allocations.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
+pub struct LogEntry {
     /// Arrival in microseconds since 1970.
     pub time_us: u64,
     /// Time of the first decision of the store; `None` if the log has none.
@@ -67,7 +69,23 @@ pub enum LoggedVerdict {
     Blocked,
 }
 
-impl Entry {
+impl LogEntry {
+    /// Returns the head of the request, with the parts that the log has; `None` if its target is malformed.
+    #[must_use]
+    pub fn head(&self) -> Option<Parts> {
+        let (mut head, ()) = Request::new(()).into_parts();
+        head.method = self.method.clone();
+        head.uri = Uri::from_maybe_shared(self.target()).ok()?;
+        head.headers.insert(HOST, self.host().unwrap_or(HeaderValue::from_static("localhost")));
+        for (name, value) in self.headers() {
+            head.headers.append(name, value);
+        }
+        if let Some(bytes @ 1..) = self.received_bytes {
+            head.headers.insert(CONTENT_LENGTH, bytes.into());
+        }
+        Some(head)
+    }
+
     /// Returns the time at which the request is replayed.
     #[must_use]
     pub fn at(&self) -> LogTime {
