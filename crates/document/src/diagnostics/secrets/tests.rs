@@ -40,6 +40,7 @@ fn secrets_are_masked_and_columns_stay() {
         ("filters: ['SetRequestHeader=X-Api-Key, k1', A=b]", "filters: ['SetRequestHeader=X-Api-Key, **', A=b]"),
         ("args: {name: X-Token, value: abc}", "args: {name: X-Token, value: ***}"),
         ("    value: Basic abc", "    value: *********"),
+        ("ca: \"-----BEGIN RSA PRIVATE KEY-----\\nMI\"", "ca: \"***********************************\""),
         ("args: {nam: Authorization, value: abc}", "args: {nam: Authorization, value: ***}"),
         ("- AddRequestHeader=Authorization Bearer x", "- AddRequestHeader=Authorization ********"),
         ("- AddRequestHeadersIfNotPresent=X-Key:a b,X-B:c", "- AddRequestHeadersIfNotPresent=X-Key:***,X-B:c"),

@@ -31,6 +31,11 @@ pub(super) fn has_scheme(value: &str) -> bool {
     is_scheme("bearer ") || is_scheme("basic ")
 }
 
+/// Returns true for a private key in PEM.
+pub(super) fn has_private_key(value: &str) -> bool {
+    value.contains("PRIVATE KEY-----")
+}
+
 /// Returns true for a placeholder without a default: `${NAME}`.
 pub(super) fn is_variable(value: &str) -> bool {
     value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| !name.contains([':', '{', '}']))

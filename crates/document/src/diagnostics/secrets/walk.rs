@@ -139,7 +139,7 @@ impl<'w> Walk<'w> {
             // A text without a separator is the name of a field.
             Fields if text.contains([':', '=']) => self.add(bytes, text.to_owned()),
             KeyList => self.parts(bytes, text, texts::find_key_ids),
-            _ if texts::has_scheme(text) => self.add(bytes, text.to_owned()),
+            _ if texts::has_scheme(text) || texts::has_private_key(text) => self.add(bytes, text.to_owned()),
             _ => {
                 self.parts(bytes.clone(), text, texts::find_after_key);
                 self.text_parts(bytes, text);
