@@ -13,6 +13,7 @@ mod growth;
 mod imports;
 mod invalid;
 mod locator;
+mod migrated_tls;
 mod patterns;
 mod profiles;
 mod registries;

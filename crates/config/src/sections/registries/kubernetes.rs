@@ -197,6 +197,9 @@ fn tls(
 ) -> Option<Tls> {
     let account = format!("{ACCOUNT}/ca.crt");
     let at = client.ca_cert_file.as_ref().map_or(crate::yaml::Span::ROOT, |file| file.span);
+    if client.tls.is_some() && given(client.ca_cert_file.as_ref()).is_some() {
+        diagnostics.mistake(at.key(), "this has no effect beside `tls`").help("name the file in `tls.ca`");
+    }
     match given(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
             registry_tls::check(client.tls, nodes, diagnostics)

@@ -125,8 +125,15 @@ fn named<'n>(
 ) -> Result<(&'static Kind, &'n Node), Reported> {
     let wanted = name.value.trim();
     let of_kind = |kind: &Kind| bundles.and_then(|bundles| bundles.get(kind.name));
-    if let Some(bundle) = KINDS.iter().find_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?))) {
-        return Ok(bundle);
+    let mut found = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?)));
+    match (found.next(), found.next()) {
+        (Some(bundle), None) => return Ok(bundle),
+        (Some(_), Some(_)) => {
+            let text = format!("the SSL bundle `{wanted}` is given twice: below `pem` and below `jks`");
+            diagnostics.error(name.span, text).help("rename one of the two");
+            return Err(Reported);
+        }
+        (None, _) => {}
     }
     let names: Vec<&str> = KINDS
         .iter()

@@ -26,18 +26,21 @@ pub(crate) enum RawClientAuth {
     Need,
 }
 
-/// Returns the verifier of client certificates. Reports errors.
+/// Returns the verifier of client certificates; `auth` is `want` or `need`, if they are requested. Reports errors.
 pub(super) fn verifier(
     auth: Option<Spanned<RawClientAuth>>,
     files: &Files,
     provider: &Arc<CryptoProvider>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Arc<dyn ClientCertVerifier>, Reported> {
-    let Some(auth) = auth.filter(|auth| auth.value != RawClientAuth::None) else {
-        let trust = [&files.trusted, &files.trust_store.location, &files.trust_store.password];
-        if let Some(trust) = trust.into_iter().find_map(|text| non_blank(text.as_ref())) {
+    let Some(auth) = auth else {
+        let has_trust =
+            [&files.trusted, &files.trust_store.location].iter().any(|text| non_blank(text.as_ref()).is_some());
+        // No mistake: other sections may use the bundle.
+        if let Some(bundle) = files.bundle.as_ref().filter(|_| has_trust) {
+            let name = bundle.value.trim();
             diagnostics
-                .mistake(trust.span.key(), "this has no effect: clients need no certificate")
+                .note(bundle.span, format!("trusted certificates of the SSL bundle `{name}` have no effect here: clients need no certificate"))
                 .help("add `client-auth: need`");
         }
         return Ok(WebPkiClientVerifier::no_client_auth());

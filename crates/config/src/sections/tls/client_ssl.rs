@@ -24,7 +24,7 @@ use crate::yaml::Node;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawClientSsl {
     use_insecure_trust_manager: Option<Spanned<bool>>,
-    trusted_x509_certificates: Vec<Spanned<String>>,
+    trusted_x509_certificates: Option<Spanned<Vec<Spanned<String>>>>,
     ssl_bundle: Option<Spanned<String>>,
     #[serde(alias = "handshake-timeout-millis")]
     handshake_timeout: Option<Spanned<PositiveTime>>,
@@ -83,17 +83,17 @@ fn settings(raw: RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics)
     let Some(name) = non_blank(raw.ssl_bundle.as_ref()) else {
         let files = Files { key_store, names: files::CLIENT, ..Files::default() };
         let identity = identity(&files, diagnostics)?;
-        let trust = trust(&raw.trusted_x509_certificates, insecure, diagnostics)?;
+        let locations = raw.trusted_x509_certificates.map(|locations| locations.value).unwrap_or_default();
+        let trust = trust(&locations, insecure, diagnostics)?;
         return Ok(Tls { trust, identity, ..Tls::default() });
     };
     if let Some(store) = key_store.file(files::CLIENT.key_store, diagnostics)? {
         return Err(both_given(name.span, ("key-store", "ssl-bundle"), store.span, diagnostics));
     }
     let files = bundle::find(name, raw.bundles.and_then(|node| nodes.get(node)), Side::Client, diagnostics)?.files;
-    if insecure.is_some() || !raw.trusted_x509_certificates.is_empty() {
-        diagnostics
-            .mistake(name.span.key(), "the other settings of `ssl` have no effect beside `ssl-bundle`")
-            .help("remove them");
+    let trusted = raw.trusted_x509_certificates.filter(|locations| !locations.value.is_empty());
+    for at in insecure.map(|on| on.span).into_iter().chain(trusted.map(|locations| locations.span)) {
+        diagnostics.mistake(at.key(), "this has no effect beside `ssl-bundle`").help("remove it");
     }
     let (trust, identity) = (client::trust(&files, diagnostics), identity(&files, diagnostics));
     Ok(Tls { trust: trust?, identity: identity?, ..Tls::default() })

@@ -1,11 +1,11 @@
 //! Certificates with their keys, and trusted certificates: in PEM files or in stores.
 
-use std::path::Path;
+use std::path::{Display, Path};
 
-use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, RootCertStore};
 
 use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
@@ -131,12 +131,8 @@ impl Trusted {
             }
         };
         for certificate in &certificates {
-            RootCertStore::empty().add(certificate.clone()).map_err(|error| {
-                diagnostics
-                    .error(self.span(), format!("a certificate in {} cannot be used: {error}", path.display()))
-                    .help("`openssl x509 -in FILE -noout -text` shows a certificate");
-                Reported
-            })?;
+            let added = RootCertStore::empty().add(certificate.clone());
+            added.map_err(|error| report_unusable(path.display(), &error, self.span(), diagnostics))?;
         }
         Ok(certificates)
     }
@@ -177,17 +173,30 @@ fn certified(
     [certificate, key]: [(&Path, Span); 2],
     diagnostics: &mut Diagnostics,
 ) -> Result<CertifiedKey, Reported> {
-    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(|error| {
-        if let rustls::Error::InconsistentKeys(_) = error {
-            let (key_path, path) = (key.0.display(), certificate.0.display());
+    let (path, key_path) = (certificate.0.display(), key.0.display());
+    let private = aws_lc_rs::default_provider().key_provider.load_private_key(private).map_err(|error| {
+        diagnostics
+            .error(key.1, format!("the key in {key_path} cannot be used: {error}"))
+            .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
+        Reported
+    })?;
+    let certified = CertifiedKey::new(chain, private);
+    match certified.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             diagnostics
                 .error(key.1, format!("the key in {key_path} does not fit the certificate in {path}"))
                 .help("`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same");
-        } else {
-            diagnostics
-                .error(certificate.1, format!("invalid certificate or key: {error}"))
-                .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
+            Err(Reported)
         }
-        Reported
-    })
+        Err(error) => Err(report_unusable(path, &error, certificate.1, diagnostics)),
+    }
+}
+
+/// Reports a certificate that cannot be used.
+fn report_unusable(path: Display<'_>, error: &rustls::Error, at: Span, diagnostics: &mut Diagnostics) -> Reported {
+    diagnostics
+        .error(at, format!("a certificate in {path} cannot be used: {error}"))
+        .help("`openssl x509 -in FILE -noout -text` shows a certificate");
+    Reported
 }

@@ -84,6 +84,10 @@ impl PemFile {
     }
 
     fn invalid(&self, error: &Error, diagnostics: &mut Diagnostics) -> Reported {
+        let error = match error {
+            Error::MissingSectionEnd { .. } => "its last `-----END` line is absent".to_owned(),
+            other => other.to_string(),
+        };
         diagnostics
             .error(self.span, format!("{} is not valid PEM: {error}", self.path.display()))
             .help("check that the file is complete and unchanged");

@@ -104,7 +104,9 @@ pub(crate) fn check(
     unknown.iter().for_each(|unknown| report(unknown, diagnostics));
     let bundles = raw.bundles.and_then(|node| nodes.get(node));
     let by_name = sni::read(raw.server_name_bundles.as_deref().unwrap_or_default(), bundles, diagnostics);
-    let (client_auth, enabled_protocols) = (raw.client_auth, raw.enabled_protocols.clone());
+    let client_auth = raw.client_auth.filter(|auth| auth.value != RawClientAuth::None);
+    let enabled_protocols = raw.enabled_protocols.clone();
+    raw.report_unused(client_auth.is_some(), diagnostics);
     let Bundle { files, protocols } = raw.bundle(bundles, diagnostics).ok()?;
     let default_certificate = sni::certified(&files, node.span.key(), diagnostics);
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -123,11 +125,32 @@ pub(crate) fn check(
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
-    let identifies_clients = client_auth.is_some_and(|auth| auth.value != RawClientAuth::None);
-    Some(ServerTls { config: Arc::new(config), certificates: identities.certificates(), identifies_clients })
+    let certificates = identities.certificates();
+    Some(ServerTls { config: Arc::new(config), certificates, identifies_clients: client_auth.is_some() })
 }
 
 impl RawServerSsl {
+    /// Reports files and stores without effect.
+    fn report_unused(&self, identifies_clients: bool, diagnostics: &mut Diagnostics) {
+        let trust_store = [&self.trust_store, &self.trust_store_password];
+        let key_store = [&self.key_store, &self.key_store_password, &self.key_alias, &self.key_password];
+        let pem = [&self.certificate, &self.certificate_private_key];
+        let mut report = |texts: &[&Option<Spanned<String>>], message: &str, help: &str| {
+            for text in texts.iter().filter_map(|text| non_blank(text.as_ref())) {
+                diagnostics.mistake(text.span.key(), message).help(help);
+            }
+        };
+        let has_bundle = non_blank(self.bundle.as_ref()).is_some();
+        if has_bundle {
+            report(&[&pem[..], &key_store, &trust_store].concat(), "this has no effect beside `bundle`", "remove it");
+        }
+        if !identifies_clients {
+            let trust_store = if has_bundle { &[][..] } else { &trust_store };
+            let trust = [&[&self.trust_certificate][..], trust_store].concat();
+            report(&trust, "this has no effect: clients need no certificate", "add `client-auth: need`");
+        }
+    }
+
     /// Returns the files of the bundle, or those of the keys here.
     fn bundle(self, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Result<Bundle, Reported> {
         let trust_store = Store { location: self.trust_store, password: self.trust_store_password, ..Store::default() };

@@ -12,7 +12,7 @@ use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::tls::bundle::{self, Side};
-use crate::sections::tls::files::Files;
+use crate::sections::tls::files::{Files, non_blank};
 use crate::yaml::{Node, Span};
 
 /// Bundle for a name that clients request (SNI).
@@ -65,7 +65,7 @@ pub(super) fn read(
 ) -> Result<HashMap<String, Arc<CertifiedKey>>, Reported> {
     let mut by_name = HashMap::new();
     for entry in entries {
-        let (Some(name), Some(bundle)) = (&entry.server_name, &entry.bundle) else {
+        let (Some(name), Some(bundle)) = (&entry.server_name, non_blank(entry.bundle.as_ref())) else {
             let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(Span::ROOT, |given| given.span);
             diagnostics.error(at, "`server-name` and `bundle` are required together").help("give both");
             return Err(Reported);

@@ -176,6 +176,9 @@ fn registries_have_the_stores_of_spring_and_their_own_names() {
     let own = format!("routes: []\neureka.client.tls: {{trust-store: {trust}, trust-store-password: changeit}}");
     let loaded = parse("tollgate.yaml", &own, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(matches!(&loaded.config.registries[0], Registry::Eureka(eureka) if both(&eureka.tls) == (0, 2)));
+    let unused = "routes: []\nkubernetes.client: {master-url: 'https://a', namespace: x, ca-cert-file: a, tls: {}}";
+    let problems = parse("tollgate.yaml", unused, &|_| None).unwrap_err().to_string();
+    assert!(problems.contains("no effect beside `tls`"), "{problems}");
     let jks = store("store.jks").display().to_string();
     for (yaml, error) in [
         (format!("spring.cloud.consul.tls: {{key-store-path: {jks}}}"), "-deststoretype PKCS12` converts it"),
@@ -248,4 +251,31 @@ fn every_section_has_the_same_checks_of_pem_files() {
     let yaml =
         format!("server.ssl: {{bundle: '', certificate: {cert}, certificate-private-key: {key}, key-alias: ''}}");
     assert!(read_well(&yaml).config.server.tls.is_some());
+}
+
+#[test]
+fn a_key_and_a_certificate_that_cannot_be_used_are_named() {
+    let (made, folder) = (Certificates::new(), tempfile::tempdir().unwrap());
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let text = |what: &str| format!("-----BEGIN {what}-----\nAAAA\n-----END {what}-----\n");
+    let bad = (write("cert.pem", &text("CERTIFICATE")), write("key.pem", &text("PRIVATE KEY")));
+    let cut = write("cut.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    let (cert, key) = (made.client().display().to_string(), made.client_key().display().to_string());
+    for (cert, key, place, error) in [
+        (&cert, &bad.1, "4:28", format!("the key in {} cannot be used", bad.1)),
+        (&bad.0, &key, "3:16", format!("a certificate in {} cannot be used", bad.0)),
+        (&cut, &key, "3:16", format!("{cut} is not valid PEM: its last `-----END` line is absent")),
+    ] {
+        let problems = read(&format!("server.ssl:\n  certificate: {cert}\n  certificate-private-key: {key}"));
+        let problems = problems.err().unwrap_or_else(|| panic!("accepted: {cert} {key}"));
+        assert!(problems.contains(&error) && problems.contains(&format!("application.yml:{place}: ")), "{problems}");
+    }
+    let twice =
+        format!("spring.ssl.bundle: {{pem.b.keystore: {{certificate: {cert}, private-key: {key}}}, jks.b: {{}}}}");
+    let problems = read(&format!("{twice}\nserver.ssl.bundle: b")).unwrap_err();
+    assert!(problems.contains("`b` is given twice: below `pem` and below `jks`"), "{problems}");
 }

@@ -1,0 +1,63 @@
+//! `tollgate migrate` keeps certificates and keys.
+
+use std::path::Path;
+
+use tollgate_test_support::Certificates;
+
+use crate::{Severity, parse};
+
+#[test]
+fn migrate_keeps_the_certificates_of_every_section() {
+    let made = Certificates::new();
+    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../key-store/tests/keytool").canonicalize().unwrap();
+    let (one, trust) = (stores.join("one-key.p12"), stores.join("trust.p12"));
+    let (one, trust) = (one.display(), trust.display());
+    let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
+    let (ca, cert, key) = (ca.display(), cert.display(), key.display());
+    let pem = format!(
+        "spring.ssl.bundle.pem.b: {{keystore: {{certificate: {cert}, private-key: {key}}}, truststore.certificate: {ca}}}"
+    );
+    let stores = format!(
+        "spring.ssl.bundle.jks.b: {{keystore: {{location: {one}, password: changeit}}, truststore: {{location: {trust}, \
+         password: changeit}}}}"
+    );
+    let by_client = "spring.cloud.gateway.httpclient.ssl";
+    for (yaml, left_out) in [
+        // The server needs no trusted certificates of a bundle that others use.
+        (format!("{pem}\nserver.ssl.bundle: b\n{by_client}.ssl-bundle: b"), &[][..]),
+        (format!("{stores}\nserver.ssl.bundle: b\n{by_client}.ssl-bundle: b"), &[]),
+        (
+            format!("{pem}\n{by_client}: {{ssl-bundle: b, use-insecure-trust-manager: true}}"),
+            &["use-insecure-trust-manager"],
+        ),
+        (
+            format!("{pem}\n{by_client}: {{ssl-bundle: b, trusted-x509-certificates: [{cert}]}}"),
+            &["trusted-x509-certificates"],
+        ),
+        (
+            format!("{pem}\nserver.ssl: {{bundle: b, certificate: a, key-store: b, trust-store: c}}"),
+            &["key-store", "trust-store"],
+        ),
+        (
+            format!(
+                "server.ssl: {{certificate: {cert}, certificate-private-key: {key}, trust-store: {trust}, \
+                 trust-store-password: changeit}}"
+            ),
+            &["trust-store", "trust-store-password"],
+        ),
+    ] {
+        let text = format!("spring.cloud.gateway.routes: ['a=https://a,Path=/**']\n{yaml}\n");
+        let spring = parse("application.yml", &text, &|_| None).unwrap_or_else(|problems| panic!("{yaml}: {problems}"));
+        let has_warning = spring.notes.list().iter().any(|found| found.severity == Severity::Warning);
+        assert_eq!(has_warning, !left_out.is_empty(), "{yaml}: {}", spring.notes);
+        let migrated = crate::migrate("application.yml", &text, &|_| None).unwrap().yaml;
+        let own =
+            parse("tollgate.yaml", &migrated, &|_| None).unwrap_or_else(|problems| panic!("{migrated}{problems}"));
+        assert_eq!(own.config.http_client.tls, spring.config.http_client.tls, "{migrated}");
+        for name in left_out {
+            assert!(!migrated.contains(&format!("{name}: ")), "{migrated}");
+        }
+        let tls = [spring, own].map(|loaded| loaded.config.server.tls.map(|tls| tls.certificates));
+        assert_eq!(tls[0], tls[1], "{migrated}");
+    }
+}
