@@ -1,11 +1,21 @@
 //! Configuration: YAML text to a checked [`Config`], with the line and column of every error.
 //!
-//! The steps:
+//! The steps, in the order of `load::parse_once`:
 //!
-//! 1. `tollgate_spring` reads the files and those of their profiles, joins their documents, applies the environment, and
-//!    translates an `application.yml` to our own form. The trees are those of `tollgate_document`, with spans.
-//! 2. `de` deserializes the nodes into the raw structs of `raw` and of each section.
-//! 3. `check` turns them into a [`Config`], section by section.
+//! 1. `tollgate_spring` reads the files and those of their profiles (`source::imports`), joins their documents, puts the values
+//!    of the environment into placeholders, and translates an `application.yml` to our own form. The tree is that of
+//!    `tollgate_document`, with spans. Between these, `locator` adds the routes of services, and `switches` takes the filters
+//!    and predicates that the file switches off.
+//! 2. `de` deserializes the sections into the structs of `raw`. A value that names its own type, such as a filter, stays a
+//!    `NodeRef`: the place of its node.
+//! 3. `check` turns the sections into a [`Config`], one after another. It deserializes the nodes of `NodeRef`s.
+//!
+//! The way of two lines:
+//!
+//! - `httpclient.connect-timeout: 5s`: `raw` has the section, `sections::http_client` its keys, its check and its result.
+//! - `replenish-rate: 10` of a route's limiter: `routes::route` reads the route, and `routes::list` its filters. `spec` splits a
+//!   filter into its name and its arguments, and `filters` finds the row of the name. The row of a limiter calls
+//!   `rate_limiter::check`. Its arguments are `rate_limiter::args`; `rate_limiter::rule` makes a rule of them.
 //!
 //! Each step collects its `diagnostics` and continues, so that one run reports every error.
 

@@ -75,20 +75,11 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
         },
         'x' if chars.next_if_eq(&'{').is_some() => {
             let digits: String = chars.by_ref().take_while(|char| *char != '}').collect();
-            code_point(&digits)?
+            character(hexadecimal(&digits, 1)?)?
         }
-        'x' => code_point(&chars.by_ref().take(2).collect::<String>())?,
-        'u' => code_point(&chars.by_ref().take(4).collect::<String>())?,
-        '0' => {
-            let mut code = 0;
-            while let Some(digit) =
-                chars.peek().and_then(|char| char.to_digit(8)).filter(|digit| code * 8 + digit < 256)
-            {
-                code = code * 8 + digit;
-                chars.next();
-            }
-            Escaped::Char(char::from_u32(code).unwrap_or('\0'))
-        }
+        'x' => character(hexadecimal(&digits(chars, 2), 2)?)?,
+        'u' => utf16(chars)?,
+        '0' => octal(chars)?,
         'p' | 'P' => property(chars, char == 'P')?,
         'Q' => Escaped::Quoted(quoted(chars)),
         _ if char.is_ascii_alphanumeric() => return Err(RegexError::Unsupported(format!("\\{char}"))),
@@ -96,10 +87,48 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
     })
 }
 
-fn code_point(digits: &str) -> Result<Escaped, RegexError> {
-    let char = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-    let invalid = || RegexError::Invalid(format!("`{digits}` is not a hexadecimal code point"));
-    char.map(Escaped::Char).ok_or_else(invalid)
+fn digits(chars: &mut Peekable<Chars<'_>>, count: usize) -> String {
+    chars.by_ref().take(count).collect()
+}
+
+/// Parses at least `min` hexadecimal digits.
+fn hexadecimal(digits: &str, min: usize) -> Result<u32, RegexError> {
+    let is_number = digits.len() >= min && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = is_number.then(|| u32::from_str_radix(digits, 16).ok()).flatten();
+    number.ok_or_else(|| not_hexadecimal(digits))
+}
+
+fn not_hexadecimal(digits: &str) -> RegexError {
+    RegexError::Invalid(format!("`{digits}` is not a hexadecimal code point"))
+}
+
+fn character(code: u32) -> Result<Escaped, RegexError> {
+    char::from_u32(code).map(Escaped::Char).ok_or_else(|| not_hexadecimal(&format!("{code:x}")))
+}
+
+/// Parses the digits of `\uhhhh`. A code point above U+FFFF is two of these, its surrogates.
+fn utf16(chars: &mut Peekable<Chars<'_>>) -> Result<Escaped, RegexError> {
+    let first = hexadecimal(&digits(chars, 4), 4)?;
+    let mut rest = chars.clone();
+    let second = (rest.next() == Some('\\') && rest.next() == Some('u')).then(|| hexadecimal(&digits(&mut rest, 4), 4));
+    if let (0xD800..0xDC00, Some(Ok(second @ 0xDC00..0xE000))) = (first, second) {
+        *chars = rest;
+        return character(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00));
+    }
+    character(first)
+}
+
+/// Parses the digits of `\0n`, `\0nn` or `\0mnn`, where `m` is at most 3.
+fn octal(chars: &mut Peekable<Chars<'_>>) -> Result<Escaped, RegexError> {
+    let mut digit = || chars.next_if(|char| char.is_digit(8)).and_then(|char| char.to_digit(8));
+    let mut code =
+        digit().ok_or_else(|| RegexError::Invalid("`\\0` must be followed by one to three octal digits".to_owned()))?;
+    let most = if code > 3 { 1 } else { 2 };
+    for _ in 0..most {
+        let Some(next) = digit() else { break };
+        code = code * 8 + next;
+    }
+    character(code)
 }
 
 /// Parses `\p{Name}`. Names other than those of ASCII classes are passed to the engines.

@@ -43,6 +43,8 @@ fn expressions_match_as_in_java() {
         (r"\v", "\r", "v"),
         (r"\h+", " \t\u{a0}", "h"),
         (r"\x41\u0042\0103\cD\e", "ABC\x04\x1b", "AB"),
+        (r"\00012\0477\07", "\x012'7\x07", "\x0a"),
+        (r"\uD83D\uDE00", "\u{1F600}", "\u{1F601}"),
         (r"\p{Alpha}\P{Digit}[\p{Punct}]", "aa]", "a1]"),
         (r"(?d)a(?u:b)(?-d)c", "abc", "ab"),
         (r"\/a\-\_", "/a-_", "a"),
@@ -109,6 +111,12 @@ fn invalid_and_unsupported_expressions_have_one_line_errors() {
         ("[z-a]", "is empty"),
         ("a\\", "nothing follows"),
         ("(?!a", "without closing parenthesis"),
+        (r"\0", "one to three octal digits"),
+        (r"\08", "one to three octal digits"),
+        (r"\x4", "is not a hexadecimal code point"),
+        (r"\x+4", "is not a hexadecimal code point"),
+        (r"\u041", "is not a hexadecimal code point"),
+        (r"\uD83Da", "is not a hexadecimal code point"),
     ] {
         let error = JavaRegex::full_match(expression, Charset::Unicode).expect_err(expression).to_string();
         assert!(error.contains(part), "{expression}: {error}");
