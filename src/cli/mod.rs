@@ -2,7 +2,6 @@
 
 mod admin_client;
 mod admin_connection;
-mod breaker;
 pub mod check;
 mod drain;
 mod explain;
@@ -89,7 +88,7 @@ enum Command {
     /// Drain an endpoint of a running gateway: it gets no new request for a limited time
     Drain(drain::Drain),
     /// Force the state of a circuit breaker of a running gateway for a limited time
-    Breaker(breaker::Breaker),
+    Breaker(drain::Breaker),
     /// Reload the configuration of a running gateway, and print its errors and warnings
     Reload(admin_client::Target),
     /// Show readiness, configuration, upstreams and circuit breakers of a running gateway
@@ -146,7 +145,7 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
         Command::Drain(drain) => drain::run(&drain),
-        Command::Breaker(breaker) => breaker::run(&breaker),
+        Command::Breaker(breaker) => drain::force(&breaker),
         Command::Reload(target) => status::reload(&target),
         Command::Status(target) => status::status(&target),
     })

@@ -6,7 +6,6 @@
 //! connection is opened.
 
 mod cors;
-mod mask;
 pub mod model;
 mod recorder;
 mod request;
@@ -25,7 +24,7 @@ use http::{HeaderMap, Request};
 use tollgate_filters::context::{LocalReply, RequestContext};
 use tollgate_limiter::plan::PlanSource;
 
-use self::model::{Explanation, FilterTrace, LocalResponse, MatchedRoute, SkippedRoute};
+use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
 pub use self::rule::describe;
@@ -153,7 +152,7 @@ async fn run_layers(
     let definition = &route.definition;
     let (predicates, filters, arguments) = if settings.masks {
         if let Some(forwarded) = &mut forwarded {
-            mask::mask(forwarded, &sent, &sent_query);
+            mask(forwarded, &sent, &sent_query);
         }
         (definition.masked_predicates(), definition.masked_filters(), definition.masked_arguments())
     } else {
@@ -183,4 +182,39 @@ fn by_name(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
         all.entry(name.to_string()).or_default().push(String::from_utf8_lossy(value.as_bytes()).into_owned());
     }
     all
+}
+
+/// Text in place of a masked value.
+const MASK: &str = "****";
+/// Fields that the gateway itself sets.
+const OWN_FIELDS: [&str; 9] = [
+    "content-length",
+    "forwarded",
+    "host",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+];
+
+/// Masks the header fields and query parameters of `forwarded` that the client did not send.
+fn mask(forwarded: &mut ForwardedRequest, sent: &HeaderMap, sent_query: &str) {
+    for (name, values) in &mut forwarded.headers {
+        if OWN_FIELDS.contains(&name.as_str()) {
+            continue;
+        }
+        for value in values {
+            if !sent.get_all(name).iter().any(|value_sent| value_sent.as_bytes() == value.as_bytes()) {
+                MASK.clone_into(value);
+            }
+        }
+    }
+    let Some((before, query)) = forwarded.url.split_once('?') else { return };
+    let masked = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, _)) if !sent_query.split('&').any(|pair_sent| pair_sent == pair) => format!("{name}={MASK}"),
+        _ => pair.to_owned(),
+    });
+    forwarded.url = format!("{before}?{}", masked.collect::<Vec<_>>().join("&"));
 }

@@ -49,8 +49,8 @@ const LINGER: Duration = Duration::from_secs(60);
 #[serde(untagged)]
 pub(super) enum Event<'s> {
     /// First event: rates of the last two minutes.
-    History(History),
-    Snapshot(Snapshot<'s>),
+    History(&'s History),
+    Snapshot(&'s Snapshot<'s>),
     /// Last event.
     End {
         reason: &'static str,
@@ -77,7 +77,7 @@ pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: De
     };
     let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
     let (snapshots, history) = subscribe(state);
-    let stream = EventStream::new(snapshots, Event::History(history).text(), slot, deadline);
+    let stream = EventStream::new(snapshots, Event::History(&history).text(), slot, deadline);
     response.map(|_| Either::Right(stream))
 }
 

@@ -143,7 +143,7 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Bytes {
         reloads: state.reloads.load(Relaxed),
         top: TopSnapshot::new(&denied, &observed, &allowed),
     };
-    Event::Snapshot(snapshot).text()
+    Event::Snapshot(&snapshot).text()
 }
 
 fn milliseconds(time: SystemTime) -> u64 {

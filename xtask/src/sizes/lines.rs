@@ -10,17 +10,17 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 82_715),
+    (ALL, 82_605),
     ("config", 17_650),
     ("spring", 4_300),
     ("document", 2_570),
-    ("proxy", 14_754),
+    ("proxy", 14_644),
     ("limiter", 12_650),
     ("filters", 10_500),
-    ("src", 8_023),
+    ("src", 8_010),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 960;
+const MAX_FILES: usize = 920;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -82,15 +82,10 @@ pub async fn serve<H: Handler>(
     let mut timeout = limits.timeouts.header;
     let (mut stream, mut protocol) = match &limits.tls {
         None => (ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)),
-        Some(tls) => {
-            let handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
-            let shaken = wait_for_client(handshake, &open, timeout).await;
-            permit.count_handshake(shaken.is_ok());
-            match shaken {
-                Ok((stream, protocol)) => (stream, Some(protocol)),
-                Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
-            }
-        }
+        Some(tls) => match shake_hands(stream, tls, timeout, &open, &permit).await {
+            Ok((stream, protocol)) => (stream, Some(protocol)),
+            Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
+        },
     };
     let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
     // The last packet of the handshake may have carried the first request.
@@ -138,6 +133,20 @@ pub async fn serve<H: Handler>(
         }
         timeout = timeouts.idle;
     }
+}
+
+/// Completes the TLS handshake of a client, and counts it.
+async fn shake_hands(
+    stream: TcpStream,
+    tls: &Arc<rustls::ServerConfig>,
+    timeout: Duration,
+    open: &OpenConnection,
+    permit: &ConnectionPermit,
+) -> io::Result<(ClientStream, Protocol)> {
+    let handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
+    let shaken = wait_for_client(handshake, open, timeout).await;
+    permit.count_handshake(shaken.is_ok());
+    shaken
 }
 
 /// Waits until the client of a connection that the gateway has closed has sent everything, if bytes of it have arrived or
