@@ -26,7 +26,7 @@ use tower::{Layer, Service, service_fn};
 struct Fixed(Verdict);
 
 impl Store for Fixed {
-    fn decide(&self, _: &[Check<'_>]) -> Decision {
+    fn decide(&self, _: &[Check<'_>], _: &[Check<'_>]) -> Decision {
         Decision::Ready(self.0.clone())
     }
 

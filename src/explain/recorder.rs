@@ -240,8 +240,9 @@ fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
     }
 }
 
-impl Store for RecordingStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+impl RecordingStore {
+    /// Records the checks of one stage, and returns the verdict on unused keys.
+    fn record(&self, checks: &[Check<'_>]) -> Verdict {
         let names = self.redis.as_ref().map(|keys| keys.named(key_names(checks, keys.hash_ids, keys.is_locked)));
         let names = names.unwrap_or_default();
         let mut records = self.records.lock();
@@ -270,7 +271,17 @@ impl Store for RecordingStore {
             counted_at_us: 0,
         });
         let verdict = Verdict::combine(answers.collect(), capacities(), Source::Memory);
-        Decision::Ready(verdict.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed)))
+        verdict.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
+    }
+}
+
+impl Store for RecordingStore {
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        let verdict = self.record(enforced);
+        Decision::Ready(match (verdict.is_allowed(), observed) {
+            (false, _) | (true, []) => verdict,
+            (true, observed) => verdict.with_observed(self.record(observed)),
+        })
     }
 
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}

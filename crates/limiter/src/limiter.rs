@@ -109,16 +109,13 @@ impl<S: Store> RateLimiter<S> {
     /// A cost of 0 reads the state without consuming tokens. The call never fails: the store handles its own failures
     /// (see [`Verdict::source`]). With a [`MemoryStore`](super::store::memory::MemoryStore) it does not wait.
     pub async fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Verdict {
-        match self.decide(key.as_ref(), cost) {
-            Decision::Ready(verdict) => verdict,
-            Decision::Pending(verdict) => verdict.await,
-        }
+        self.decide(key.as_ref(), cost).verdict().await
     }
 
     fn decide(&self, id: &[u8], cost: u64) -> Decision {
         match &*self.rules {
-            [scoped] => self.store.decide(&[scoped.check(id, cost)]),
-            rules => self.store.decide(&rules.iter().map(|scoped| scoped.check(id, cost)).collect::<Vec<_>>()),
+            [scoped] => self.store.decide(&[scoped.check(id, cost)], &[]),
+            rules => self.store.decide(&rules.iter().map(|scoped| scoped.check(id, cost)).collect::<Vec<_>>(), &[]),
         }
     }
 

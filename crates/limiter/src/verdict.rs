@@ -33,20 +33,13 @@ pub struct Verdict {
     pub order: u32,
     /// Rules that decided in place of those of the checks; `None` if the store replaced none.
     pub replaced: Option<Box<ReplacedRules>>,
+    /// Verdict of the observed rules; `None` if there are none, or if the enforced ones deny the request.
+    pub observed: Option<Box<Self>>,
 }
 
 /// Rules that decided in place of those of the checks, by the position of the check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplacedRules(pub Vec<Option<Arc<Rule>>>);
-
-/// Verdicts on one request under enforced and observed rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StagedVerdict {
-    /// Verdict of the enforced rules.
-    pub enforced: Verdict,
-    /// Verdict of the observed rules; `None` if the enforced ones deny the request.
-    pub observed: Option<Verdict>,
-}
 
 /// Verdict of a single rule, without its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +107,7 @@ impl RuleVerdict {
             counted_at_us: self.counted_at_us,
             order: 0,
             replaced: None,
+            observed: None,
         }
     }
 
@@ -139,6 +133,13 @@ impl Verdict {
         matches!(self.outcome, Outcome::Allowed)
     }
 
+    /// Returns true if the rule of the check at `position` denies the request, if one does.
+    #[must_use]
+    #[inline]
+    pub fn denies(&self, position: usize) -> bool {
+        self.per_rule.get(position).map_or(position == self.rule, |verdict| verdict.outcome != Outcome::Allowed)
+    }
+
     /// Returns the time of the decision in microseconds on the store's clock; 0 if the request was not counted. Only a
     /// leaky bucket counts requests later, at their turn.
     #[must_use]
@@ -152,6 +153,12 @@ impl Verdict {
     #[must_use]
     pub fn replaced_rule(&self, position: usize) -> Option<&Arc<Rule>> {
         self.replaced.as_ref()?.0.get(position)?.as_ref()
+    }
+
+    /// Returns this verdict of the enforced rules with that of the observed ones.
+    #[must_use]
+    pub fn with_observed(self, observed: Self) -> Self {
+        Self { observed: Some(Box::new(observed)), ..self }
     }
 
     /// Combines the verdicts of all checked rules. `capacities` are the largest admitted costs, in the same order.
@@ -183,6 +190,7 @@ impl Verdict {
             counted_at_us: 0,
             order: 0,
             replaced: None,
+            observed: None,
         }
     }
 }

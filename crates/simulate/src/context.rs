@@ -12,12 +12,10 @@ use parking_lot::Mutex;
 use crate::input::{LogTime, LoggedVerdict};
 use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
-use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
-use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
-use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::store::{Check, Decision, OwnedCheck, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 use tollgate_proxy::gateway::dry_context::DryContext;
 use tollgate_proxy::http::facts::RequestFacts;
@@ -88,40 +86,22 @@ struct LogStore {
     clock: Arc<LogClock>,
 }
 
-/// Check that waits for its time.
-struct LaterCheck {
-    scope: Box<str>,
-    key: Box<[u8]>,
-    rule: Rule,
-    cost: u64,
-}
-
-impl LaterCheck {
-    fn as_check(&self) -> Check<'_> {
-        Check { key: BucketKey { scope: &self.scope, id: &self.key }, rule: &self.rule, cost: self.cost }
-    }
-}
-
 impl Store for LogStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         if self.clock.advance() {
-            return undelayed(self.memory.decide(checks));
+            return undelayed(self.memory.decide(enforced, observed));
         }
-        let later = |check: &Check<'_>| LaterCheck {
-            scope: check.key.scope.into(),
-            key: check.key.id.into(),
-            rule: check.rule.clone(),
-            cost: check.cost,
-        };
-        let checks: Vec<_> = checks.iter().map(later).collect();
+        let owned = |checks: &[Check<'_>]| checks.iter().map(OwnedCheck::of).collect::<Vec<_>>();
+        let checks = [owned(enforced), owned(observed)];
         let (memory, mut is_early) = (Arc::clone(&self.memory), true);
         // The replay polls the request a second time when its time has come.
         Decision::Pending(Box::pin(std::future::poll_fn(move |_| {
             if std::mem::replace(&mut is_early, false) {
                 return Poll::Pending;
             }
-            let checks: Vec<Check<'_>> = checks.iter().map(LaterCheck::as_check).collect();
-            match undelayed(memory.decide(&checks)) {
+            let [enforced, observed] =
+                checks.each_ref().map(|checks| checks.iter().map(OwnedCheck::check).collect::<Vec<_>>());
+            match undelayed(memory.decide(&enforced, &observed)) {
                 Decision::Ready(verdict) => Poll::Ready(verdict),
                 Decision::Pending(_) => Poll::Ready(Verdict::uncounted(Outcome::Allowed)),
             }
@@ -135,10 +115,7 @@ impl Store for LogStore {
 
 /// Removes the wait for a turn. The times in the log include it.
 fn undelayed(decision: Decision) -> Decision {
-    match decision {
-        Decision::Ready(verdict) => Decision::Ready(Verdict { delay: Duration::ZERO, ..verdict }),
-        pending @ Decision::Pending(_) => pending,
-    }
+    decision.map(|verdict| Verdict { delay: Duration::ZERO, ..verdict })
 }
 
 /// Context of the layers in a simulation.

@@ -72,18 +72,18 @@ impl Denial {
     ///
     /// `violated` is the bit mask of the rules that deny. `nearest` is the name and capacity of the rule that the
     /// figures of `verdict` are about.
-    pub(super) fn response<B, R: From<Bytes>>(
+    pub(super) fn response<B>(
         &self,
         violated: usize,
         nearest: Option<(&str, u64)>,
         verdict: &Verdict,
         (headers, checked): (&RateLimitHeaders, CheckedRules<'_>),
         request: &Request<B>,
-    ) -> Response<R> {
+    ) -> Response<Bytes> {
         let mut response = match self {
             Self::Prepared(replies) => {
                 let Some(reply) = replies.get(violated, headers) else {
-                    return Response::new(Bytes::new().into());
+                    return Response::new(Bytes::new());
                 };
                 let mut response = reply.to_response(request);
                 headers.complete(verdict, checked, response.headers_mut());
@@ -114,14 +114,14 @@ impl Denial {
     }
 }
 
-fn rendered<R: From<Bytes>>(
+fn rendered(
     template: &Template,
     rule: &str,
     limit: u64,
     route: &str,
     verdict: &Verdict,
     method: &Method,
-) -> Response<R> {
+) -> Response<Bytes> {
     let retry_after = match verdict.outcome {
         Outcome::Denied { retry_after } => Some(retry_after_secs(retry_after)),
         Outcome::Allowed | Outcome::NeverAdmitted | Outcome::StoreUnavailable { .. } => None,
@@ -129,7 +129,7 @@ fn rendered<R: From<Bytes>>(
     let remaining = verdict.remaining;
     let (headers, body) = template.render(&DenialFacts { retry_after, limit, remaining, rule, route });
     let body = if method == Method::HEAD { Bytes::new() } else { body };
-    let mut response = Response::new(R::from(body));
+    let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response
 }

@@ -38,11 +38,6 @@ impl Enforcement {
         self.stage_for(id) == Some(Stage::Observed)
     }
 
-    /// Returns true if the rule denies every key.
-    pub(super) fn is_full(self) -> bool {
-        self == Self::FULL
-    }
-
     /// Returns true if the rule denies a key. Then it also refuses requests that have no key, or that are blocked: an
     /// enforced key that omits itself must not pass.
     #[must_use]

@@ -8,8 +8,9 @@ use http::{Request, Response};
 use tower::{Layer, Service};
 
 use super::enforcement::Enforcement;
+use super::evaluate::Step;
 use super::event::OnVerdict;
-use super::future::ResponseFuture;
+use super::future::{ResponseFuture, State};
 use super::limit::{Limit, RuleSets};
 use super::limiter::Limiter;
 use super::settings::Settings;
@@ -105,7 +106,17 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let action = self.limiter.verify(&request);
-        ResponseFuture::new(action, &mut self.inner, &mut self.overflow, request, &self.limiter)
+        let state = match self.limiter.start(&request) {
+            Step::Act(action) if !action.is_delayed() => {
+                State::acting(action, &mut self.inner, self.overflow.as_mut(), request, &self.limiter)
+            }
+            step => {
+                // The clone may not be ready, so the request takes the ready service.
+                let clone = self.inner.clone();
+                let inner = std::mem::replace(&mut self.inner, clone);
+                State::waiting(step, inner, self.overflow.clone(), request, Arc::clone(&self.limiter))
+            }
+        };
+        ResponseFuture { state }
     }
 }

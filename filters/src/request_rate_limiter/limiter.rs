@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::access::AccessList;
-use super::cost::Cost;
-use super::event::{OnVerdict, VerdictEvent};
+use http::Request;
+
+use super::access::AccessControl;
+use super::check_set::CheckSet;
+use super::event::OnVerdict;
 use super::limit::{self, PlanResolver, RuleSets};
-use super::rule_set::{BoundLimit, RuleSet};
+use super::rule_set::RuleSet;
 use super::settings::{OnLimit, Settings};
-use super::settlement::Reservation;
-use crate::key_resolver::KeyResolver;
+use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
-use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::store::{Check, Store};
+use tollgate_limiter::plan::PlanLookup;
+use tollgate_limiter::store::Store;
 
 /// Rate limiter without its inner service.
 #[derive(Clone)]
@@ -36,28 +37,9 @@ pub(super) struct Limiter {
 /// Rule sets by plan.
 #[derive(Clone)]
 pub(super) struct PlanTable {
-    pub(super) resolver: PlanResolver,
+    resolver: PlanResolver,
     sets: HashMap<Box<str>, usize>,
     default: usize,
-}
-
-/// Lists of exempt and blocked clients.
-#[derive(Clone)]
-pub(super) struct AccessControl {
-    pub(super) exempt: AccessList,
-    pub(super) block: AccessList,
-    pub(super) blocked: Reply,
-    /// False if the limiter only observes, and blocked requests pass.
-    pub(super) enforced: bool,
-    /// Every resolver of the limiter, its default first.
-    pub(super) resolvers: Vec<KeyResolver>,
-}
-
-/// Position of a rule: its set, and its place in the set.
-#[derive(Clone, Copy)]
-pub(super) struct LimitIndex {
-    pub(super) set: u16,
-    pub(super) limit: u8,
 }
 
 // === impl Limiter ===
@@ -90,33 +72,17 @@ impl Limiter {
         }
     }
 
-    /// Adjusts the tokens that a request took under one rule.
-    pub(super) fn settle(&self, reservation: &Reservation, adjustment: i64) {
-        let limit = self.limit(reservation.at);
-        let key = BucketKey { scope: &limit.scope, id: &reservation.key_id };
-        let rule = reservation.rule.as_deref().unwrap_or(&limit.rule);
-        self.store.settle(Check { key, rule, cost: reservation.reserved }, adjustment, reservation.counted_at_us);
-    }
-
-    pub(super) fn cost(&self, at: LimitIndex) -> &Cost {
-        &self.limit(at).cost
-    }
-
-    fn limit(&self, at: LimitIndex) -> &BoundLimit {
-        &self.sets[usize::from(at.set)].limits[usize::from(at.limit)]
-    }
-
-    pub(super) fn notify(&self, event: VerdictEvent) {
-        if let Some(hook) = &self.on_verdict {
-            hook(event, None);
-        }
+    /// Returns the rule set of `check_set`.
+    #[inline]
+    pub(super) fn rules_of(&self, check_set: &CheckSet) -> &RuleSet {
+        &self.sets[usize::from(check_set.set)]
     }
 
     /// Omits [`LocalReply`](crate::context::LocalReply) from refusals.
     pub(super) fn omit_local_reply(&mut self) {
         let blocked = self.access.as_mut().map(|access| &mut access.blocked);
-        let own = [&mut self.unavailable, &mut self.ambiguous_key].into_iter();
-        let replies = own.chain(&mut self.empty_key).chain(blocked);
+        let always = [&mut self.unavailable, &mut self.ambiguous_key].into_iter();
+        let replies = always.chain(&mut self.empty_key).chain(blocked);
         replies.for_each(Reply::omit_local_reply);
         self.sets.iter_mut().for_each(RuleSet::omit_local_reply);
     }
@@ -140,33 +106,23 @@ impl PlanTable {
         Self { resolver: plans.resolver, sets: by_name, default }
     }
 
+    /// Looks up the plan of `request`; `limiter_key` is the resolver of the limiter.
+    pub(super) fn lookup<B>(&self, limiter_key: &KeyResolver, request: &Request<B>) -> PlanLookup {
+        let mut buf = KeyBuf::new();
+        let key = if let PlanResolver::Request(resolver) = &self.resolver { resolver } else { limiter_key };
+        let Some(id) = key.resolve(request, &mut buf) else { return PlanLookup::Ready(None) };
+        let text = std::str::from_utf8(id).ok();
+        match &self.resolver {
+            PlanResolver::Request(_) => PlanLookup::Ready(text.map(Arc::from)),
+            PlanResolver::Table(table) => {
+                PlanLookup::Ready(text.and_then(|id| table.get(id)).map(|name| Arc::from(name.as_str())))
+            }
+            PlanResolver::Source(source) => source.plan(id),
+        }
+    }
+
     /// Returns the position of the plan's rule set.
     pub(super) fn set(&self, plan: Option<&str>) -> usize {
         plan.and_then(|plan| self.sets.get(plan).copied()).unwrap_or(self.default)
-    }
-}
-
-// === impl AccessControl ===
-
-impl AccessControl {
-    /// Creates the lists of `settings`; `None` if both are empty. `own` are the resolvers that rules have instead of the
-    /// limiter's.
-    pub(super) fn new<'r>(own: impl Iterator<Item = &'r KeyResolver>, settings: &Settings) -> Option<Self> {
-        if settings.exempt.is_empty() && settings.block.is_empty() {
-            return None;
-        }
-        let mut resolvers = vec![settings.key_resolver.clone()];
-        for resolver in own {
-            if !resolvers.contains(resolver) {
-                resolvers.push(resolver.clone());
-            }
-        }
-        Some(Self {
-            exempt: settings.exempt.clone(),
-            block: settings.block.clone(),
-            blocked: settings.error_body.refusal(settings.block_status, "blocked"),
-            enforced: settings.enforcement.denies_any(),
-            resolvers,
-        })
     }
 }

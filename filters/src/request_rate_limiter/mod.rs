@@ -17,8 +17,8 @@
 //! sends a custom one. `Retry-After` and `no-store` are additions, the other headers are Spring's.
 //!
 //! The store decides several rules together: it takes tokens under all of them, or none. Observed rules
-//! ([`Enforcement`]) are decided after the enforced rules have allowed the request: in the same step of the store, or in a
-//! second one if the store has no such step. They take tokens under all of them, or none, and deny nothing.
+//! ([`Enforcement`]) are decided after the enforced rules have allowed the request. They take tokens under all of them, or
+//! none, and deny nothing.
 //!
 //! If a request's cost is known only later, [`Cost::tokens`] are reserved. The response, or the end of a body, settles
 //! the difference. The surrounding service must count the bytes of bodies: see [`Metered`].
@@ -69,7 +69,7 @@
 //! struct Exhausted;
 //!
 //! impl Store for Exhausted {
-//!     fn decide(&self, _: &[Check<'_>]) -> Decision {
+//!     fn decide(&self, _: &[Check<'_>], _: &[Check<'_>]) -> Decision {
 //!         let outcome = Outcome::Denied { retry_after: Duration::from_millis(1_200) };
 //!         Decision::Ready(Verdict { remaining: Some(0), ..Verdict::uncounted(outcome) })
 //!     }
@@ -97,7 +97,6 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod access;
-mod admission;
 mod builder;
 mod check_set;
 mod cost;
@@ -106,24 +105,20 @@ mod enforcement;
 mod evaluate;
 mod event;
 mod future;
-mod identity;
 mod layer;
 mod limit;
 mod limiter;
-mod outcome;
-mod pacing;
 mod report;
 mod rule_set;
 mod settings;
 mod settlement;
 
-pub use self::access::AccessList;
+pub use self::access::{AccessList, IdentityCheck};
 pub use self::builder::{Builder, MissingKey};
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
 pub use self::event::{OnVerdict, VerdictEvent, VerdictKind};
 pub use self::future::ResponseFuture;
-pub use self::identity::IdentityCheck;
 pub use self::layer::{RequestRateLimiter, RequestRateLimiterLayer};
 pub use self::limit::{Limit, PlanResolver, Plans, RuleSets};
 pub use self::settings::{OnLimit, Settings};

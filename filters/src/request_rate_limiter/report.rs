@@ -1,4 +1,4 @@
-//! Steps after the store decided: events, settlement, response headers.
+//! Report of a forwarded request: response headers, costs to settle, delay.
 
 use std::sync::Arc;
 
@@ -8,33 +8,106 @@ use http::{HeaderName, HeaderValue, Request, Response, Uri};
 
 use super::check_set::{AdjustableCheck, CheckSet};
 use super::cost::Cost;
-use super::enforcement::Stage;
-use super::event::{VerdictEvent, VerdictKind};
-use super::limiter::{LimitIndex, Limiter};
-use super::outcome::{PacingDelay, Report};
+use super::evaluate::Action;
+use super::limiter::Limiter;
 use super::settings::OnLimit;
-use super::settlement::{Meter, RequestMeter, Reservation, ResponseMeter};
+use super::settlement::{Meter, PacingDelay, RequestMeter, Reservation, ResponseMeter};
 use crate::context::{Degraded, Rerouted};
-use crate::key_resolver::KeyBuf;
-use tollgate_limiter::store::Check;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny");
 
-impl Limiter {
-    /// Returns the reservations with a cost that is known only later.
-    pub(super) fn reservations(self: &Arc<Self>, check_set: &CheckSet, verdict: &Verdict) -> Vec<Reservation> {
-        self.reservations_where(check_set, verdict, |check| check.settles)
+/// Data for the response's headers, and reservations to settle.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) verdict: Option<(CheckSet, Verdict)>,
+    pub(super) extra: Option<Box<ExtraReport>>,
+}
+
+/// Parts of a report that few requests have.
+#[derive(Default)]
+pub(super) struct ExtraReport {
+    would_deny: Option<Arc<str>>,
+    reservations: Vec<Reservation>,
+    delay: Option<PacingDelay>,
+}
+
+impl Report {
+    /// Returns the report, or `None` if it is empty.
+    #[inline]
+    pub(super) fn or_none(self) -> Option<Self> {
+        (self.verdict.is_some() || self.extra.is_some()).then_some(self)
     }
 
-    /// Returns the delay of a paced request.
-    pub(super) fn pacing_delay(self: &Arc<Self>, check_set: &CheckSet, verdict: &Verdict) -> Option<PacingDelay> {
-        let slots = || self.reservations_where(check_set, verdict, |check| check.paces);
-        (!verdict.delay.is_zero()).then(|| PacingDelay { delay: verdict.delay, slots: slots() })
+    /// Inserts a [`RequestMeter`] if a cost depends on the request's body.
+    pub(super) fn insert_request_meter<B>(&mut self, request: &mut Request<B>) {
+        if let Some(extra) = &mut self.extra
+            && let Some(meter) = Meter::take(&mut extra.reservations, Cost::meters_requests)
+        {
+            request.extensions_mut().insert(RequestMeter(meter));
+        }
+    }
+
+    fn add_reservations(&mut self, reservations: Vec<Reservation>) {
+        if !reservations.is_empty() {
+            self.extra.get_or_insert_default().reservations.extend(reservations);
+        }
+    }
+}
+
+impl Action {
+    /// Returns true if the request waits for its slot.
+    #[inline]
+    pub(super) fn is_delayed(&self) -> bool {
+        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return false };
+        extra.delay.is_some()
+    }
+
+    /// Takes the delay of the request.
+    pub(super) fn take_delay(&mut self) -> Option<PacingDelay> {
+        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return None };
+        extra.delay.take()
+    }
+}
+
+impl Limiter {
+    /// Adds the enforced rules, which allow the request. Nothing is added if there is nothing to report or to settle.
+    #[inline]
+    pub(super) fn report_allowed(self: &Arc<Self>, report: &mut Report, check_set: CheckSet, verdict: Verdict) {
+        let rules = self.rules_of(&check_set);
+        if rules.varies {
+            report.add_reservations(self.reservations(&check_set, &verdict, |check| check.settles));
+            if !verdict.delay.is_zero() {
+                let slots = self.reservations(&check_set, &verdict, |check| check.paces);
+                report.extra.get_or_insert_default().delay = Some(PacingDelay { delay: verdict.delay, slots });
+            }
+        }
+        if rules.headers.included() || verdict.source == Source::Fallback {
+            report.verdict = Some((check_set, verdict));
+        }
+    }
+
+    /// Adds the verdict of observed rules, which neither refuse nor delay the request.
+    pub(super) fn report_observed(self: &Arc<Self>, report: &mut Report, check_set: &CheckSet, verdict: &Verdict) {
+        match verdict.outcome {
+            Outcome::Allowed => {
+                report.add_reservations(self.reservations(check_set, verdict, |check| check.settles));
+            }
+            Outcome::StoreUnavailable { .. } => {}
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => {
+                let rules = self.rules_of(check_set);
+                let names: Vec<&str> =
+                    rules.denying(verdict, check_set.rules()).map(|limit| &*rules.limits[limit].name).collect();
+                tracing::debug!(rules = names.join(","), "request over observed limit");
+                if self.would_deny_header {
+                    report.extra.get_or_insert_default().would_deny = Some(names.join(", ").into());
+                }
+            }
+        }
     }
 
     /// Returns no reservation for a verdict of the fallback: the store has none to correct.
-    fn reservations_where(
+    fn reservations(
         self: &Arc<Self>,
         check_set: &CheckSet,
         verdict: &Verdict,
@@ -45,7 +118,8 @@ impl Limiter {
         }
         let reservation = |check: &AdjustableCheck| Reservation {
             limiter: Arc::clone(self),
-            at: LimitIndex { set: check_set.set, limit: check.limit },
+            set: check_set.set,
+            limit: check_set.rules()[check.position],
             key_id: check.key_id.clone(),
             rule: verdict.replaced_rule(check.position).cloned(),
             reserved: check.reserved,
@@ -58,21 +132,10 @@ impl Limiter {
     }
 
     /// Returns the denial of a request for which there is no overflow service.
-    pub(super) fn denial<B, R: From<Bytes>>(&self, report: &Report, request: &Request<B>) -> Response<R> {
+    pub(super) fn denial<B>(&self, report: &Report, request: &Request<B>) -> Response<Bytes> {
         match &report.verdict {
-            Some((check_set, verdict)) => {
-                self.sets[usize::from(check_set.set)].deny(verdict, check_set.checked_rules(), request)
-            }
+            Some((check_set, verdict)) => self.rules_of(check_set).deny(verdict, check_set.checked_rules(), request),
             None => self.unavailable.to_response(request),
-        }
-    }
-
-    /// Inserts a [`RequestMeter`] if a cost depends on the request's body.
-    pub(super) fn insert_request_meter<B>(report: Option<&mut Report>, request: &mut Request<B>) {
-        if let Some(extra) = report.and_then(|report| report.extra.as_mut())
-            && let Some(meter) = Meter::take(&mut extra.reservations, Cost::meters_requests)
-        {
-            request.extensions_mut().insert(RequestMeter(meter));
         }
     }
 
@@ -90,8 +153,8 @@ impl Limiter {
     /// Adds the report's headers to a response, and settles costs that the response's head states.
     pub(super) fn apply_report<R>(&self, report: Report, response: &mut Response<R>) {
         if let Some((check_set, verdict)) = &report.verdict {
-            let set = &self.sets[usize::from(check_set.set)];
-            set.headers.append_checked(verdict, check_set.checked_rules(), response.headers_mut());
+            let headers = &self.rules_of(check_set).headers;
+            headers.append_checked(verdict, check_set.checked_rules(), response.headers_mut());
             Degraded::mark(verdict, response);
         }
         let Some(extra) = report.extra else { return };
@@ -105,60 +168,6 @@ impl Limiter {
         for reservation in reservations {
             if let Some(tokens) = reservation.cost().of_response(response.headers()) {
                 reservation.settle(tokens);
-            }
-        }
-    }
-
-    /// Notifies the hook of a verdict that was ready at once; `checks` are those of `check_set`.
-    #[inline]
-    pub(super) fn notify_ready(&self, check_set: &CheckSet, stage: Stage, verdict: &Verdict, checks: &[Check<'_>]) {
-        let Some(hook) = &self.on_verdict else { return };
-        self.for_each_event(check_set, stage, verdict, |at, event| {
-            let position = check_set.rules().iter().position(|rule| usize::from(*rule) == at);
-            hook(event, position.and_then(|position| checks.get(position)).map(|check| check.key.id));
-        });
-    }
-
-    /// Notifies the hook of an awaited verdict. The keys are resolved again, since a waiting request keeps none.
-    pub(super) fn notify_awaited<B>(
-        &self,
-        check_set: &CheckSet,
-        stage: Stage,
-        verdict: &Verdict,
-        request: &Request<B>,
-    ) {
-        let Some(hook) = &self.on_verdict else { return };
-        let limits = &self.sets[usize::from(check_set.set)].limits;
-        self.for_each_event(check_set, stage, verdict, |at, event| {
-            let mut buf = KeyBuf::new();
-            hook(event, limits.get(at).and_then(|limit| limit.key_resolver.resolve(request, &mut buf)));
-        });
-    }
-
-    /// Calls `notify` for every rule of an allowed request, and for the violated rules of a denied one, with the rule's
-    /// position in its set.
-    #[inline]
-    fn for_each_event(
-        &self,
-        check_set: &CheckSet,
-        stage: Stage,
-        verdict: &Verdict,
-        notify: impl Fn(usize, VerdictEvent),
-    ) {
-        let set = &self.sets[usize::from(check_set.set)];
-        let notify = |at: usize, kind| {
-            notify(at, VerdictEvent { rule: Some(set.first + at), kind, source: Some(verdict.source) })
-        };
-        let all = check_set.rules().iter().map(|at| usize::from(*at));
-        let violated = || set.violated(verdict, check_set.rules());
-        match (verdict.outcome, stage) {
-            (Outcome::Allowed, _) => all.for_each(|at| notify(at, VerdictKind::Allowed)),
-            (Outcome::StoreUnavailable { .. }, _) => all.for_each(|at| notify(at, VerdictKind::Unavailable)),
-            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Enforced) => {
-                violated().for_each(|at| notify(at, VerdictKind::Denied));
-            }
-            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => {
-                violated().for_each(|at| notify(at, VerdictKind::Observed));
             }
         }
     }

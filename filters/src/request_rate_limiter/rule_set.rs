@@ -14,7 +14,7 @@ use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders};
 use crate::key_resolver::KeyResolver;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
-use tollgate_limiter::verdict::{Outcome, Verdict};
+use tollgate_limiter::verdict::Verdict;
 
 /// Rules of one plan, with everything about them that is known at load.
 #[derive(Clone)]
@@ -23,8 +23,6 @@ pub(super) struct RuleSet {
     pub(super) headers: RateLimitHeaders,
     /// Index of its first rule, see [`VerdictEvent::rule`](super::VerdictEvent::rule).
     pub(super) first: usize,
-    /// True if a rule only observes some keys.
-    pub(super) observes: bool,
     /// True if costs differ between requests, or a rule paces requests.
     pub(super) varies: bool,
     denial: Denial,
@@ -59,7 +57,6 @@ impl RuleSet {
         let headers = RateLimitHeaders::new(settings.headers.clone(), &named);
         Self {
             first,
-            observes: limits.iter().any(|limit| !limit.enforcement.is_full()),
             varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
             denial: Denial::new(&named, route, &settings.error_body, settings.status),
             limits,
@@ -68,25 +65,23 @@ impl RuleSet {
     }
 
     /// Returns the response to a request that `verdict` denies.
-    pub(super) fn deny<B, R: From<Bytes>>(
+    pub(super) fn deny<B>(
         &self,
         verdict: &Verdict,
         checked: CheckedRules<'_>,
         request: &Request<B>,
-    ) -> Response<R> {
+    ) -> Response<Bytes> {
         let nearest = checked.rules.get(verdict.rule).and_then(|at| self.limits.get(usize::from(*at)));
         let replaced = verdict.replaced_rule(verdict.rule);
         let nearest = nearest.map(|limit| (&*limit.name, replaced.map_or(&limit.rule, |rule| rule).capacity()));
-        let mask = self.violated(verdict, checked.rules).fold(0, |mask, at| mask | 1 << at);
+        let mask = self.denying(verdict, checked.rules).fold(0, |mask, at| mask | 1 << at);
         self.denial.response(mask, nearest, verdict, (&self.headers, checked), request)
     }
 
-    /// Returns the positions of the rules that deny.
-    pub(super) fn violated<'v>(&self, verdict: &'v Verdict, rules: &'v [u8]) -> impl Iterator<Item = usize> + 'v {
-        let at = move |position: usize| rules.get(position).map(|at| usize::from(*at));
-        let only = verdict.per_rule.is_empty().then(|| at(verdict.rule)).flatten();
-        let several = verdict.per_rule.iter().enumerate().filter(|(_, rule)| rule.outcome != Outcome::Allowed);
-        several.filter_map(move |(position, _)| at(position)).chain(only)
+    /// Returns the positions of the rules that deny; `checked` are those of the checks.
+    pub(super) fn denying<'v>(&self, verdict: &'v Verdict, checked: &'v [u8]) -> impl Iterator<Item = usize> + use<'v> {
+        let denying = checked.iter().enumerate().filter(|(position, _)| verdict.denies(*position));
+        denying.map(|(_, at)| usize::from(*at))
     }
 
     /// Omits [`LocalReply`](crate::context::LocalReply) from denials.

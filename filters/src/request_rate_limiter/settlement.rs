@@ -3,24 +3,37 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::cost::Cost;
-use super::limiter::{LimitIndex, Limiter};
+use super::limiter::Limiter;
+use super::rule_set::BoundLimit;
+use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::Check;
 
 /// Tokens that a request took under one rule before its cost was known.
 pub(super) struct Reservation {
     pub(super) limiter: Arc<Limiter>,
-    pub(super) at: LimitIndex,
+    /// Position of the rule set in the limiter.
+    pub(super) set: u16,
+    /// Position of the rule in its set.
+    pub(super) limit: u8,
     pub(super) key_id: Box<[u8]>,
     /// Rule that decided in place of the configured one.
     pub(super) rule: Option<Arc<Rule>>,
     pub(super) reserved: u64,
     pub(super) counted_at_us: u64,
+}
+
+/// Delay of a paced request. Dropping it before its end gives the slots back.
+pub(super) struct PacingDelay {
+    pub(super) delay: Duration,
+    pub(super) slots: Vec<Reservation>,
 }
 
 /// Byte counter of a request's body: a request extension, present if a limiter's cost depends on the body.
@@ -57,13 +70,37 @@ impl Reservation {
     /// Settles the request's total cost of `tokens`.
     pub(super) fn settle(&self, tokens: u64) {
         let adjustment = i64::try_from(i128::from(tokens) - i128::from(self.reserved)).unwrap_or(i64::MAX);
-        if adjustment != 0 {
-            self.limiter.settle(self, adjustment);
+        if adjustment == 0 {
+            return;
         }
+        let BoundLimit { scope, rule, .. } = self.limit();
+        let rule = self.rule.as_deref().unwrap_or(rule);
+        let check = Check { key: BucketKey { scope, id: &self.key_id }, rule, cost: self.reserved };
+        self.limiter.store.settle(check, adjustment, self.counted_at_us);
     }
 
     pub(super) fn cost(&self) -> &Cost {
-        self.limiter.cost(self.at)
+        &self.limit().cost
+    }
+
+    fn limit(&self) -> &BoundLimit {
+        &self.limiter.sets[usize::from(self.set)].limits[usize::from(self.limit)]
+    }
+}
+
+// === impl PacingDelay ===
+
+impl PacingDelay {
+    /// Waits until the slot of the request: to the millisecond, and never early.
+    pub(super) async fn elapse(mut self) {
+        tokio::time::sleep(self.delay).await;
+        self.slots.clear();
+    }
+}
+
+impl Drop for PacingDelay {
+    fn drop(&mut self) {
+        self.slots.iter().for_each(|slot| slot.settle(0));
     }
 }
 

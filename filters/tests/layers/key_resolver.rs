@@ -54,7 +54,7 @@ fn a_hundred_thousand_addresses_of_one_network_share_one_bucket() {
         let bits = 0x2001_0db8_0001_0002 << 64 | host.wrapping_mul(0x9E37_79B9_7F4A_7C15) & u128::from(u64::MAX);
         let id = key("ip", &from_ip(&std::net::Ipv6Addr::from_bits(bits).to_string())).unwrap();
         let check = Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule: &rule, cost: 1 };
-        let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory decides immediately") };
+        let Decision::Ready(verdict) = store.decide(&[check], &[]) else { panic!("memory decides immediately") };
         u32::from(verdict.is_allowed())
     });
     assert_eq!((admitted.sum::<u32>(), store.len()), (5, 1));

@@ -33,8 +33,8 @@ impl Clock for TokioClock {
 struct Deferred(Arc<MemoryStore>);
 
 impl Store for Deferred {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let Decision::Ready(verdict) = self.0.decide(checks) else { panic!("memory decides immediately") };
+    fn decide(&self, checks: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        let Decision::Ready(verdict) = self.0.decide(checks, observed) else { panic!("memory decides immediately") };
         Decision::Pending(Box::pin(async move {
             tokio::task::yield_now().await;
             verdict
@@ -78,7 +78,7 @@ fn request() -> Request<()> {
 
 fn free_slots(store: &MemoryStore) -> u64 {
     let check = Check { key: BucketKey { scope: "r", id: b"ada" }, rule: &rule(), cost: 0 };
-    let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory decides immediately") };
+    let Decision::Ready(verdict) = store.decide(&[check], &[]) else { panic!("memory decides immediately") };
     verdict.remaining.unwrap()
 }
 

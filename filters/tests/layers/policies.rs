@@ -19,7 +19,6 @@ use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::StagedVerdict;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{hello, text, upstream, values};
@@ -29,12 +28,10 @@ struct Recording {
     memory: MemoryStore,
     calls_seen: Mutex<Vec<usize>>,
     deferred: bool,
-    /// True if enforced and observed checks are one step.
-    staged: bool,
 }
 
 /// Returns `decision`, if `deferred` through a future.
-fn defer<V: Send + 'static>(decision: Decision<V>, deferred: bool) -> Decision<V> {
+fn defer(decision: Decision, deferred: bool) -> Decision {
     match decision {
         Decision::Ready(verdict) if deferred => Decision::Pending(Box::pin(async move {
             tokio::task::yield_now().await;
@@ -46,25 +43,15 @@ fn defer<V: Send + 'static>(decision: Decision<V>, deferred: bool) -> Decision<V
 
 impl Recording {
     fn new(deferred: bool) -> Arc<Self> {
-        Self::staged(deferred, false)
-    }
-
-    fn staged(deferred: bool, staged: bool) -> Arc<Self> {
         let memory = MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default()));
-        Arc::new(Self { memory, calls_seen: Mutex::default(), deferred, staged })
+        Arc::new(Self { memory, calls_seen: Mutex::default(), deferred })
     }
 }
 
 impl Store for Recording {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        self.calls_seen.lock().unwrap().push(checks.len());
-        defer(self.memory.decide(checks), self.deferred)
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        let decision = self.staged.then(|| self.memory.decide_staged(enforced, observed)).flatten()?;
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         self.calls_seen.lock().unwrap().push(enforced.len() + observed.len());
-        Some(defer(decision, self.deferred))
+        defer(self.memory.decide(enforced, observed), self.deferred)
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -125,7 +112,8 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
         assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
         assert_eq!(*store.calls_seen.lock().unwrap(), [2; 4]);
         let key = tollgate_limiter::key::BucketKey { scope: "r#wide", id: b"ada" };
-        let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 9).rule, cost: 0 }]) else {
+        let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 9).rule, cost: 0 }], &[])
+        else {
             panic!("memory decides immediately")
         };
         assert_eq!(look.remaining, Some(7));
@@ -138,8 +126,8 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
 
 #[tokio::test]
 async fn observed_rules_are_checked_after_enforced_rules() {
-    for (deferred, staged) in [(false, false), (true, false), (false, true), (true, true)] {
-        let store = Recording::staged(deferred, staged);
+    for deferred in [false, true] {
+        let store = Recording::new(deferred);
         let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
         let seen = Arc::clone(&events);
         let tried = Limit { enforcement: Enforcement::OBSERVE, ..bucket("tried", 1) };
@@ -157,8 +145,7 @@ async fn observed_rules_are_checked_after_enforced_rules() {
             assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["2"]);
         }
         assert_eq!(would, ["", "tried", ""]);
-        let expected = if staged { vec![2; 3] } else { vec![1; 5] };
-        assert_eq!(*store.calls_seen.lock().unwrap(), expected, "a denied request is not checked again");
+        assert_eq!(*store.calls_seen.lock().unwrap(), [2; 3], "one decision for each request");
         let reported: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule.unwrap(), event.kind)).collect();
         let (both, observed) = ([(2, VerdictKind::Allowed), (1, VerdictKind::Allowed)], (1, VerdictKind::Observed));
         assert_eq!(reported, [both[0], both[1], both[0], observed, (2, VerdictKind::Denied)]);
@@ -248,7 +235,7 @@ async fn denied_requests_go_to_the_overflow_service_once() {
 
 fn left(store: &Recording) -> u64 {
     let key = tollgate_limiter::key::BucketKey { scope: "r#all", id: b"ada" };
-    let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 100).rule, cost: 0 }]) else {
+    let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 100).rule, cost: 0 }], &[]) else {
         panic!("memory decides immediately")
     };
     look.remaining.unwrap()

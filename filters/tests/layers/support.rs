@@ -48,7 +48,7 @@ pub(crate) struct NoRefill {
 }
 
 impl Store for NoRefill {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+    fn decide(&self, checks: &[Check<'_>], _: &[Check<'_>]) -> Decision {
         let [Check { key, rule, cost }] = *checks else { panic!("expected one rule") };
         let mut spent = self.spent.lock().unwrap();
         let spent = spent.entry((key.scope.to_owned(), key.id.to_vec())).or_default();
@@ -90,7 +90,7 @@ impl NoRefill {
 pub(crate) struct Fixed(pub(crate) Verdict);
 
 impl Store for Fixed {
-    fn decide(&self, _: &[Check<'_>]) -> Decision {
+    fn decide(&self, _: &[Check<'_>], _: &[Check<'_>]) -> Decision {
         Decision::Ready(self.0.clone())
     }
 

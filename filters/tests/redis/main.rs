@@ -69,7 +69,9 @@ async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     let long = paced(Duration::from_secs(60), 6);
     let free_slots = async || {
         let check = Check { key: BucketKey { scope: "long", id: b"ada" }, rule: &long, cost: 0 };
-        let Decision::Pending(verdict) = gateways[0].decide(&[check]) else { panic!("redis decides asynchronously") };
+        let Decision::Pending(verdict) = gateways[0].decide(&[check], &[]) else {
+            panic!("redis decides asynchronously")
+        };
         verdict.await.remaining.unwrap()
     };
     assert_eq!(send(0, "long", long.clone()).await.unwrap().unwrap().status(), StatusCode::OK);

@@ -9,7 +9,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, RuleShape};
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::RedisStore;
-use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source};
 
 use crate::admin::admin_state::AdminState;
@@ -164,13 +164,10 @@ impl BucketStore {
     async fn query(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration, u64), LimitsError> {
         let checks = [Check { key, rule, cost: 0 }];
         let decision = match self {
-            Self::Memory(store) => store.decide(&checks),
-            Self::Redis(store) => store.decide(&checks),
+            Self::Memory(store) => store.decide(&checks, &[]),
+            Self::Redis(store) => store.decide(&checks, &[]),
         };
-        let verdict = match decision {
-            Decision::Ready(verdict) => verdict,
-            Decision::Pending(verdict) => verdict.await,
-        };
+        let verdict = decision.verdict().await;
         match verdict.remaining {
             Some(remaining) if verdict.source != Source::Fallback => {
                 Ok((remaining, verdict.reset_after, verdict.counted_at_us))

@@ -112,7 +112,7 @@ async fn decide(
     }
     let key = |n: usize| BucketKey { scope: design.scopes[n], id: id.as_bytes() };
     let checks: Vec<_> = design.rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
-    let verdict = match store.decide(&checks) {
+    let verdict = match store.decide(&checks, &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     };

@@ -251,7 +251,7 @@ async fn measure_simultaneous(
         redis::cmd("SLOWLOG").arg("RESET").exec(redis)?;
         let mut decisions = JoinSet::new();
         for id in &ids {
-            match store.decide(&requests.checks(&scopes, id)) {
+            match store.decide(&requests.checks(&scopes, id), &[]) {
                 Decision::Pending(verdict) => decisions.spawn(verdict),
                 Decision::Ready(_) => return Err(ToolError::WithoutRedis),
             };

@@ -65,7 +65,7 @@ pub(crate) fn run_with(
     let store = MemoryStore::with_clock(NonZeroUsize::MIN, clock.clone());
     let decide = |at_ms: u64, cost| -> Result<Verdict, Box<dyn Error>> {
         clock.set((BEGIN_MS + at_ms) * 1_000);
-        match store.decide(&[Check { key: KEY, rule, cost }]) {
+        match store.decide(&[Check { key: KEY, rule, cost }], &[]) {
             Decision::Ready(verdict) => Ok(verdict),
             Decision::Pending(_) => Err("the memory store decides immediately".into()),
         }

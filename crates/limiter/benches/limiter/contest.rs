@@ -75,9 +75,9 @@ fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
     let ask = move |key: &str, cost| {
         let check = |n: usize| Check { key: BucketKey { scope: SCOPES[n], id: key.as_bytes() }, rule: &rules[n], cost };
         let decision = if rules.len() == 1 {
-            store.decide(&[check(0)])
+            store.decide(&[check(0)], &[])
         } else {
-            store.decide(&(0..rules.len()).map(check).collect::<Vec<_>>())
+            store.decide(&(0..rules.len()).map(check).collect::<Vec<_>>(), &[])
         };
         match decision {
             Decision::Ready(verdict) => verdict.is_allowed(),

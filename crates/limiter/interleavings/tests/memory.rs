@@ -42,7 +42,7 @@ impl World {
             .iter()
             .map(|(scope, id, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 })
             .collect();
-        match self.store.decide(&checks) {
+        match self.store.decide(&checks, &[]) {
             Decision::Ready(verdict) => verdict.is_allowed().into(),
             Decision::Pending(_) => panic!("the memory store decides immediately"),
         }

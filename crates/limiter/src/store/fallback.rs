@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::rule::Rule;
 use crate::store::memory::{KeyLocation, MemoryStore};
 use crate::store::{Check, OnStoreFailure};
-use crate::verdict::{Outcome, Source, StagedVerdict, Verdict};
+use crate::verdict::{Outcome, Source, Verdict};
 
 /// `retry-after` of a request refused because the store is unreachable. Recovery takes no longer.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -35,13 +35,6 @@ impl Fallback {
             OnStoreFailure::Allow => Self::Allow,
             OnStoreFailure::Deny => Self::Deny,
         }
-    }
-
-    /// Decides under the enforced rules and then, if they allow, under the observed ones.
-    pub(crate) fn decide_staged([enforced, observed]: [Self; 2]) -> StagedVerdict {
-        let enforced = enforced.decide();
-        let observed = enforced.is_allowed().then(|| observed.decide());
-        StagedVerdict { enforced, observed }
     }
 
     /// Decides. A request that needs more than this gateway's share is refused for the store's sake, not for the limit's: if

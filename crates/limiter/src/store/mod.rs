@@ -14,29 +14,22 @@ use std::sync::Arc;
 
 use super::key::BucketKey;
 use super::rule::Rule;
-use super::verdict::{StagedVerdict, Verdict};
+use super::verdict::Verdict;
 
 /// Largest number of rules in one decision.
 pub const MAX_CHECKS: usize = 6;
 
 /// Decides requests and keeps the consumed tokens.
 pub trait Store: Send + Sync {
-    /// Decides one request under all of `checks`: 1 to [`MAX_CHECKS`] rules, each with a key of its own. The request
-    /// consumes its cost under every rule, or nothing under any.
+    /// Decides one request under all of `enforced` and, if they allow it, under all of `observed`. The request consumes
+    /// its cost under every rule of a list, or nothing under any of them. Observed rules never deny the request.
+    ///
+    /// Both lists have at most [`MAX_CHECKS`] rules together, and a key at most once each. `enforced` is not empty: a
+    /// caller that observes only passes that list as `enforced`, and ignores a denial.
     ///
     /// A local store returns the verdict immediately; a remote store returns a future with a deadline. The decision
     /// never fails: the store handles its own failures (see [`Verdict::source`]).
-    fn decide(&self, checks: &[Check<'_>]) -> Decision;
-
-    /// Decides `enforced` as [`decide`](Self::decide) does and, if they allow the request, `observed` in the same step.
-    /// The observed checks consume their cost under every rule or under none, and never deny the request.
-    ///
-    /// Returns `None` if the store cannot decide both in one step, which is the default. Two calls of `decide` then give
-    /// the same verdicts.
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        let _ = (enforced, observed);
-        None
-    }
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision;
 
     /// Corrects the tokens consumed by an admitted request once its actual cost is known.
     ///
@@ -49,12 +42,8 @@ pub trait Store: Send + Sync {
 }
 
 impl<S: Store + ?Sized> Store for Arc<S> {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        (**self).decide(checks)
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        (**self).decide_staged(enforced, observed)
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        (**self).decide(enforced, observed)
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -86,21 +75,85 @@ impl Check<'_> {
     }
 }
 
-/// Returns true if one step may decide both lists: none is empty, and no key is in both.
-fn can_stage(enforced: &[Check<'_>], observed: &[Check<'_>]) -> bool {
-    let is_enforced = |check: &Check<'_>| enforced.iter().any(|other| other.key == check.key);
-    !enforced.is_empty()
-        && !observed.is_empty()
-        && enforced.len() + observed.len() <= MAX_CHECKS
-        && !observed.iter().any(is_enforced)
+/// A [`Check`] that owns its key and rule, for decisions that outlive the request.
+#[derive(Clone, Debug)]
+pub struct OwnedCheck {
+    scope: Box<str>,
+    id: Box<[u8]>,
+    pub(crate) rule: Rule,
+    pub(crate) cost: u64,
+}
+
+impl OwnedCheck {
+    /// Copies `check`.
+    #[must_use]
+    pub fn of(check: &Check<'_>) -> Self {
+        let Check { key, rule, cost } = *check;
+        Self { scope: key.scope.into(), id: key.id.into(), rule: rule.clone(), cost }
+    }
+
+    /// Returns the check.
+    #[must_use]
+    pub fn check(&self) -> Check<'_> {
+        Check { key: BucketKey { scope: &self.scope, id: &self.id }, rule: &self.rule, cost: self.cost }
+    }
 }
 
 /// A verdict, or the future of one.
-pub enum Decision<V = Verdict> {
+pub enum Decision {
     /// Decided.
-    Ready(V),
+    Ready(Verdict),
     /// In progress; resolves within the store's deadline.
-    Pending(Pin<Box<dyn Future<Output = V> + Send>>),
+    Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
+}
+
+impl Decision {
+    /// Returns the decision with `change` applied to its verdict.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(Verdict) -> Verdict + Send + 'static) -> Self {
+        match self {
+            Self::Ready(verdict) => Self::Ready(change(verdict)),
+            Self::Pending(verdict) => Self::Pending(Box::pin(async move { change(verdict.await) })),
+        }
+    }
+
+    /// Waits for the verdict.
+    pub async fn verdict(self) -> Verdict {
+        match self {
+            Self::Ready(verdict) => verdict,
+            Self::Pending(verdict) => verdict.await,
+        }
+    }
+
+    /// Decides the observed rules in a second step, if this decision of the enforced ones allows the request.
+    #[cfg(feature = "redis")]
+    pub(crate) fn then_observed<S>(
+        self,
+        store: &S,
+        observed: &[Check<'_>],
+        decide: fn(&S, &[Check<'_>]) -> Self,
+    ) -> Self
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        match self {
+            _ if observed.is_empty() => self,
+            Self::Ready(verdict) if !verdict.is_allowed() => Self::Ready(verdict),
+            Self::Ready(verdict) => decide(store, observed).map(|observed| verdict.with_observed(observed)),
+            Self::Pending(verdict) => {
+                let store = store.clone();
+                let observed: Vec<OwnedCheck> = observed.iter().map(OwnedCheck::of).collect();
+                Self::Pending(Box::pin(async move {
+                    let verdict = verdict.await;
+                    if !verdict.is_allowed() {
+                        return verdict;
+                    }
+                    let decision = decide(&store, &observed.iter().map(OwnedCheck::check).collect::<Vec<_>>());
+                    verdict.with_observed(decision.verdict().await)
+                }))
+            }
+        }
+    }
 }
 
 /// Policy for decisions while the store is unreachable.

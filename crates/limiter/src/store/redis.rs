@@ -54,7 +54,6 @@ mod hot_keys;
 mod invalidation;
 mod lock;
 mod monitor;
-mod owned_check;
 mod random;
 mod script;
 mod settings;

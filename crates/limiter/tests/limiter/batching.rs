@@ -81,7 +81,7 @@ async fn batches_of_calls_that_may_take_long_are_small() {
     let scopes: Vec<String> = (0..MAX_CHECKS).map(|at| format!("r#log{at}")).collect();
     let check = |scope: &'static str| Check { key: BucketKey { scope, id: b"me" }, rule: &log, cost: 1 };
     let checks: Vec<Check<'_>> = scopes.iter().map(|scope| check(scope.clone().leak())).collect();
-    let decisions: Vec<Decision> = (0..4).map(|_| store.decide(&checks)).collect();
+    let decisions: Vec<Decision> = (0..4).map(|_| store.decide(&checks, &[])).collect();
     for decision in decisions {
         assert!(crate::model::answer(decision).await.is_allowed());
     }
@@ -160,7 +160,7 @@ async fn a_request_dropped_before_the_call_is_not_charged() {
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let slow = rule(1, 10);
     let check = Check { key: BucketKey { scope: "r", id: b"a" }, rule: &slow, cost: 1 };
-    let Decision::Pending(mut given_up) = store.decide(&[check]) else { panic!("redis is called") };
+    let Decision::Pending(mut given_up) = store.decide(&[check], &[]) else { panic!("redis is called") };
     // Queued, but no other task has run yet.
     assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(given_up.as_mut().poll(cx).is_pending())).await);
     drop(given_up);

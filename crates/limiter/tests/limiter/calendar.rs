@@ -103,14 +103,14 @@ async fn a_calendar_window_is_decided_in_redis_alone_and_in_a_list() {
     let year = Rule::FixedWindow(on_calendar(9, CalendarUnit::Year, "Europe/Berlin"));
     let check = |scope| Check { key: BucketKey { scope, id: b"k" }, rule: &year, cost: 2 };
     for checks in [&[check("r")][..], &[check("r#a"), check("r#b")], &[check("r#a"), check("r#b")]] {
-        let Decision::Pending(verdict) = store.decide(checks) else { panic!("decided without redis") };
+        let Decision::Pending(verdict) = store.decide(checks, &[]) else { panic!("decided without redis") };
         let verdict = verdict.await;
         assert_eq!((verdict.source, verdict.is_allowed()), (Source::Redis, true));
         assert!(verdict.reset_after <= Duration::from_secs(366 * 86_400));
         store.settle(check("r"), -2, verdict.counted_at_us);
     }
     let look = Check { cost: 0, ..check("r") };
-    let left = async || match store.decide(&[look]) {
+    let left = async || match store.decide(&[look], &[]) {
         Decision::Ready(verdict) => verdict.remaining,
         Decision::Pending(verdict) => verdict.await.remaining,
     };

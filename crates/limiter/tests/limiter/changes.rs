@@ -49,8 +49,8 @@ impl Stores {
     /// Returns the verdict of both stores; they must agree.
     pub(crate) async fn ask(&self, rule: &Rule, cost: u64) -> Verdict {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
-        let memory = answer(self.memory.decide(&[check])).await;
-        let redis = answer(self.redis.decide(&[check])).await;
+        let memory = answer(self.memory.decide(&[check], &[])).await;
+        let redis = answer(self.redis.decide(&[check], &[])).await;
         let said = |verdict: &Verdict| (verdict.outcome, verdict.remaining);
         assert_eq!(said(&memory), said(&redis), "memory and redis differ under {rule:?}");
         memory

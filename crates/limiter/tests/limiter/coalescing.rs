@@ -31,7 +31,7 @@ impl Limiter {
             rule: &self.rules[at],
             cost: costs[at],
         };
-        let verdict = answer(self.store.decide(&(0..self.rules.len()).map(check).collect::<Vec<_>>())).await;
+        let verdict = answer(self.store.decide(&(0..self.rules.len()).map(check).collect::<Vec<_>>(), &[])).await;
         assert_eq!(verdict.source, Source::Redis, "{:?}", self.rules);
         verdict
     }

@@ -36,7 +36,7 @@ fn daily(limit: u64) -> [Rule; 7] {
 }
 
 async fn ask(store: &impl Store, id: &[u8], rule: &Rule) -> Verdict {
-    answer(store.decide(&[Check { key: BucketKey { scope: "r", id }, rule, cost: 1 }])).await
+    answer(store.decide(&[Check { key: BucketKey { scope: "r", id }, rule, cost: 1 }], &[])).await
 }
 
 async fn admitted(store: &impl Store, id: &[u8], rule: &Rule, times: usize) -> usize {
@@ -99,7 +99,7 @@ async fn a_restarted_gateway_finds_the_spent_tokens() {
             for scope in ["alone", "list#rule"] {
                 let scope = format!("{}{scope}", rule.algorithm().as_str());
                 let check = Check { key: BucketKey { scope: &scope, id: b"me" }, rule: &rule, cost: 300 };
-                let verdict = answer(store.decide(&[check])).await;
+                let verdict = answer(store.decide(&[check], &[])).await;
                 assert_eq!(verdict.source, Source::Redis);
                 // A counter drops the part of the previous day that slides out, and a bucket gains a token each day.
                 assert_eq!(verdict.remaining, Some(1_000 - spent - 300), "{rule:?}");

@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const START_US: u64 = 1_763_769_600_000_000;
 
 async fn ask(store: &RedisStore, rule: &Rule, cost: u64) -> Verdict {
-    answer(store.decide(&[Check { key: KEY, rule, cost }])).await
+    answer(store.decide(&[Check { key: KEY, rule, cost }], &[])).await
 }
 
 async fn take_all(store: &RedisStore, rule: &Rule) -> Verdict {

@@ -76,14 +76,14 @@ fn put(server: &RedisServer, commands: &str) -> bool {
 async fn admitted(server: &RedisServer, store: &impl Store, checks: &[Check<'_>], commands: &str) -> Option<usize> {
     server.query::<()>(&["FLUSHALL"]).unwrap();
     for _ in 0..2 {
-        assert!(answer(store.decide(checks)).await.is_allowed());
+        assert!(answer(store.decide(checks, &[])).await.is_allowed());
     }
     if !put(server, commands) {
         return None;
     }
     let mut admitted = 0;
     for _ in 0..30 {
-        let verdict = answer(store.decide(checks)).await;
+        let verdict = answer(store.decide(checks, &[])).await;
         assert!(verdict.source != Source::Fallback || !verdict.is_allowed());
         admitted += usize::from(verdict.is_allowed());
     }
@@ -157,9 +157,9 @@ async fn a_foreign_member_of_a_log_is_a_failure_of_the_store() {
     for (policy, is_allowed) in [(OnStoreFailure::Deny, false), (OnStoreFailure::Local, true)] {
         server.query::<()>(&["FLUSHALL"]).unwrap();
         let store = store(&client, policy);
-        assert_eq!(answer(store.decide(&[check])).await.source, Source::Redis);
+        assert_eq!(answer(store.decide(&[check], &[])).await.source, Source::Redis);
         assert!(put(&server, "ZADD K 9e15 foreign"));
-        let verdict = answer(store.decide(&[check])).await;
+        let verdict = answer(store.decide(&[check], &[])).await;
         assert_eq!((verdict.source, verdict.is_allowed()), (Source::Fallback, is_allowed), "{policy:?}");
     }
 }

@@ -55,7 +55,7 @@ fn hostile(state: &str) -> Vec<String> {
 }
 
 async fn decide(store: &RedisStore, checks: &[Check<'_>]) -> bool {
-    let verdict = answer(store.decide(checks)).await;
+    let verdict = answer(store.decide(checks, &[])).await;
     assert_eq!(verdict.source, Source::Redis, "{checks:?}");
     verdict.is_allowed()
 }

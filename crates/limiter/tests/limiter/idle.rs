@@ -29,7 +29,7 @@ fn host_port(server: &RedisServer) -> HostPort {
 
 async fn decide(client: &Arc<RedisClient>, id: &str) -> Source {
     let (store, ample) = (store(client, OnStoreFailure::Deny).denial_cache(false), rule(1_000_000, 1_000_000));
-    answer(store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule: &ample, cost: 1 }]))
+    answer(store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule: &ample, cost: 1 }], &[]))
         .await
         .source
 }

@@ -59,7 +59,7 @@ async fn all_keys_of_a_call_are_in_one_slot() {
             };
             for scope in [scope.clone(), format!("{scope}#rule")] {
                 let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule: &rule, cost: 1 };
-                assert!(answer(store.decide(&[check])).await.remaining.is_some(), "{scope:?} {id:?}");
+                assert!(answer(store.decide(&[check], &[])).await.remaining.is_some(), "{scope:?} {id:?}");
             }
         }
         let spring_slot = |scope: &str| {
@@ -105,7 +105,7 @@ async fn two_different_keys_never_share_a_bucket() {
         if known.insert((scope.clone(), id.clone())) {
             for rule in &rules {
                 let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule, cost: 1 };
-                let remaining = answer(store.decide(&[check])).await.remaining;
+                let remaining = answer(store.decide(&[check], &[])).await.remaining;
                 assert_eq!(remaining, Some(9), "{scope:?} {id:?} collides with another key under {rule:?}");
             }
         }

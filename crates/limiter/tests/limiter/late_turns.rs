@@ -124,7 +124,7 @@ async fn starts(store: RedisStore, requests: usize, rules: &[Rule]) -> Vec<Insta
         .map(|_| {
             let (store, rules) = (store.clone(), rules.to_vec());
             tokio::spawn(async move {
-                let verdict = answer(store.decide(&checks(&rules))).await;
+                let verdict = answer(store.decide(&checks(&rules), &[])).await;
                 assert!(verdict.source == Source::Redis && verdict.is_allowed(), "{verdict:?}");
                 Instant::now() + verdict.delay
             })
@@ -176,7 +176,7 @@ async fn beside_a_late_gateway(rules: &[Rule], fault: impl Fn(&FaultProxy)) -> V
     // Each request is counted once, whatever turns it missed.
     for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| matches!(rule, Rule::FixedWindow(_))) {
         let look = Check { cost: 0, ..checks(rules)[at] };
-        assert_eq!(answer(direct.decide(&[look])).await.remaining, Some(88), "{rule:?}");
+        assert_eq!(answer(direct.decide(&[look], &[])).await.remaining, Some(88), "{rule:?}");
     }
     all
 }
@@ -214,14 +214,14 @@ async fn a_list_without_another_turn_returns_what_other_rules_took() {
     let (server, proxy, [direct, late]) = two_gateways().await;
     let rules = [window(), no_queue()];
     // Loads the script: the first call is to be late.
-    answer(direct.decide(&checks(&rules))).await;
+    answer(direct.decide(&checks(&rules), &[])).await;
     server.query::<()>(&["FLUSHALL"]).unwrap();
     proxy.once(Fault::Delay(MISSED));
-    let verdict = answer(late.decide(&checks(&rules))).await;
+    let verdict = answer(late.decide(&checks(&rules), &[])).await;
     assert!(!verdict.is_allowed() && verdict.rule == 1 && verdict.source == Source::Redis, "{verdict:?}");
     assert_eq!(verdict.per_rule[0].remaining, 100);
     let look = Check { cost: 0, ..checks(&rules)[0] };
-    eventually("it is returned", async || answer(direct.decide(&[look])).await.remaining == Some(100)).await;
+    eventually("it is returned", async || answer(direct.decide(&[look], &[])).await.remaining == Some(100)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -230,11 +230,11 @@ async fn observed_rules_count_no_request_without_another_turn() {
     let rules = [no_queue(), window()];
     let checks = checks(&rules);
     let (enforced, observed) = checks.split_at(1);
-    answer(direct.decide_staged(enforced, observed).unwrap()).await;
+    direct.decide(enforced, observed).verdict().await;
     server.query::<()>(&["FLUSHALL"]).unwrap();
     proxy.once(Fault::Delay(MISSED));
-    let verdict = answer(late.decide_staged(enforced, observed).unwrap()).await;
-    assert!(!verdict.enforced.is_allowed() && verdict.observed.is_none(), "{verdict:?}");
+    let verdict = late.decide(enforced, observed).verdict().await;
+    assert!(!verdict.is_allowed() && verdict.observed.is_none(), "{verdict:?}");
     let look = Check { cost: 0, ..checks[1] };
-    eventually("it is returned", async || answer(direct.decide(&[look])).await.remaining == Some(100)).await;
+    eventually("it is returned", async || answer(direct.decide(&[look], &[])).await.remaining == Some(100)).await;
 }

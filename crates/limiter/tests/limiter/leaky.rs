@@ -60,7 +60,7 @@ fn stored(redis: &mut Connection) -> Option<String> {
 /// Returns the decision of the memory store in the format of the script.
 fn in_memory(memory: &MemoryStore, rule: &Rule, cost: u64) -> Reply {
     let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule, cost };
-    let Decision::Ready(verdict) = memory.decide(&[check]) else { panic!("the memory store decides immediately") };
+    let Decision::Ready(verdict) = memory.decide(&[check], &[]) else { panic!("the memory store decides immediately") };
     let (allowed, wait_us) = match verdict.outcome {
         Outcome::Allowed => (1, verdict.delay.as_micros() as i64),
         Outcome::Denied { retry_after } => (0, retry_after.as_micros() as i64),
@@ -179,7 +179,7 @@ async fn the_store_calls_the_script_alone_and_in_lists_of_six() {
 }
 
 async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
-    match store.decide(checks) {
+    match store.decide(checks, &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     }

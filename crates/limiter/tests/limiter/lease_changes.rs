@@ -131,19 +131,19 @@ async fn leases_under_several_rules_are_returned_and_revoked_together() {
     let lefts = async || {
         let mut lefts = Vec::new();
         for check in checks(0) {
-            lefts.push(answer(operator.decide(&[check])).await.remaining.unwrap());
+            lefts.push(answer(operator.decide(&[check], &[])).await.remaining.unwrap());
         }
         lefts
     };
     for _ in 0..25 {
-        assert!(answer(here.decide(&checks(1))).await.is_allowed());
+        assert!(answer(here.decide(&checks(1), &[])).await.is_allowed());
     }
     assert!(lefts().await.iter().all(|left| *left < 975), "some are leased under each rule");
     leasing.return_leases().await;
     // Tokens that flow in within the timeout are excluded.
     assert!(lefts().await.iter().all(|left| (955..=975).contains(left)), "{:?}", lefts().await);
     for _ in 0..25 {
-        assert!(answer(here.decide(&checks(1))).await.is_allowed());
+        assert!(answer(here.decide(&checks(1), &[])).await.is_allowed());
     }
     let before = lefts().await;
     // The change of one rule revokes the lease under all.

@@ -18,7 +18,7 @@ pub(crate) const START_US: u64 = 1_763_769_600_000_000;
 pub(crate) const KEY: BucketKey<'_> = BucketKey { scope: "r", id: b"hot" };
 
 pub(crate) async fn ask(store: &RedisStore, rule: &Rule) -> Verdict {
-    answer(store.decide(&[Check { key: KEY, rule, cost: 1 }])).await
+    answer(store.decide(&[Check { key: KEY, rule, cost: 1 }], &[])).await
 }
 
 pub(crate) fn gateway(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, lease: Duration) -> RedisStore {
@@ -42,7 +42,7 @@ pub(crate) fn bucket(rate: u64, burst: u64) -> Rule {
 /// Remaining tokens in Redis, for a client without a lease.
 pub(crate) async fn left(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, rule: &Rule) -> u64 {
     let store = store(client, OnStoreFailure::Deny).with_clock(clock.clone()).denial_cache(false);
-    answer(store.decide(&[Check { key: KEY, rule, cost: 0 }])).await.remaining.unwrap()
+    answer(store.decide(&[Check { key: KEY, rule, cost: 0 }], &[])).await.remaining.unwrap()
 }
 
 #[tokio::test]

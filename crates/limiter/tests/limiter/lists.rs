@@ -17,7 +17,7 @@ async fn ask(store: &impl Store, rules: &[Rule], cost: u64) -> Verdict {
     let scopes: Vec<String> = (0..rules.len()).map(|n| format!("r#rule{n}")).collect();
     let key = |n: usize| BucketKey { scope: &scopes[n], id: b"me" };
     let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
-    match store.decide(&checks) {
+    match store.decide(&checks, &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     }
@@ -89,7 +89,7 @@ async fn rules_of_other_lists_stay_in_the_shared_string() {
             .zip(&scopes)
             .map(|(name, scope)| Check { key: BucketKey { scope, id: b"me" }, rule: rule(name), cost: 1 })
             .collect();
-        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
+        let Decision::Pending(verdict) = store.decide(&checks, &[]) else { panic!("redis is reachable") };
         let verdict = verdict.await;
         assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
         if names.len() == 1 { vec![verdict.remaining.unwrap()] } else { left(&verdict) }
@@ -105,7 +105,7 @@ async fn rules_of_other_lists_stay_in_the_shared_string() {
     assert!((3_599_000..=3_602_000).contains(&expires_in_ms), "as long as the longest window: {expires_in_ms}");
     let check = Check { key: BucketKey { scope: "r#w_b", id: b"me" }, rule: &window, cost: 0 };
     store.settle(check, -2, 1 << 52);
-    let look = async || match store.decide(&[check]) {
+    let look = async || match store.decide(&[check], &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     };
@@ -124,7 +124,7 @@ async fn unused_rules_leave_the_shared_string_when_their_states_expire() {
     let (short, long) = (window(60), window(600));
     let ask = async |names: [&'static str; 2], rule: &Rule| {
         let checks = names.map(|scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 });
-        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
+        let Decision::Pending(verdict) = store.decide(&checks, &[]) else { panic!("redis is reachable") };
         left(&verdict.await)
     };
     let redis = &mut server.connection();
@@ -167,7 +167,7 @@ async fn every_list_of_six_fits_into_one_script() {
                 cost: 0,
             };
             let checks: Vec<_> = (0..MAX_CHECKS).map(check).collect();
-            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
+            let Decision::Pending(verdict) = store.decide(&checks, &[]) else { panic!("redis is reachable") };
             assert_eq!(verdict.await.source, Source::Redis, "{first} and {second}: {:?}", client.status());
         }
     }
@@ -180,7 +180,7 @@ async fn rules_with_one_name_and_different_algorithms_keep_separate_states() {
     let store = store(&client, OnStoreFailure::Deny);
     let ask = async |rule: &Rule| {
         let check = |scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 };
-        let Decision::Pending(verdict) = store.decide(&[check("r#api"), check("r#x")]) else {
+        let Decision::Pending(verdict) = store.decide(&[check("r#api"), check("r#x")], &[]) else {
             panic!("redis is reachable")
         };
         left(&verdict.await)[0]

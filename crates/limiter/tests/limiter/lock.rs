@@ -55,7 +55,7 @@ fn logged(limit: u64) -> Rule {
 }
 
 pub(crate) async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
-    match store.decide(checks) {
+    match store.decide(checks, &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     }
@@ -153,7 +153,7 @@ async fn both_kinds_of_gateway_admit_the_limit(rule: Rule) {
         let mut admitted = 0;
         for _ in 0..300 {
             let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
-            let verdict = match store.decide(&[check]) {
+            let verdict = match store.decide(&[check], &[]) {
                 Decision::Ready(verdict) => verdict,
                 Decision::Pending(verdict) => verdict.await,
             };
@@ -263,7 +263,9 @@ fn memory_and_redis_agree_on_every_trace() {
             // The memory store's clock stands still, so its log holds all requests in one entry.
             let more = if kind == 2 { more.max(-(cost as i64)) } else { more };
             let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
-            let Decision::Ready(expected) = memory.decide(&[check]) else { panic!("the memory store decides at once") };
+            let Decision::Ready(expected) = memory.decide(&[check], &[]) else {
+                panic!("the memory store decides at once")
+            };
             let verdict = runtime.block_on(decided(&store, &[check]));
             let kind = |verdict: &Verdict| (std::mem::discriminant(&verdict.outcome), verdict.remaining);
             prop_assert_eq!(kind(&verdict), kind(&expected), "{:?} {:?}", verdict, store.status());
@@ -276,7 +278,7 @@ fn memory_and_redis_agree_on_every_trace() {
                     tokio::task::yield_now().await;
                     decided(&store, &[look]).await
                 });
-                let Decision::Ready(expected) = memory.decide(&[look]) else {
+                let Decision::Ready(expected) = memory.decide(&[look], &[]) else {
                     panic!("the memory store decides at once")
                 };
                 prop_assert_eq!(looked.remaining, expected.remaining);

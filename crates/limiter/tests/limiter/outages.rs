@@ -72,7 +72,7 @@ async fn each_policy_decides_at_once_after_redis_died() {
 async fn without_a_connection_decisions_are_ready_at_once() {
     let server = RedisServer::stopped(&[]);
     let store = store(&server.client(), OnStoreFailure::Local);
-    let decision = store.decide(&[Check { key: BucketKey { scope: "r", id: b"a" }, rule: &rule(1, 1), cost: 1 }]);
+    let decision = store.decide(&[Check { key: BucketKey { scope: "r", id: b"a" }, rule: &rule(1, 1), cost: 1 }], &[]);
     assert!(matches!(decision, Decision::Ready(_)));
 }
 

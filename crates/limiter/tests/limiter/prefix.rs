@@ -33,14 +33,14 @@ async fn decide(client: &Arc<RedisClient>) {
     let rules: Vec<Rule> = KINDS.iter().map(|kind| (kind.rule)(&mut Rng::new(3))).collect();
     for rule in &rules {
         let check = Check { key: key("r"), rule, cost: 1 };
-        assert_eq!(answer(store.decide(&[check])).await.source, Source::Redis);
+        assert_eq!(answer(store.decide(&[check], &[])).await.source, Source::Redis);
         store.settle_confirmed(check, -1, 0).await.unwrap();
         store.forget(check).await.unwrap();
     }
     let scopes: Vec<String> = (0..rules.len().min(4)).map(|n| format!("r#rule{n}")).collect();
     let checks: Vec<_> =
         scopes.iter().zip(&rules).map(|(scope, rule)| Check { key: key(scope), rule, cost: 1 }).collect();
-    assert_eq!(answer(store.decide(&checks)).await.source, Source::Redis);
+    assert_eq!(answer(store.decide(&checks, &[])).await.source, Source::Redis);
     let quota = Quota::new(5).unwrap();
     assert_eq!(store.grant_quota(key("r"), &quota, 2).await.unwrap(), 7);
     let lock = LockSettings::default();

@@ -243,7 +243,7 @@ async fn a_grant_applies_to_the_quota_of_a_list() {
     let stock = Rule::Quota(quota.clone());
     let other = crate::support::rule(1, 10);
     let second = Check { key: BucketKey { scope: "r#second", id: b"me" }, rule: &other, cost: 2 };
-    let decide = async || match store.decide(&[Check { key, rule: &stock, cost: 2 }, second]) {
+    let decide = async || match store.decide(&[Check { key, rule: &stock, cost: 2 }, second], &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     };

@@ -58,7 +58,7 @@ async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
         let scopes: Vec<String> = (0..count).map(|at| format!("r{count}{first}{}", name(at))).collect();
         let decide = async |id: &[u8], cost| {
             let check = |at: usize| Check { key: BucketKey { scope: &scopes[at], id }, rule: &rules[at], cost };
-            let verdict = answer(store.decide(&(0..count).map(check).collect::<Vec<_>>())).await;
+            let verdict = answer(store.decide(&(0..count).map(check).collect::<Vec<_>>(), &[])).await;
             assert_eq!(verdict.source, Source::Redis, "{rules:?}");
         };
         // The first call loads the script.

@@ -240,7 +240,8 @@ fn memory_and_redis_agree_on_every_trace() {
                     expires_at_us[usize::from(step.key)] = now_us + ttl as u64 * 1_000_000;
                 }
                 let key = BucketKey { scope: "r", id: id.as_bytes() };
-                let Decision::Ready(verdict) = memory.decide(&[Check { key, rule: &rule, cost: step.cost }]) else {
+                let Decision::Ready(verdict) = memory.decide(&[Check { key, rule: &rule, cost: step.cost }], &[])
+                else {
                     panic!("the memory store decides immediately");
                 };
                 let (allowed, retry_after) = match verdict.outcome {

@@ -239,12 +239,12 @@ async fn keys_of_every_printable_text_are_shared_with_spring() {
         let [tokens, timestamp] =
             ["tokens", "timestamp"].map(|word| format!("request_rate_limiter.{{{route}.{id}}}.{word}"));
         let check = Check { key: BucketKey { scope: route, id: id.as_bytes() }, rule: &rule, cost: 60_000 };
-        assert!(answer(store.decide(&[check])).await.is_allowed());
+        assert!(answer(store.decide(&[check], &[])).await.is_allowed());
         let mut call = redis::cmd("EVAL");
         call.arg(SPRING).arg(2).arg(&tokens).arg(&timestamp).arg(&["1", "100000", "", "30000"]);
         let (allowed, left): (i64, i64) = call.query(redis).unwrap();
         assert!(allowed == 1 && left < 11_000, "{route} {id}: {left}");
-        assert!(!answer(store.decide(&[check])).await.is_allowed(), "{route} {id}");
+        assert!(!answer(store.decide(&[check], &[])).await.is_allowed(), "{route} {id}");
     }
     assert_eq!(redis::cmd("DBSIZE").query::<u64>(redis).unwrap(), 10);
 }

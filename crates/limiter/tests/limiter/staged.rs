@@ -6,7 +6,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Align, FixedWindow, Rule};
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, MAX_CHECKS, OnStoreFailure, Store};
-use tollgate_limiter::verdict::{Source, StagedVerdict};
+use tollgate_limiter::verdict::{Source, Verdict};
 
 use crate::model::{KINDS, Rng, answer};
 use crate::round_trips::Monitor;
@@ -22,20 +22,14 @@ fn check<'a>(scope: &'a str, rule: &'a Rule) -> Check<'a> {
     Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 }
 }
 
-/// Decides under an enforced and an observed rule: in one step, or in two if the store prefers that.
-async fn ask(store: &RedisStore, enforced: &Rule, observed: &Rule) -> StagedVerdict {
-    let [enforced, observed] = [check("r#held", enforced), check("r#tried", observed)];
-    if let Some(decision) = store.decide_staged(&[enforced], &[observed]) {
-        return answer(decision).await;
-    }
-    let enforced = answer(store.decide(&[enforced])).await;
-    let observed = if enforced.is_allowed() { Some(answer(store.decide(&[observed])).await) } else { None };
-    StagedVerdict { enforced, observed }
+/// Decides under an enforced and an observed rule.
+async fn ask(store: &RedisStore, enforced: &Rule, observed: &Rule) -> Verdict {
+    store.decide(&[check("r#held", enforced)], &[check("r#tried", observed)]).verdict().await
 }
 
 /// Allowed by the enforced rule, and by the observed one.
-fn allowed(verdict: &StagedVerdict) -> (bool, Option<bool>) {
-    (verdict.enforced.is_allowed(), verdict.observed.as_ref().map(tollgate_limiter::verdict::Verdict::is_allowed))
+fn allowed(verdict: &Verdict) -> (bool, Option<bool>) {
+    (verdict.is_allowed(), verdict.observed.as_ref().map(|observed| observed.is_allowed()))
 }
 
 #[tokio::test]
@@ -50,12 +44,12 @@ async fn enforced_and_observed_rules_of_any_algorithm_are_one_call() {
         let checks: Vec<Check<'_>> = scopes.iter().zip(&rules).map(|(scope, rule)| check(scope, rule)).collect();
         let (enforced, observed) = checks.split_at(1 + first % (count - 1));
         // The first call loads the script.
-        answer(store.decide_staged(enforced, observed).unwrap()).await;
+        store.decide(enforced, observed).verdict().await;
         let mut monitor = Monitor::start(&server);
         for _ in 0..3 {
-            let verdict = answer(store.decide_staged(enforced, observed).unwrap()).await;
-            assert_eq!(verdict.enforced.source, Source::Redis);
-            assert_eq!(verdict.observed.is_some(), verdict.enforced.is_allowed(), "{rules:?}");
+            let verdict = store.decide(enforced, observed).verdict().await;
+            assert_eq!(verdict.source, Source::Redis);
+            assert_eq!(verdict.observed.is_some(), verdict.is_allowed(), "{rules:?}");
         }
         assert_eq!(monitor.sent(redis), ["evalsha"; 3], "{rules:?}");
     }
@@ -70,7 +64,7 @@ async fn an_observed_denial_is_never_served_as_a_real_one() {
     let redis = &mut server.connection();
     // Loads the scripts for both rules, and for the enforced one.
     ask(&store, &window(1_000), &window(1_000)).await;
-    answer(store.decide(&[check("r#held", &window(1_000))])).await;
+    answer(store.decide(&[check("r#held", &window(1_000))], &[])).await;
     redis::cmd("FLUSHALL").exec(redis).unwrap();
     let mut monitor = Monitor::start(&server);
     let mut verdicts = Vec::new();
@@ -86,7 +80,7 @@ async fn an_observed_denial_is_never_served_as_a_real_one() {
     assert_eq!(client.status().denial_cache_hits, 4, "three of the observed rule, one of the enforced rule");
     // The same rules, now both enforced.
     let both = [check("r#held", &enforced), check("r#tried", &observed)];
-    assert!(!answer(store.decide(&both)).await.is_allowed());
+    assert!(!answer(store.decide(&both, &[])).await.is_allowed());
 }
 
 #[tokio::test]
@@ -97,15 +91,32 @@ async fn two_steps_remain_where_equal_requests_share_calls() {
     let (enforced, observed) = (rule(1, 100), rule(1, 1_000));
     let checks = [check("r#held", &enforced), check("r#tried", &observed)];
     let (held, tried) = checks.split_at(1);
-    let first = plain.decide_staged(held, tried).unwrap();
-    assert!(plain.decide_staged(held, tried).is_none(), "an equal request is in flight");
-    assert_eq!(allowed(&answer(first).await), (true, Some(true)));
-    let next = plain.decide_staged(held, tried).unwrap();
-    assert_eq!(allowed(&answer(next).await), (true, Some(true)));
-    assert!(plain.clone().lease(Some(HOUR)).decide_staged(held, tried).is_none(), "leases are taken per list");
-    assert!(plain.decide_staged(held, held).is_none(), "the second step would not see the first one");
-    assert!(plain.decide_staged(held, &[]).is_none() && plain.decide_staged(&[], tried).is_none());
-    assert!(memory().0.decide_staged(held, held).is_none());
+    let redis = &mut server.connection();
+    // Loads the scripts for both lists, and for each of them.
+    plain.decide(held, tried).verdict().await;
+    plain.decide(held, &[]).verdict().await;
+    plain.decide(tried, &[]).verdict().await;
+    let leased = plain.clone().lease(Some(HOUR));
+    let mut monitor = Monitor::start(&server);
+    let mut calls = |decisions: usize, expected: usize, reason: &str| {
+        let sent = monitor.sent(redis).into_iter().filter(|command| command == "evalsha").count();
+        assert_eq!(sent, expected, "{decisions} decisions: {reason}");
+    };
+    let first = plain.decide(held, tried);
+    let second = plain.decide(held, tried);
+    let (first, second) = tokio::join!(first.verdict(), second.verdict());
+    assert_eq!([allowed(&first), allowed(&second)], [(true, Some(true)); 2]);
+    calls(2, 3, "the second takes two calls, since an equal request is in flight");
+    assert_eq!(allowed(&plain.decide(held, tried).verdict().await), (true, Some(true)));
+    calls(1, 1, "alone");
+    assert_eq!(allowed(&leased.decide(held, tried).verdict().await), (true, Some(true)));
+    calls(1, 2, "leases are taken per list");
+    let twice = plain.decide(held, held).verdict().await;
+    calls(1, 2, "the second step must see the first one");
+    let left = twice.observed.map(|observed| observed.remaining);
+    assert_eq!(left, Some(twice.remaining.map(|left| left - 1)));
+    let twice = memory().0.decide(held, held).verdict().await;
+    assert_eq!((twice.remaining, twice.observed.and_then(|observed| observed.remaining)), (Some(99), Some(98)));
 }
 
 #[tokio::test]
@@ -121,7 +132,7 @@ async fn without_redis_the_policy_decides_both_lists() {
         let store = store(&client, policy);
         for expected in expected {
             let verdict = ask(&store, &enforced, &observed).await;
-            assert_eq!((allowed(&verdict), verdict.enforced.source), (expected, Source::Fallback), "{policy:?}");
+            assert_eq!((allowed(&verdict), verdict.source), (expected, Source::Fallback), "{policy:?}");
         }
     }
 }

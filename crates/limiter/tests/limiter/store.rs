@@ -111,7 +111,7 @@ async fn hostile_keys_neither_collide_nor_leave_their_hash_tag() {
     for scope in ["r", "r.b", "{", "r}"] {
         for id in ids {
             let check = Check { key: BucketKey { scope, id }, rule: &slow, cost: 1 };
-            let Decision::Pending(verdict) = store.decide(&[check]) else { panic!() };
+            let Decision::Pending(verdict) = store.decide(&[check], &[]) else { panic!() };
             assert!(verdict.await.is_allowed(), "{scope:?} {id:?}");
         }
     }

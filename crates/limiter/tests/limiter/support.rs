@@ -79,7 +79,7 @@ pub(crate) fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure)
 }
 
 pub(crate) async fn ask(store: &impl Store, id: &str, rule: &Rule) -> Verdict {
-    match store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule, cost: 1 }]) {
+    match store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule, cost: 1 }], &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     }

@@ -68,7 +68,7 @@ impl Pair {
     async fn ask(&self, rule: &Rule) -> [Verdict; 2] {
         let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost: 1 };
         self.memory.sweep();
-        [answer(self.memory.decide(&[check])).await, answer(self.redis.decide(&[check])).await]
+        [answer(self.memory.decide(&[check], &[])).await, answer(self.redis.decide(&[check], &[])).await]
     }
 
     /// Returns the verdict of both stores; they must agree.

@@ -263,7 +263,7 @@ async fn several_windows_consume_all_or_nothing_in_one_call() {
         let check = |scope, rule| Check { key: BucketKey { scope, id: b"k" }, rule, cost };
         let checks = [check("log", &log), check("counter", &counter)];
         for store in [&in_redis as &dyn Store, &*in_memory] {
-            let verdict = match store.decide(&checks) {
+            let verdict = match store.decide(&checks, &[]) {
                 Decision::Ready(verdict) => verdict,
                 Decision::Pending(verdict) => verdict.await,
             };

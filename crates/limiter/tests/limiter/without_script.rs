@@ -54,7 +54,7 @@ async fn three_gateways_without_script_share_one_limit() {
         let rules = [("r#a", hourly(5)), ("r#b", hourly(6))];
         let checks: Vec<_> =
             rules.iter().map(|(scope, rule)| Check { key: BucketKey { scope, id: b"list" }, rule, cost: 1 }).collect();
-        assert_eq!(answer(store.decide(&checks)).await.source, Source::Redis);
+        assert_eq!(answer(store.decide(&checks, &[])).await.source, Source::Redis);
         assert_served_by_redis(&client);
     }
     assert_eq!(admitted, 20);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_config::NamedLimit;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::{StagedVerdict, Verdict};
+use tollgate_limiter::verdict::Verdict;
 
 use crate::http::facts::{CheckedRule, StoreDecision, report};
 
@@ -45,14 +45,11 @@ fn labelled(checks: &[Check<'_>], plan: &[LabelledRule]) -> Option<Vec<CheckedRu
 }
 
 impl RecordedStore {
-    /// Returns a copy of the checks of each stage if the request is recorded.
-    fn all_checked<const N: usize>(&self, stages: [&[Check<'_>]; N]) -> Option<[Vec<CheckedRule>; N]> {
+    /// Returns a copy of the checks of both stages if the request is recorded.
+    fn labelled(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<[Vec<CheckedRule>; 2]> {
         let mut checked = None;
         report(|_| {
-            let of_plan = |plan: &Vec<LabelledRule>| {
-                let all = stages.map(|checks| labelled(checks, plan));
-                all.iter().all(Option::is_some).then(|| all.map(Option::unwrap_or_default))
-            };
+            let of_plan = |plan: &Vec<LabelledRule>| Some([labelled(enforced, plan)?, labelled(observed, plan)?]);
             checked = self.plans.iter().find_map(of_plan);
         });
         checked
@@ -60,43 +57,12 @@ impl RecordedStore {
 }
 
 impl Store for RecordedStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        match self.store.decide(checks) {
-            Decision::Ready(verdict) => {
-                if let Some([checked]) = self.all_checked([checks]) {
-                    report(|facts| facts.limiter.decisions.push(decision(checked, &verdict)));
-                }
-                Decision::Ready(verdict)
-            }
-            Decision::Pending(pending) => {
-                let Some([checked]) = self.all_checked([checks]) else { return Decision::Pending(pending) };
-                Decision::Pending(Box::pin(async move {
-                    let verdict = pending.await;
-                    report(|facts| facts.limiter.decisions.push(decision(checked, &verdict)));
-                    verdict
-                }))
-            }
-        }
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        Some(match self.store.decide_staged(enforced, observed)? {
-            Decision::Ready(verdict) => {
-                if let Some(checked) = self.all_checked([enforced, observed]) {
-                    record_stages(checked, &verdict);
-                }
-                Decision::Ready(verdict)
-            }
-            Decision::Pending(pending) => {
-                let Some(checked) = self.all_checked([enforced, observed]) else {
-                    return Some(Decision::Pending(pending));
-                };
-                Decision::Pending(Box::pin(async move {
-                    let verdict = pending.await;
-                    record_stages(checked, &verdict);
-                    verdict
-                }))
-            }
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        let decision = self.store.decide(enforced, observed);
+        let Some(checked) = self.labelled(enforced, observed) else { return decision };
+        decision.map(|verdict| {
+            record(checked, &verdict);
+            verdict
         })
     }
 
@@ -105,10 +71,10 @@ impl Store for RecordedStore {
     }
 }
 
-/// Records the decisions of one step as those of two: first the enforced rules, then the observed ones.
-fn record_stages([enforced, observed]: [Vec<CheckedRule>; 2], verdict: &StagedVerdict) {
+/// Records the decision of each stage: first the enforced rules, then the observed ones.
+fn record([enforced, observed]: [Vec<CheckedRule>; 2], verdict: &Verdict) {
     report(|facts| {
-        facts.limiter.decisions.push(decision(enforced, &verdict.enforced));
+        facts.limiter.decisions.push(decision(enforced, verdict));
         if let Some(verdict) = &verdict.observed {
             facts.limiter.decisions.push(decision(observed, verdict));
         }

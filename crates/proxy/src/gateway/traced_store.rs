@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::StagedVerdict;
 
 use crate::instrumentation::traces::request::{RequestTrace, current, is_current_sampled};
 
@@ -37,23 +36,22 @@ impl Traced<Arc<dyn Store>> {
     // A call of its own, so that other requests need no room for it on the stack.
     #[cold]
     #[inline(never)]
-    fn traced_decision(&self, checks: &[Check<'_>]) -> Decision {
-        let Some(trace) = current() else { return self.inner.decide(checks) };
+    fn traced_decision(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        let Some(trace) = current() else { return self.inner.decide(enforced, observed) };
         self.started(&trace);
-        traced(self.inner.decide(checks), trace)
+        self.inner.decide(enforced, observed).map(move |verdict| {
+            trace.limiter_decided();
+            verdict
+        })
     }
 }
 
 impl Store for Traced<Arc<dyn Store>> {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        if is_current_sampled() { self.traced_decision(checks) } else { self.inner.decide(checks) }
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        let Some(trace) = current() else { return self.inner.decide_staged(enforced, observed) };
-        self.started(&trace);
-        let decision = self.inner.decide_staged(enforced, observed)?;
-        Some(traced(decision, trace))
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        match is_current_sampled() {
+            true => self.traced_decision(enforced, observed),
+            false => self.inner.decide(enforced, observed),
+        }
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -75,20 +73,5 @@ impl PlanSource for Traced<Arc<dyn PlanSource>> {
                 }))
             }
         }
-    }
-}
-
-/// Returns `decision`, which ends the span of the limiter in `trace`.
-fn traced<V: 'static>(decision: Decision<V>, trace: Arc<RequestTrace>) -> Decision<V> {
-    match decision {
-        Decision::Ready(verdict) => {
-            trace.limiter_decided();
-            Decision::Ready(verdict)
-        }
-        Decision::Pending(pending) => Decision::Pending(Box::pin(async move {
-            let verdict = pending.await;
-            trace.limiter_decided();
-            verdict
-        })),
     }
 }

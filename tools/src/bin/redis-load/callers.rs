@@ -116,8 +116,8 @@ async fn call_store(store: &RedisStore, scope: &str, rules: &[Rule], id: &[u8]) 
     let scopes = if rules.len() == 1 { [scope; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
     let check = |n: usize| Check { key: BucketKey { scope: scopes[n], id }, rule: &rules[n], cost: 1 };
     let decision = match rules.len() {
-        1 => store.decide(&[check(0)]),
-        _ => store.decide(&[check(0), check(1), check(2)]),
+        1 => store.decide(&[check(0)], &[]),
+        _ => store.decide(&[check(0), check(1), check(2)], &[]),
     };
     let verdict = match decision {
         Decision::Ready(verdict) => verdict,

@@ -37,7 +37,7 @@ pub(crate) fn measure(server: Server) -> Result<(), ToolError> {
         let start = Instant::now();
         for id in ids.iter().cycle().take(1_000_000) {
             let check = Check { key: BucketKey { scope: "orders", id }, rule: &rule, cost: 1 };
-            if !matches!(store.decide(&[check]), Decision::Ready(_)) {
+            if !matches!(store.decide(&[check], &[]), Decision::Ready(_)) {
                 return Err(ToolError::Reply("a decision, although the server has ended".to_owned()));
             }
         }

@@ -53,12 +53,12 @@ use self::places::Places;
 use self::shard::{Shard, States, Stored};
 use self::shares::{Demand, Owner, Shares};
 use self::table::KeyHash;
-use super::{Check, Decision, Store, can_stage};
+use super::{Check, Decision, Store};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::key::BucketKey;
 use crate::rule::{Rule, by_algorithm};
 use crate::sync::{Mutex, random_key};
-use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
 const KEYS_PER_SHARD: usize = 16_384;
@@ -255,23 +255,17 @@ where
 }
 
 impl Store for MemoryStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let [Check { key, rule, cost }] = *checks else {
-            let now = self.moment(checks.iter().map(|check| check.rule));
-            return Decision::Ready(self.decide_all(&self.located(checks), now));
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        let ([Check { key, rule, cost }], []) = (enforced, observed) else {
+            let now = self.moment(enforced.iter().chain(observed).map(|check| check.rule));
+            return Decision::Ready(self.decide_all(&self.located(enforced), &self.located(observed), now));
         };
         // The clock is read first: it takes as long as hashing, and the processor overlaps both.
-        let now = self.moment(std::iter::once(rule));
-        let hash = self.key_hash(key);
+        let now = self.moment(std::iter::once(*rule));
+        let hash = self.key_hash(*key);
         Decision::Ready(
-            by_algorithm!(rule, rule => self.decide_one(now, hash, || self.scope_hash(key.scope), rule, cost)),
+            by_algorithm!(rule, rule => self.decide_one(now, hash, || self.scope_hash(key.scope), rule, *cost)),
         )
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        let now = can_stage(enforced, observed)
-            .then(|| self.moment(enforced.iter().chain(observed).map(|check| check.rule)))?;
-        Some(Decision::Ready(self.decide_stages(&self.located(enforced), &self.located(observed), now)))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {

@@ -7,7 +7,7 @@ use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};
 use crate::store::{Check, MAX_CHECKS};
 use crate::sync::MutexGuard;
-use crate::verdict::{Outcome, RuleVerdict, Source, StagedVerdict, Verdict};
+use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// A check with the location of its key: location, rule and cost.
 pub(super) type LocatedCheck<'r> = (KeyLocation, &'r Rule, u64);
@@ -20,26 +20,23 @@ impl MemoryStore {
         checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect()
     }
 
-    /// Decides under all rules. Consumes under every rule or under none.
-    pub(super) fn decide_all(&self, checks: &[LocatedCheck<'_>], now: Moment) -> Verdict {
-        let (mut guards, now, order) = self.lock_all(checks.iter().map(|(location, ..)| *location), now);
-        self.decide_locked(&mut guards, checks, now, order)
-    }
-
     /// Decides under the enforced rules and then, if they allow, under the observed ones.
-    pub(super) fn decide_stages(
+    pub(super) fn decide_all(
         &self,
         enforced: &[LocatedCheck<'_>],
         observed: &[LocatedCheck<'_>],
         now: Moment,
-    ) -> StagedVerdict {
+    ) -> Verdict {
         let locations = enforced.iter().chain(observed).map(|(location, ..)| *location);
         let (mut guards, now, order) = self.lock_all(locations, now);
-        let enforced = self.decide_locked(&mut guards, enforced, now, order);
-        let observed = enforced.is_allowed().then(|| self.decide_locked(&mut guards, observed, now, order));
-        StagedVerdict { enforced, observed }
+        let verdict = self.decide_locked(&mut guards, enforced, now, order);
+        if observed.is_empty() || !verdict.is_allowed() {
+            return verdict;
+        }
+        verdict.with_observed(self.decide_locked(&mut guards, observed, now, order))
     }
 
+    /// Consumes under every rule or under none.
     fn decide_locked(
         &self,
         guards: &mut ShardGuards<'_>,
@@ -80,7 +77,7 @@ impl MemoryStore {
             return by_algorithm!(rule, rule => self.decide_one(now, location.key, || location.scope, rule, *cost));
         }
         let checks: Vec<_> = checks.iter().map(|(location, rule, cost)| (*location, rule, *cost)).collect();
-        self.decide_all(&checks, now)
+        self.decide_all(&checks, &[], now)
     }
 
     /// Corrects the tokens consumed by one key. Nothing is returned to a key without a state of its own.

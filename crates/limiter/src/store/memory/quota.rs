@@ -37,7 +37,7 @@ impl MemoryStore {
         let rule = Rule::Quota(rule.clone());
         let withdraw = |&(key, cost): &(BucketKey<'_>, u64)| {
             quota::validate(key, cost)?;
-            match self.decide(&[Check { key, rule: &rule, cost }]) {
+            match self.decide(&[Check { key, rule: &rule, cost }], &[]) {
                 Decision::Ready(verdict) => {
                     quota::outcome(verdict.is_allowed(), cost, verdict.remaining.unwrap_or_default())
                 }

@@ -29,7 +29,7 @@ async fn ask<const N: usize>(store: &impl Store, ids: &[String], rules: &[Rule; 
     let scopes: Vec<String> = (0..N).map(|n| format!("r#rule{n}")).collect();
     let key = |n: usize| BucketKey { scope: &scopes[n], id: ids[n % ids.len()].as_bytes() };
     let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
-    answer(store.decide(&checks)).await
+    answer(store.decide(&checks, &[])).await
 }
 
 fn left(verdict: &Verdict) -> Vec<u64> {
@@ -77,13 +77,17 @@ async fn rules_of_all_algorithms_are_decided_all_or_nothing() {
 #[tokio::test]
 async fn observed_rules_of_other_slots_take_a_step_of_their_own() {
     let cluster = Cluster::primaries();
-    let store = store(&connected(&cluster, PATIENT).await);
+    let client = connected(&cluster, PATIENT).await;
+    let store = store(&client);
     let ids = in_slots(&cluster);
     let rule = &every_kind(10)[0];
     let check = |scope, id: usize| Check { key: BucketKey { scope, id: ids[id].as_bytes() }, rule, cost: 1 };
-    assert!(store.decide_staged(&[check("r#held", 0)], &[check("r#tried", 1)]).is_none());
-    let verdict = answer(store.decide_staged(&[check("r#held", 0)], &[check("r#tried", 0)]).unwrap()).await;
-    assert_eq!(verdict.observed.map(|verdict| verdict.remaining), Some(Some(9)));
+    for (observed_id, calls) in [(1, 2), (0, 1)] {
+        let before = client.status().call_sizes.calls.iter().sum::<u64>();
+        let decision = store.decide(&[check("r#held", 0)], &[check("r#tried", observed_id)]);
+        assert_eq!(decision.verdict().await.observed.map(|observed| observed.remaining), Some(Some(9)));
+        assert_eq!(client.status().call_sizes.calls.iter().sum::<u64>() - before, calls);
+    }
 }
 
 #[tokio::test]
@@ -134,9 +138,10 @@ async fn a_shared_bucket_can_be_combined_with_own_rules() {
     for id in in_slots(&cluster) {
         let check = |scope, rule, cost| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost };
         for expected in [[99, 1], [98, 0], [98, 0], [98, 0]] {
-            let verdict = answer(store.decide(&[check("#pool", &pool, 1), check("r#own", &own, 1)])).await;
+            let verdict = answer(store.decide(&[check("#pool", &pool, 1), check("r#own", &own, 1)], &[])).await;
             assert_eq!(left(&verdict), expected);
-            let alone = async || answer(store.decide(&[check("#pool", &pool, 0)])).await.remaining == Some(expected[0]);
+            let alone =
+                async || answer(store.decide(&[check("#pool", &pool, 0)], &[])).await.remaining == Some(expected[0]);
             eventually("it is the same bucket", alone).await;
         }
     }

@@ -18,7 +18,7 @@ async fn ask_list(store: &impl Store, id: &str, burst: u64) -> Verdict {
     let rules = [one_key(burst), two_keys(burst + 1)];
     let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
     let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&rules).map(check).collect();
-    answer(store.decide(&checks)).await
+    answer(store.decide(&checks, &[])).await
 }
 
 /// Continuous requests for one key until stopped. Counts those admitted by Redis and without it.

@@ -58,7 +58,7 @@ async fn a_migrating_slot_is_served_by_both_nodes() {
     let ask_list = async || {
         let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
         let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
-        let verdict = answer(store.decide(&checks)).await;
+        let verdict = answer(store.decide(&checks, &[])).await;
         assert_eq!(verdict.source, Source::Redis);
         verdict.per_rule.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
     };

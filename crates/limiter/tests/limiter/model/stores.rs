@@ -10,7 +10,7 @@ use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
-use tollgate_limiter::verdict::{Source, StagedVerdict, Verdict};
+use tollgate_limiter::verdict::{Source, Verdict};
 
 use super::number;
 use super::trace::Amount;
@@ -51,11 +51,8 @@ const LOOK: &str = "local all = {} \
 /// Script that removes the expiries of the keys that match a pattern.
 const KEEP: &str = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('PERSIST', key) end";
 
-pub(crate) async fn answer<V>(decision: Decision<V>) -> V {
-    match decision {
-        Decision::Ready(verdict) => verdict,
-        Decision::Pending(verdict) => verdict.await,
-    }
+pub(crate) async fn answer(decision: Decision) -> Verdict {
+    decision.verdict().await
 }
 
 impl Stores {
@@ -77,13 +74,13 @@ impl Stores {
     /// Decides in both stores. Fails unless the verdicts are equal.
     pub(crate) async fn decide(&self, checks: &[Check<'_>]) -> Result<Verdict, String> {
         if *MEMORY_ONLY {
-            return Ok(answer(self.memory.decide(checks)).await);
+            return Ok(answer(self.memory.decide(checks, &[])).await);
         }
-        let redis = answer(self.redis.decide(checks)).await;
+        let redis = answer(self.redis.decide(checks, &[])).await;
         if redis.source != Source::Redis {
             return Err(format!("redis did not decide: {redis:?}"));
         }
-        let memory = answer(self.memory.decide(checks)).await;
+        let memory = answer(self.memory.decide(checks, &[])).await;
         let redis = Verdict { source: Source::Memory, order: memory.order, ..redis };
         if memory != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
     }
@@ -93,18 +90,15 @@ impl Stores {
         &self,
         enforced: &[Check<'_>],
         observed: &[Check<'_>],
-    ) -> Result<StagedVerdict, String> {
-        let memory = self.memory.decide_staged(enforced, observed).ok_or("memory took two steps")?;
+    ) -> Result<Verdict, String> {
+        let memory = self.memory.decide(enforced, observed).verdict().await;
         if *MEMORY_ONLY {
-            return Ok(answer(memory).await);
+            return Ok(memory);
         }
-        let redis = answer(self.redis.decide_staged(enforced, observed).ok_or("redis took two calls")?).await;
-        let memory = answer(memory).await;
+        let redis = self.redis.decide(enforced, observed).verdict().await;
         let from_redis = |verdict: &Verdict| Verdict { source: Source::Redis, order: 0, ..verdict.clone() };
-        let expected = StagedVerdict {
-            enforced: from_redis(&memory.enforced),
-            observed: memory.observed.as_ref().map(from_redis),
-        };
+        let observed = memory.observed.as_deref().map(|observed| Box::new(from_redis(observed)));
+        let expected = Verdict { observed, ..from_redis(&memory) };
         if expected != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
     }
 

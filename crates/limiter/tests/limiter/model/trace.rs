@@ -184,11 +184,12 @@ impl<'e> Trace<'e> {
         let observed = parts.split_off(self.observe.within(1, parts.len() as u64 - 1) as usize);
         self.steps.push(Step::Stage([parts.clone(), observed.clone()]));
         let verdict = self.stores.decide_staged(&self.checks(&parts), &self.checks(&observed)).await?;
-        self.judge(&parts, &verdict.enforced)?;
+        self.judge(&parts, &verdict)?;
+        let allowed = verdict.is_allowed();
         match verdict.observed {
-            Some(of_observed) if verdict.enforced.is_allowed() => self.judge(&observed, &of_observed),
-            None if !verdict.enforced.is_allowed() => Ok(()),
-            other => Err(format!("observed after {:?}: {other:?}", verdict.enforced)),
+            Some(of_observed) if allowed => self.judge(&observed, &of_observed),
+            None if !allowed => Ok(()),
+            other => Err(format!("observed after allowed={allowed}: {other:?}")),
         }
     }
 

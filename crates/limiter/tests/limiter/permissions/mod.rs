@@ -92,7 +92,7 @@ fn refused(server: &RedisServer) -> BTreeSet<String> {
 }
 
 async fn decided(store: &RedisStore, checks: &[Check<'_>]) -> Verdict {
-    let Decision::Pending(verdict) = store.decide(checks) else { panic!("redis is called") };
+    let Decision::Pending(verdict) = store.decide(checks, &[]) else { panic!("redis is called") };
     let verdict = verdict.await;
     assert_eq!(verdict.source, Source::Redis, "{checks:?}");
     verdict

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::{Outcome, ReplacedRules, RuleVerdict, Source, StagedVerdict, Verdict};
+use tollgate_limiter::verdict::{Outcome, ReplacedRules, RuleVerdict, Source, Verdict};
 
 use crate::state::overrides::Overrides;
 use crate::state::overrides::table::{EffectiveRule, Table};
@@ -24,24 +24,12 @@ pub(super) struct OverriddenStore {
 
 impl Store for OverriddenStore {
     #[inline]
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         if self.overrides.has_any() {
-            self.decide_by(&self.overrides.table(), checks)
+            self.decide_by(&self.overrides.table(), enforced, observed)
         } else {
-            self.store.decide(checks)
+            self.store.decide(enforced, observed)
         }
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        if self.overrides.has_any() {
-            let table = self.overrides.table();
-            let is_overridden = |check: &Check<'_>| table.effective_rule(check.key, check.rule).is_some();
-            if enforced.iter().chain(observed).any(is_overridden) {
-                // The caller then decides the enforced checks, and the observed ones after them.
-                return None;
-            }
-        }
-        self.store.decide_staged(enforced, observed)
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
@@ -55,58 +43,83 @@ impl Store for OverriddenStore {
 
 impl OverriddenStore {
     #[inline(never)]
-    fn decide_by(&self, table: &Table, checks: &[Check<'_>]) -> Decision {
-        let effective: Vec<_> = checks.iter().map(|check| table.effective_rule(check.key, check.rule)).collect();
-        if effective.iter().all(Option::is_none) {
-            return self.store.decide(checks);
+    fn decide_by(&self, table: &Table, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        match (OverriddenChecks::of(enforced, table), OverriddenChecks::of(observed, table)) {
+            (OverriddenChecks::Decided(verdict), _) if !verdict.is_allowed() || observed.is_empty() => {
+                Decision::Ready(verdict)
+            }
+            (OverriddenChecks::Decided(enforced), OverriddenChecks::Decided(observed)) => {
+                Decision::Ready(enforced.with_observed(observed))
+            }
+            (OverriddenChecks::Decided(verdict), OverriddenChecks::Changed(checks, marks)) => {
+                self.store.decide(&checks, &[]).map(|observed| verdict.with_observed(marks.mark(observed)))
+            }
+            (OverriddenChecks::Changed(checks, marks), OverriddenChecks::Decided(observed)) => {
+                self.store.decide(&checks, &[]).map(|verdict| match verdict.is_allowed() {
+                    true => marks.mark(verdict).with_observed(observed),
+                    false => marks.mark(verdict),
+                })
+            }
+            (OverriddenChecks::Changed(enforced, marks), OverriddenChecks::Changed(observed, observed_marks)) => {
+                self.store.decide(&enforced, &observed).map(|mut verdict| {
+                    let observed = verdict.observed.take().map(|verdict| Box::new(observed_marks.mark(*verdict)));
+                    Verdict { observed, ..marks.mark(verdict) }
+                })
+            }
         }
+    }
+}
+
+/// Checks of one list under overrides.
+enum OverriddenChecks<'c> {
+    /// The overrides decide alone.
+    Decided(Verdict),
+    /// The store decides these checks.
+    Changed(Vec<Check<'c>>, Marks),
+}
+
+impl<'c> OverriddenChecks<'c> {
+    fn of(checks: &[Check<'c>], table: &'c Table) -> Self {
+        let effective: Vec<_> = checks.iter().map(|check| table.effective_rule(check.key, check.rule)).collect();
         let blocked = effective.iter().enumerate().find_map(|(position, effective)| match effective {
             Some((EffectiveRule::Blocked, left)) => Some((position, *left)),
             _ => None,
         });
         if let Some((position, left)) = blocked {
-            return Decision::Ready(blocked_verdict(position, left));
+            return Self::Decided(blocked_verdict(position, left));
         }
         let is_unlimited =
             |effective: &Option<(&EffectiveRule, Duration)>| matches!(effective, Some((EffectiveRule::Unlimited, _)));
-        if effective.iter().all(is_unlimited) {
-            return Decision::Ready(unlimited_verdict(checks));
+        if !checks.is_empty() && effective.iter().all(is_unlimited) {
+            return Self::Decided(unlimited_verdict(checks));
         }
-        let changed: Vec<Check<'_>> = checks
-            .iter()
-            .zip(&effective)
-            .map(|(check, effective)| match effective {
-                Some((EffectiveRule::Rule(rule), _)) => Check { rule, ..*check },
-                // A cost of 0, because all rules of a request are decided in one call.
-                Some((EffectiveRule::Unlimited, _)) => Check { cost: 0, ..*check },
-                Some((EffectiveRule::Blocked, _)) | None => *check,
-            })
-            .collect();
-        let decision = self.store.decide(&changed);
-        let overridden = Overridden {
+        let changed = checks.iter().zip(&effective).map(|(check, effective)| match effective {
+            Some((EffectiveRule::Rule(rule), _)) => Check { rule, ..*check },
+            // A cost of 0, because all rules of a list are decided in one call.
+            Some((EffectiveRule::Unlimited, _)) => Check { cost: 0, ..*check },
+            Some((EffectiveRule::Blocked, _)) | None => *check,
+        });
+        let marks = Marks {
             uncounted: effective.iter().map(is_unlimited).collect(),
             rules: effective.iter().map(EffectiveRule::replacing).collect(),
         };
-        match decision {
-            Decision::Ready(verdict) => Decision::Ready(overridden.mark(verdict)),
-            Decision::Pending(verdict) => Decision::Pending(Box::pin(async move { overridden.mark(verdict.await) })),
-        }
+        Self::Changed(changed.collect(), marks)
     }
 }
 
-/// Overrides of the checks of a decision.
-struct Overridden {
+/// Overrides of the checks of a decision, for its verdict.
+struct Marks {
     /// True for the checks that took no tokens.
     uncounted: Vec<bool>,
     rules: Vec<Option<Arc<Rule>>>,
 }
 
-impl Overridden {
+impl Marks {
     /// Adds the rules in effect to a verdict, and marks those that took no tokens.
     fn mark(self, mut verdict: Verdict) -> Verdict {
-        for (answer, is_uncounted) in verdict.per_rule.iter_mut().zip(self.uncounted) {
+        for (rule_verdict, is_uncounted) in verdict.per_rule.iter_mut().zip(self.uncounted) {
             if is_uncounted {
-                answer.counted_at_us = NOT_COUNTED;
+                rule_verdict.counted_at_us = NOT_COUNTED;
             }
         }
         if self.rules.iter().any(Option::is_some) {

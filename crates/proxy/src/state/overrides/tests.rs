@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_limiter::rule::TokenBucket;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision};
-use tollgate_limiter::verdict::{StagedVerdict, Verdict};
+use tollgate_limiter::verdict::Verdict;
 
 use super::*;
 
@@ -76,7 +76,7 @@ impl Bench {
                 cost: *cost,
             })
             .collect();
-        match self.store.decide(&checks) {
+        match self.store.decide(&checks, &[]) {
             Decision::Ready(verdict) => verdict,
             Decision::Pending(_) => unreachable!("the store is in memory"),
         }
@@ -138,42 +138,27 @@ fn a_blocked_request_takes_nothing_and_names_its_rule() {
     assert_eq!(bench.left("a"), 5);
 }
 
-/// Store that decides both stages in one step.
-struct Staged(MemoryStore);
-
-impl Store for Staged {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        self.0.decide(checks)
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        let decide = |checks| match self.0.decide(checks) {
-            Decision::Ready(verdict) => verdict,
-            Decision::Pending(_) => unreachable!("the store is in memory"),
-        };
-        Some(Decision::Ready(StagedVerdict { enforced: decide(enforced), observed: Some(decide(observed)) }))
-    }
-
-    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
-        self.0.settle(check, more, counted_at_us);
-    }
-}
-
 #[test]
-fn enforced_and_observed_rules_are_decided_in_one_step_unless_one_is_overridden() {
+fn overrides_apply_to_enforced_and_observed_rules() {
     let bench = bench();
-    let keys = std::num::NonZeroUsize::new(1000).unwrap();
-    let store = bench.overrides.over(Arc::new(Staged(MemoryStore::new(keys))));
-    let is_one_step = |id: &str| {
+    let both = |id: &str| {
         let check = |scope, rule| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
-        let (enforced, observed) = ([check("orders", &bench.rules[0])], [check("orders#b", &bench.rules[1])]);
-        store.decide_staged(&enforced, &observed).is_some()
+        let decision = bench.store.decide(&[check("orders", &bench.rules[0])], &[check("orders#b", &bench.rules[1])]);
+        let Decision::Ready(verdict) = decision else { unreachable!("the store is in memory") };
+        (verdict.remaining, verdict.observed.map(|observed| (observed.is_allowed(), observed.remaining)))
     };
-    assert!(is_one_step("a"));
+    assert_eq!(both("a"), (Some(4), Some((true, Some(2)))));
+    bench.set(target("orders#b", Some("gold"), Some("a")), OverrideEffect::Block, HOUR);
+    assert_eq!(both("a"), (Some(3), Some((false, Some(0)))), "an observed block denies nothing");
+    bench.set(target("orders", None, Some("a")), OverrideEffect::Unlimited, HOUR);
+    assert_eq!(both("a"), (Some(5), Some((false, Some(0)))), "both decided by overrides");
     bench.set(target("orders", None, Some("a")), OverrideEffect::Block, HOUR);
-    assert_eq!((is_one_step("a"), is_one_step("b")), (false, true));
+    assert_eq!(both("a"), (Some(0), None), "a denied request is not checked under observed rules");
     bench.set(target("orders#b", Some("gold"), None), OverrideEffect::Unlimited, HOUR);
-    assert!(!is_one_step("b"));
+    assert_eq!(both("b"), (Some(4), Some((true, Some(3)))));
+    bench.set(target("orders", None, Some("c")), OverrideEffect::Unlimited, HOUR);
+    bench.set(target("orders#b", Some("gold"), Some("c")), change(json!({"burst-capacity": 9})), HOUR);
+    assert_eq!(both("c"), (Some(5), Some((true, Some(8)))), "the observed rule takes its tokens");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn decide(store: &MemoryStore, scope: &str, id: &[u8], rule: &Rule) -> Verdict {
 }
 
 fn decide_all(store: &MemoryStore, checks: &[Check<'_>]) -> Verdict {
-    match store.decide(checks) {
+    match store.decide(checks, &[]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(_) => panic!("the memory store decides immediately"),
     }

@@ -3,9 +3,8 @@
 use super::fingerprint::Fingerprint;
 use super::lease::Lease;
 use crate::rule::MAX_SAFE_INTEGER;
-use crate::store::Check;
 use crate::store::redis::command::{self, BatchSize, CallOptions, LeaseTimes, ScriptCall};
-use crate::store::redis::owned_check::OwnedCheck;
+use crate::store::{Check, OwnedCheck};
 use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Terms under which requests are leased.

@@ -120,8 +120,8 @@ fn contended() -> Verdict {
     Verdict { source: Source::Redis, ..Verdict::uncounted(outcome) }
 }
 
-impl Store for LockedStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+impl LockedStore {
+    fn decide_list(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let rules = checks.iter().map(|check| self.locked_rule(check, Operation::Decide { cost: check.cost }));
         let Some(transaction) = self.transaction(rules.collect()) else { return Decision::Ready(fallback.decide()) };
@@ -141,6 +141,12 @@ impl Store for LockedStore {
             let verdict = Verdict::combine(answers, capacities, Source::Redis);
             verdict.unwrap_or_else(|| fallback.decide())
         }))
+    }
+}
+
+impl Store for LockedStore {
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        self.decide_list(enforced).then_observed(self, observed, Self::decide_list)
     }
 
     /// A correction that finds no lock in time is lost.

@@ -19,8 +19,7 @@ use crate::store::fallback::Fallback;
 use crate::store::redis::client::Request;
 use crate::store::redis::command;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::owned_check::OwnedCheck;
-use crate::store::{Check, Decision};
+use crate::store::{Check, Decision, OwnedCheck};
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// Indices of checks, by the slots of their keys.

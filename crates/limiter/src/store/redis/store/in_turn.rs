@@ -8,9 +8,8 @@ use tokio::time::Instant;
 use super::RedisStore;
 use crate::rule::Rule;
 use crate::store::redis::command::unix_us;
-use crate::store::redis::owned_check::OwnedCheck;
-use crate::store::{Check, Decision};
-use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
+use crate::store::{Check, Decision, OwnedCheck};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Turns that a request may miss. Then it starts at once: replies are too irregular to tell when its turn is.
 const MAX_MISSED: u8 = 2;
@@ -22,35 +21,24 @@ struct InFlight {
 }
 
 impl RedisStore {
-    /// Lets the request of `decision` start in its turn.
-    pub(super) fn in_turn(&self, checks: &[Check<'_>], decision: Decision) -> Decision {
-        let Decision::Pending(verdict) = decision else { return decision };
-        let Some(in_flight) = self.in_flight(checks) else { return Decision::Pending(verdict) };
-        let store = self.clone();
-        Decision::Pending(Box::pin(async move { store.start(&in_flight, verdict.await).await }))
-    }
-
-    /// As [`in_turn`](Self::in_turn), by the `enforced` checks.
-    pub(super) fn in_turn_staged(
-        &self,
-        enforced: &[Check<'_>],
-        observed: &[Check<'_>],
-        decision: Decision<StagedVerdict>,
-    ) -> Decision<StagedVerdict> {
+    /// Lets the request of `decision` start in its turn. If it is denied after all, the `observed` rules get their costs
+    /// back.
+    pub(super) fn in_turn(&self, enforced: &[Check<'_>], observed: &[Check<'_>], decision: Decision) -> Decision {
         let Decision::Pending(verdict) = decision else { return decision };
         let Some(in_flight) = self.in_flight(enforced) else { return Decision::Pending(verdict) };
         let observed: Vec<OwnedCheck> = observed.iter().map(OwnedCheck::of).collect();
         let store = self.clone();
         Decision::Pending(Box::pin(async move {
-            let StagedVerdict { enforced, observed: seen } = verdict.await;
-            let enforced = store.start(&in_flight, enforced).await;
-            let seen = seen.filter(|seen| {
-                if !enforced.is_allowed() && seen.is_allowed() {
-                    store.return_costs(observed.iter().zip(&answers(seen)), enforced.decided_at_us());
-                }
-                enforced.is_allowed()
-            });
-            StagedVerdict { enforced, observed: seen }
+            let mut verdict = verdict.await;
+            let observed_verdict = verdict.observed.take();
+            let verdict = store.start(&in_flight, verdict).await;
+            if verdict.is_allowed() {
+                return Verdict { observed: observed_verdict, ..verdict };
+            }
+            if let Some(taken) = observed_verdict.filter(|observed| observed.is_allowed()) {
+                store.return_costs(observed.iter().zip(&answers(&taken)), verdict.decided_at_us());
+            }
+            verdict
         }))
     }
 
@@ -72,10 +60,7 @@ impl RedisStore {
             let sent = Instant::now();
             let start_at = sent + verdict.delay;
             let decision = self.decide_once(&again.iter().map(|check| check.check()).collect::<Vec<_>>());
-            let mut turns = match decision {
-                Decision::Ready(turns) => turns,
-                Decision::Pending(turns) => turns.await,
-            };
+            let mut turns = decision.verdict().await;
             if turns.source == Source::Fallback {
                 // Redis has admitted the request already.
                 break;

@@ -24,7 +24,7 @@ use crate::rule::Rule;
 use crate::store::fallback::Fallback;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, OnStoreFailure, Store};
-use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Store that decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -188,6 +188,10 @@ impl RedisStore {
         }))
     }
 
+    fn decide_list(&self, checks: &[Check<'_>]) -> Decision {
+        self.in_turn(checks, &[], self.decide_once(checks))
+    }
+
     /// Decides. A reply may be late for the turn that it assigns.
     fn decide_once(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = || Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
@@ -225,12 +229,11 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        self.in_turn(checks, self.decide_once(checks))
-    }
-
-    fn decide_staged(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
-        Some(self.in_turn_staged(enforced, observed, self.stage(enforced, observed)?))
+    fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+        match self.stage(enforced, observed) {
+            Some(decision) => self.in_turn(enforced, observed, decision),
+            None => self.decide_list(enforced).then_observed(self, observed, Self::decide_list),
+        }
     }
 
     /// A correction that Redis does not receive in time is lost.

@@ -16,8 +16,8 @@ use crate::store::fallback::Fallback;
 use crate::store::redis::command;
 use crate::store::redis::hot_keys::Fingerprint;
 use crate::store::redis::stats::Operation;
-use crate::store::{Check, Decision, can_stage};
-use crate::verdict::{RuleVerdict, Source, StagedVerdict, Verdict};
+use crate::store::{Check, Decision};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Parts of one list of checks that are needed after the call.
 struct Stage {
@@ -28,7 +28,7 @@ struct Stage {
 
 impl RedisStore {
     /// Decides both lists in one call; `None` if two calls are better.
-    pub(super) fn stage(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision<StagedVerdict>> {
+    pub(super) fn stage(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Option<Decision> {
         let first = enforced.first().filter(|_| can_stage(enforced, observed))?;
         let is_leased = self.lease_terms(enforced).or_else(|| self.lease_terms(observed)).is_some();
         if is_leased || self.slots(&[enforced, observed].concat()).is_some() {
@@ -38,7 +38,7 @@ impl RedisStore {
         let sent_us = self.hot_keys.now_us(&self.options);
         if self.denial_cache {
             if let Some(enforced) = self.hot_keys.cached_denial(stages[0].fingerprint, enforced, sent_us) {
-                return Some(Decision::Ready(StagedVerdict { enforced, observed: None }));
+                return Some(Decision::Ready(enforced));
             }
             if self.hot_keys.find_denial(stages[1].fingerprint, observed, sent_us).is_some() {
                 return None;
@@ -50,8 +50,12 @@ impl RedisStore {
         };
         let fallback = |checks| Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let fallbacks = [fallback(enforced), fallback(observed)];
+        let fall_back = |[enforced, observed]: [Fallback; 2]| {
+            let verdict = enforced.decide();
+            if verdict.is_allowed() { verdict.with_observed(observed.decide()) } else { verdict }
+        };
         let Ok(request) = self.client.request(Operation::Decide, || self.slot(first)) else {
-            return Some(Decision::Ready(Fallback::decide_staged(fallbacks)));
+            return Some(Decision::Ready(fall_back(fallbacks)));
         };
         let call = command::decide_staged(enforced, observed, &self.options);
         let generations = self.denial_cache.then(|| self.hot_keys.generations(call.keys.iter()));
@@ -62,18 +66,20 @@ impl RedisStore {
                 let mut answers = command::answers(reply, enforced.numbers.len() + observed.numbers.len())?;
                 let of_observed = answers.split_off(enforced.numbers.len());
                 let enforced = enforced.verdict(answers)?;
-                let observed = if enforced.is_allowed() { Some(observed.verdict(of_observed)?) } else { None };
-                Some(StagedVerdict { enforced, observed })
+                if !enforced.is_allowed() {
+                    return Some(enforced);
+                }
+                Some(enforced.with_observed(observed.verdict(of_observed)?))
             };
             let verdict = request.decide(call, read).await;
             drop(guard);
-            let Ok(verdict) = verdict else { return Fallback::decide_staged(fallbacks) };
+            let Ok(verdict) = verdict else { return fall_back(fallbacks) };
             if let Some(generations) = generations {
                 let times = [sent_us, store.hot_keys.now_us(&store.options)];
                 let [enforced, observed] = &stages;
                 // If the enforced rules allow, only the observed ones can have denied.
                 let (stage, verdict) =
-                    verdict.observed.as_ref().map_or((enforced, &verdict.enforced), |verdict| (observed, verdict));
+                    verdict.observed.as_ref().map_or((enforced, &verdict), |verdict| (observed, &**verdict));
                 let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
                 store.hot_keys.cache_denial(stage.fingerprint, verdict, &costs, generations, times);
             }
@@ -85,6 +91,12 @@ impl RedisStore {
         let numbers = checks.iter().map(|check| (check.cost, check.rule.capacity())).collect();
         Stage { fingerprint: self.hot_keys.fingerprint(checks, &self.options), numbers }
     }
+}
+
+/// Returns true if one call may decide both lists: none is empty, and no key is in both.
+fn can_stage(enforced: &[Check<'_>], observed: &[Check<'_>]) -> bool {
+    let is_enforced = |check: &Check<'_>| enforced.iter().any(|other| other.key == check.key);
+    !enforced.is_empty() && !observed.is_empty() && !observed.iter().any(is_enforced)
 }
 
 impl Stage {
