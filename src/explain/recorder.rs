@@ -250,19 +250,15 @@ impl RecordingStore {
             // All rules of one call share its Redis keys: the last rule lists them.
             let redis_keys = if index + 1 == checks.len() { names.clone() } else { Vec::new() };
             let mut counted = counted(check.key, describe(check.rule), check.cost, redis_keys);
-            if let Counts::Buckets { store, is_locked, limits } = &self.counts {
+            if let &Counts::Buckets { store, is_locked, ref limits } = &self.counts {
                 let limit = limits.iter().find(|(scope, rule, _)| **scope == *check.key.scope && rule == check.rule);
                 counted.observed = limit.is_some_and(|(_, _, enforcement)| enforcement.observes(check.key.id));
-                counted.bucket = Some(Bucket {
-                    key_id: check.key.id.into(),
-                    rule: check.rule.clone(),
-                    store: *store,
-                    is_locked: *is_locked,
-                });
+                let (key_id, rule) = (check.key.id.into(), check.rule.clone());
+                counted.bucket = Some(Bucket { key_id, rule, store, is_locked });
             }
             records.counted.push((self.position, counted));
         }
-        let capacities = || checks.iter().map(|check| check.rule.capacity());
+        let capacities = checks.iter().map(|check| check.rule.capacity());
         let answers = checks.iter().map(|check| RuleVerdict {
             outcome: if check.cost > check.rule.capacity() { Outcome::NeverAdmitted } else { Outcome::Allowed },
             remaining: check.rule.capacity().saturating_sub(check.cost),
@@ -270,7 +266,7 @@ impl RecordingStore {
             delay: Duration::ZERO,
             counted_at_us: 0,
         });
-        let verdict = Verdict::combine(answers.collect(), capacities(), Source::Memory);
+        let verdict = Verdict::combine(answers.collect(), capacities, Source::Memory);
         verdict.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
     }
 }
@@ -278,10 +274,8 @@ impl RecordingStore {
 impl Store for RecordingStore {
     fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         let verdict = self.record(enforced);
-        Decision::Ready(match (verdict.is_allowed(), observed) {
-            (false, _) | (true, []) => verdict,
-            (true, observed) => verdict.with_observed(self.record(observed)),
-        })
+        let is_over = observed.is_empty() || !verdict.is_allowed();
+        Decision::Ready(if is_over { verdict } else { verdict.with_observed(self.record(observed)) })
     }
 
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}

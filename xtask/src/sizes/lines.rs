@@ -10,13 +10,13 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 82_605),
+    (ALL, 82_355),
     ("config", 17_650),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_644),
-    ("limiter", 12_650),
-    ("filters", 10_500),
+    ("limiter", 12_640),
+    ("filters", 10_275),
     ("src", 8_010),
 ];
 /// Files that may ship.
