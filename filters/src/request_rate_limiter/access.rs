@@ -7,9 +7,6 @@ use http::Request;
 use ipnet::IpNet;
 
 use super::enforcement::Enforcement;
-use super::evaluate::Action;
-use super::event::{VerdictEvent, VerdictKind};
-use super::limiter::Limiter;
 use super::settings::Settings;
 use crate::context::RequestContext;
 use crate::key_resolver::{KeyBuf, KeyResolver};
@@ -29,14 +26,14 @@ pub(super) struct AccessControl {
     block: AccessList,
     pub(super) blocked: Reply,
     /// False if the limiter only observes, and blocked requests pass.
-    enforced: bool,
+    pub(super) enforced: bool,
     /// Every resolver of the limiter, its default first.
     resolvers: Vec<KeyResolver>,
 }
 
 /// List that contains a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listed {
+pub(super) enum Listed {
     Blocked,
     Exempt,
 }
@@ -119,25 +116,8 @@ impl AccessControl {
         })
     }
 
-    /// Decides requests of listed clients. A client on both lists is blocked.
-    #[cold]
-    pub(super) fn decide<B>(&self, limiter: &Limiter, request: &Request<B>) -> Option<Action> {
-        let listed = self.listed(request)?;
-        let (kind, action) = match listed {
-            Listed::Blocked if self.enforced => {
-                (VerdictKind::Blocked, Action::Refuse(self.blocked.to_response(request)))
-            }
-            Listed::Blocked => (VerdictKind::Observed, Action::Forward(None)),
-            Listed::Exempt => (VerdictKind::Exempt, Action::Forward(None)),
-        };
-        if let Some(hook) = &limiter.on_verdict {
-            hook(VerdictEvent { rule: None, kind, source: None }, None);
-        }
-        Some(action)
-    }
-
     /// Returns the list that contains the client of `request`.
-    fn listed<B>(&self, request: &Request<B>) -> Option<Listed> {
+    pub(super) fn listed<B>(&self, request: &Request<B>) -> Option<Listed> {
         let address = request.extensions().get::<RequestContext>().and_then(|context| context.client_ip);
         let is_listed = |list: &AccessList, resolvers: &[KeyResolver]| {
             let mut buf = KeyBuf::new();

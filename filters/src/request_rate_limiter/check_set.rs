@@ -1,16 +1,10 @@
-//! Checks of a request: the rules of its rule set that apply, with their keys and costs.
+//! Checks of a request: the rules of its rule set that apply, and their costs.
 
-use std::sync::Arc;
+use http::Request;
 
-use bytes::Bytes;
-use http::{Request, Response};
-
-use super::enforcement::Stage;
-use super::evaluate::{Action, Step};
 use super::limiter::Limiter;
 use super::rule_set::{BoundLimit, RuleSet};
 use crate::headers::CheckedRules;
-use crate::key_resolver::KeyBuf;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::{Check, MAX_CHECKS};
 
@@ -19,7 +13,7 @@ use tollgate_limiter::store::{Check, MAX_CHECKS};
 pub(super) struct CheckSet {
     /// Position of the rule set in the limiter.
     pub(super) set: u16,
-    count: u8,
+    pub(super) count: u8,
     rules: [u8; MAX_CHECKS],
     varying: Option<Box<VaryingCosts>>,
 }
@@ -51,71 +45,15 @@ pub(super) struct Stages {
 }
 
 impl Limiter {
-    /// Checks the rules of a set. A request without the key id of an enforced rule is refused.
+    /// Returns the rule set of `check_set`.
     #[inline]
-    pub(super) fn check<B>(self: &Arc<Self>, position: usize, request: &Request<B>) -> Step {
-        let rules = &self.sets[position];
-        let set = u16::try_from(position).unwrap_or_default();
-        let mut stages = Stages::of(set);
-        let ([limit], false) = (&*rules.limits, rules.varies) else {
-            return self.check_several(rules, stages, request);
-        };
-        let mut buf = KeyBuf::new();
-        let Some(id) = limit.key_resolver.resolve(request, &mut buf) else {
-            let refusal = self.missing_key_refusal(limit, request);
-            return Step::Act(refusal.map_or(Action::Forward(None), Action::Refuse));
-        };
-        let key = BucketKey { scope: &limit.scope, id };
-        let check = [Check { key, rule: &limit.rule, cost: limit.cost.tokens }];
-        match limit.enforcement.stage_for(id) {
-            Some(Stage::Enforced) => {
-                stages.enforced.count = 1;
-                self.decide(stages, &check, &[], request)
-            }
-            Some(Stage::Observed) => {
-                stages.observed.count = 1;
-                self.decide(stages, &[], &check, request)
-            }
-            None => Step::Act(Action::Forward(None)),
-        }
-    }
-
-    fn check_several<B>(self: &Arc<Self>, rules: &RuleSet, mut stages: Stages, request: &Request<B>) -> Step {
-        let mut bufs: [KeyBuf; MAX_CHECKS] = std::array::from_fn(|_| KeyBuf::new());
-        let [mut enforced, mut observed] = [Vec::new(), Vec::new()];
-        for ((index, limit), buf) in (0_u8..).zip(&rules.limits).zip(&mut bufs) {
-            let Some(id) = limit.key_resolver.resolve(request, buf) else {
-                match self.missing_key_refusal(limit, request) {
-                    Some(response) => return Step::Act(Action::Refuse(response)),
-                    None => continue,
-                }
-            };
-            let (check_set, checks) = match limit.enforcement.stage_for(id) {
-                Some(Stage::Enforced) => (&mut stages.enforced, &mut enforced),
-                Some(Stage::Observed) => (&mut stages.observed, &mut observed),
-                None => continue,
-            };
-            if checks.is_empty() {
-                checks.reserve_exact(rules.limits.len());
-            }
-            checks.push(check_set.push(index, limit, rules.varies, id, request));
-        }
-        self.decide(stages, &enforced, &observed, request)
-    }
-
-    /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
-    fn missing_key_refusal<B>(&self, limit: &BoundLimit, request: &Request<B>) -> Option<Response<Bytes>> {
-        if !limit.enforcement.denies_any() {
-            return None;
-        }
-        let is_ambiguous = limit.key_resolver.is_ambiguous(request);
-        let reply = if is_ambiguous { &self.ambiguous_key } else { self.empty_key.as_ref()? };
-        Some(reply.to_response(request))
+    pub(super) fn rules_of(&self, check_set: &CheckSet) -> &RuleSet {
+        &self.sets[usize::from(check_set.set)]
     }
 }
 
 impl Stages {
-    fn of(set: u16) -> Self {
+    pub(super) fn of(set: u16) -> Self {
         let empty = || CheckSet { set, ..CheckSet::default() };
         Self { enforced: empty(), observed: empty() }
     }
@@ -123,7 +61,7 @@ impl Stages {
 
 impl CheckSet {
     /// Adds the rule at `index`, and returns its check for the key `id`.
-    fn push<'c, B>(
+    pub(super) fn push<'c, B>(
         &mut self,
         index: u8,
         limit: &'c BoundLimit,

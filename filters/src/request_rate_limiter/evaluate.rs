@@ -7,14 +7,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
+use super::access::{AccessControl, Listed};
 use super::check_set::{CheckSet, Stages};
+use super::enforcement::Stage;
+use super::event::{VerdictEvent, VerdictKind};
 use super::limiter::Limiter;
 use super::report::Report;
+use super::rule_set::{BoundLimit, RuleSet};
 use super::settings::OnLimit;
+use super::settlement::PacingDelay;
 use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
+use crate::key_resolver::KeyBuf;
+use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanLookup;
-use tollgate_limiter::store::{Check, Decision};
+use tollgate_limiter::store::{Check, Decision, MAX_CHECKS};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
 /// Next step for a request.
@@ -35,12 +42,27 @@ pub(super) enum Action {
     Overflow(Report),
 }
 
+impl Action {
+    /// Returns true if the request waits for its slot.
+    #[inline]
+    pub(super) fn is_delayed(&self) -> bool {
+        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return false };
+        extra.delay.is_some()
+    }
+
+    /// Takes the delay of the request.
+    pub(super) fn take_delay(&mut self) -> Option<PacingDelay> {
+        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return None };
+        extra.delay.take()
+    }
+}
+
 impl Limiter {
     /// Takes the request's tokens, or starts waiting for its plan or for the store.
     #[inline]
     pub(super) fn start<B>(self: &Arc<Self>, request: &Request<B>) -> Step {
         if let Some(access) = &self.access
-            && let Some(action) = access.decide(self, request)
+            && let Some(action) = self.check_access(access, request)
         {
             return Step::Act(action);
         }
@@ -51,33 +73,92 @@ impl Limiter {
         }
     }
 
+    /// Decides requests of listed clients. A client on both lists is blocked.
+    #[cold]
+    fn check_access<B>(&self, access: &AccessControl, request: &Request<B>) -> Option<Action> {
+        let (kind, action) = match access.listed(request)? {
+            Listed::Blocked if access.enforced => {
+                (VerdictKind::Blocked, Action::Refuse(access.blocked.to_response(request)))
+            }
+            Listed::Blocked => (VerdictKind::Observed, Action::Forward(None)),
+            Listed::Exempt => (VerdictKind::Exempt, Action::Forward(None)),
+        };
+        if let Some(hook) = &self.on_verdict {
+            hook(VerdictEvent { rule: None, kind, source: None }, None);
+        }
+        Some(action)
+    }
+
     /// Checks the rules of `plan`.
-    pub(super) fn check_planned<B>(self: &Arc<Self>, plan: Option<&str>, request: &Request<B>) -> Step {
+    fn check_planned<B>(self: &Arc<Self>, plan: Option<&str>, request: &Request<B>) -> Step {
         self.check(self.plans.as_ref().map_or(0, |plans| plans.set(plan)), request)
     }
 
-    /// Waits for the plan, the verdict and the slot of a request.
-    pub(super) async fn resume(self: Arc<Self>, mut step: Step, request: Request<()>) -> (Action, Request<()>) {
-        let mut action = loop {
-            step = match step {
-                Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), &request),
-                Step::AwaitVerdict(stages, verdict) => {
-                    let verdict = verdict.await;
-                    self.notify_awaited(&stages, &verdict, &request);
-                    Step::Act(self.conclude(stages, verdict, &request))
-                }
-                Step::Act(action) => break action,
-            };
+    /// Checks the rules of a set. A request without the key id of an enforced rule is refused.
+    #[inline]
+    fn check<B>(self: &Arc<Self>, position: usize, request: &Request<B>) -> Step {
+        let rules = &self.sets[position];
+        let set = u16::try_from(position).unwrap_or_default();
+        let mut stages = Stages::of(set);
+        let ([limit], false) = (&*rules.limits, rules.varies) else {
+            return self.check_several(rules, stages, request);
         };
-        if let Some(delay) = action.take_delay() {
-            delay.elapse().await;
+        let mut buf = KeyBuf::new();
+        let Some(id) = limit.key_resolver.resolve(request, &mut buf) else {
+            let refusal = self.missing_key_refusal(limit, request);
+            return Step::Act(refusal.map_or(Action::Forward(None), Action::Refuse));
+        };
+        let key = BucketKey { scope: &limit.scope, id };
+        let check = [Check { key, rule: &limit.rule, cost: limit.cost.tokens }];
+        match limit.enforcement.stage_for(id) {
+            Some(Stage::Enforced) => {
+                stages.enforced.count = 1;
+                self.decide(stages, &check, &[], request)
+            }
+            Some(Stage::Observed) => {
+                stages.observed.count = 1;
+                self.decide(stages, &[], &check, request)
+            }
+            None => Step::Act(Action::Forward(None)),
         }
-        (action, request)
+    }
+
+    fn check_several<B>(self: &Arc<Self>, rules: &RuleSet, mut stages: Stages, request: &Request<B>) -> Step {
+        let mut bufs: [KeyBuf; MAX_CHECKS] = std::array::from_fn(|_| KeyBuf::new());
+        let [mut enforced, mut observed] = [Vec::new(), Vec::new()];
+        for ((index, limit), buf) in (0_u8..).zip(&rules.limits).zip(&mut bufs) {
+            let Some(id) = limit.key_resolver.resolve(request, buf) else {
+                match self.missing_key_refusal(limit, request) {
+                    Some(response) => return Step::Act(Action::Refuse(response)),
+                    None => continue,
+                }
+            };
+            let (check_set, checks) = match limit.enforcement.stage_for(id) {
+                Some(Stage::Enforced) => (&mut stages.enforced, &mut enforced),
+                Some(Stage::Observed) => (&mut stages.observed, &mut observed),
+                None => continue,
+            };
+            if checks.is_empty() {
+                checks.reserve_exact(rules.limits.len());
+            }
+            checks.push(check_set.push(index, limit, rules.varies, id, request));
+        }
+        self.decide(stages, &enforced, &observed, request)
+    }
+
+    /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
+    fn missing_key_refusal<B>(&self, limit: &BoundLimit, request: &Request<B>) -> Option<Response<Bytes>> {
+        if !limit.enforcement.denies_any() {
+            return None;
+        }
+        let is_ambiguous = limit.key_resolver.is_ambiguous(request);
+        let reply = if is_ambiguous { &self.ambiguous_key } else { self.empty_key.as_ref()? };
+        Some(reply.to_response(request))
     }
 
     /// Calls the store.
     #[inline]
-    pub(super) fn decide<B>(
+    fn decide<B>(
         self: &Arc<Self>,
         stages: Stages,
         enforced: &[Check<'_>],
@@ -100,7 +181,7 @@ impl Limiter {
 
     /// Acts on the verdict of the store: refuses the request if an enforced rule does.
     #[inline]
-    pub(super) fn conclude<B>(self: &Arc<Self>, stages: Stages, mut verdict: Verdict, request: &Request<B>) -> Action {
+    fn conclude<B>(self: &Arc<Self>, stages: Stages, mut verdict: Verdict, request: &Request<B>) -> Action {
         let Stages { enforced, observed } = stages;
         let mut report = Report::default();
         if enforced.rules().is_empty() {
@@ -118,6 +199,25 @@ impl Limiter {
             Outcome::StoreUnavailable { .. } => Action::Refuse(self.unavailable_response(&enforced, &verdict, request)),
             Outcome::Denied { .. } | Outcome::NeverAdmitted => self.deny(enforced, verdict, request),
         }
+    }
+
+    /// Waits for the plan, the verdict and the slot of a request.
+    pub(super) async fn resume(self: Arc<Self>, mut step: Step, request: Request<()>) -> (Action, Request<()>) {
+        let mut action = loop {
+            step = match step {
+                Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), &request),
+                Step::AwaitVerdict(stages, verdict) => {
+                    let verdict = verdict.await;
+                    self.notify_awaited(&stages, &verdict, &request);
+                    Step::Act(self.conclude(stages, verdict, &request))
+                }
+                Step::Act(action) => break action,
+            };
+        };
+        if let Some(delay) = action.take_delay() {
+            delay.elapse().await;
+        }
+        (action, request)
     }
 
     fn unavailable_response<B>(

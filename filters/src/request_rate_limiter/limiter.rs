@@ -6,7 +6,6 @@ use std::sync::Arc;
 use http::Request;
 
 use super::access::AccessControl;
-use super::check_set::CheckSet;
 use super::event::OnVerdict;
 use super::limit::{self, PlanResolver, RuleSets};
 use super::rule_set::RuleSet;
@@ -70,12 +69,6 @@ impl Limiter {
             would_deny_header: settings.would_deny_header,
             on_verdict: None,
         }
-    }
-
-    /// Returns the rule set of `check_set`.
-    #[inline]
-    pub(super) fn rules_of(&self, check_set: &CheckSet) -> &RuleSet {
-        &self.sets[usize::from(check_set.set)]
     }
 
     /// Omits [`LocalReply`](crate::context::LocalReply) from refusals.

@@ -108,6 +108,7 @@ mod future;
 mod layer;
 mod limit;
 mod limiter;
+mod notification;
 mod report;
 mod rule_set;
 mod settings;

@@ -8,7 +8,6 @@ use http::{HeaderName, HeaderValue, Request, Response, Uri};
 
 use super::check_set::{AdjustableCheck, CheckSet};
 use super::cost::Cost;
-use super::evaluate::Action;
 use super::limiter::Limiter;
 use super::settings::OnLimit;
 use super::settlement::{Meter, PacingDelay, RequestMeter, Reservation, ResponseMeter};
@@ -29,7 +28,7 @@ pub(super) struct Report {
 pub(super) struct ExtraReport {
     would_deny: Option<Arc<str>>,
     reservations: Vec<Reservation>,
-    delay: Option<PacingDelay>,
+    pub(super) delay: Option<PacingDelay>,
 }
 
 impl Report {
@@ -52,21 +51,6 @@ impl Report {
         if !reservations.is_empty() {
             self.extra.get_or_insert_default().reservations.extend(reservations);
         }
-    }
-}
-
-impl Action {
-    /// Returns true if the request waits for its slot.
-    #[inline]
-    pub(super) fn is_delayed(&self) -> bool {
-        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return false };
-        extra.delay.is_some()
-    }
-
-    /// Takes the delay of the request.
-    pub(super) fn take_delay(&mut self) -> Option<PacingDelay> {
-        let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return None };
-        extra.delay.take()
     }
 }
 
