@@ -60,6 +60,14 @@ fn every_file_in_config_is_valid() {
 }
 
 #[test]
+fn versions_of_tls_are_valid_with_and_without_quotes() {
+    for version in ["1.2", "1.3", "'1.3'"] {
+        let found = errors(&validator(), &value(&format!("httpclient: {{tls: {{min-version: {version}}}}}")));
+        assert_eq!(found, Vec::<String>::new(), "{version}");
+    }
+}
+
+#[test]
 fn complete_filters_are_valid() {
     let validator = validator();
     for filter in [

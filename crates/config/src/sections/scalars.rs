@@ -21,7 +21,7 @@ pub(crate) enum Scalar {
     /// A text.
     Text(String),
     /// A number.
-    Number(u64),
+    Number(f64),
     /// A flag.
     Flag(bool),
 }
