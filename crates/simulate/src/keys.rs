@@ -131,7 +131,7 @@ impl NeededKey {
     fn note_foreign(&self, entry: &LogEntry) {
         let mut foreign = self.foreign.borrow_mut();
         for name in entry.rules_with_keys() {
-            let is_known = self.all_rules.iter().chain(&*foreign).any(|known| known.as_bytes() == name);
+            let is_known = self.all_rules.iter().chain(&*foreign).any(|rule| rule.as_bytes() == name);
             if foreign.len() < MAX_FOREIGN && !is_known {
                 foreign.push(String::from_utf8_lossy(name).escape_debug().to_string());
             }

@@ -153,33 +153,35 @@ mod tests {
 
     #[test]
     fn missing_parts_are_named() {
-        let own = LogFacts::of(&Map::default(), true);
+        let tollgate = LogFacts::of(&Map::default(), true);
         let combined = LogFacts::of(&Map::default(), false);
         let mapped = LogFacts::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
         let lacks = |known: &LogFacts, resolver: &str| {
             known.lacks(&KeyResolver::parse(resolver).unwrap()).map(|parts| parts.to_string())
         };
         for resolver in ["ip", "query:q", "path", "method", "route", "header:user-agent"] {
-            assert_eq!((lacks(&own, resolver), lacks(&combined, resolver)), (None, None), "{resolver}");
+            assert_eq!((lacks(&tollgate, resolver), lacks(&combined, resolver)), (None, None), "{resolver}");
         }
-        assert_eq!(lacks(&own, "header:x-key").as_deref(), Some("header:x-key"));
-        assert_eq!((lacks(&own, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
+        assert_eq!(lacks(&tollgate, "header:x-key").as_deref(), Some("header:x-key"));
+        assert_eq!((lacks(&tollgate, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
         assert_eq!((lacks(&mapped, "header:X-Key"), lacks(&mapped, "ip").as_deref()), (None, Some("ip")));
         let predicate = |known: &LogFacts, text: &str| {
             let yaml = format!("routes: [{{id: a, uri: 'echo:', predicates: [{text}]}}]\n");
             let config = tollgate_config::parse("t.yaml", &yaml, &|_| None).unwrap().config;
             known.lacks_for_predicate(&config.routes[0].predicates[0])
         };
-        assert!(!predicate(&own, "Path=/a") && !predicate(&own, "Host=a") && predicate(&combined, "Host=a"));
-        assert!(predicate(&own, "'Header=X-Key, .*'") && !predicate(&mapped, "'Header=X-Key, .*'"));
+        assert!(!predicate(&tollgate, "Path=/a") && !predicate(&tollgate, "Host=a") && predicate(&combined, "Host=a"));
+        assert!(predicate(&tollgate, "'Header=X-Key, .*'") && !predicate(&mapped, "'Header=X-Key, .*'"));
         assert!(predicate(&mapped, "Method=POST") && predicate(&mapped, "not: Method=GET"));
-        assert!(!predicate(&own, "Method=POST") && !predicate(&combined, "Method=POST"));
-        assert!(predicate(&own, "'Weight=g, 1'") && predicate(&own, "any: ['Cookie=a, b', Path=/]"));
+        assert!(!predicate(&tollgate, "Method=POST") && !predicate(&combined, "Method=POST"));
+        assert!(predicate(&tollgate, "'Weight=g, 1'") && predicate(&tollgate, "any: ['Cookie=a, b', Path=/]"));
         // Names in arguments are no predicates, and each predicate in another one counts.
-        assert!(!predicate(&own, "any: [Path=/Versions, Path=/Header]") && !predicate(&own, "not: Path=/Before"));
         assert!(
-            predicate(&own, "not: {name: CloudFoundryRouteService}")
-                && predicate(&own, "any: [Path=/, not: 'After=2030-01-01T00:00:00Z']")
+            !predicate(&tollgate, "any: [Path=/Versions, Path=/Header]") && !predicate(&tollgate, "not: Path=/Before")
+        );
+        assert!(
+            predicate(&tollgate, "not: {name: CloudFoundryRouteService}")
+                && predicate(&tollgate, "any: [Path=/, not: 'After=2030-01-01T00:00:00Z']")
         );
     }
 

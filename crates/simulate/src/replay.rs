@@ -156,8 +156,8 @@ impl Replay {
     /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
     fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &LogEntry) -> Option<usize> {
         let is_own = self.local_responses.is_own_endpoint(head.uri.path());
-        let found = if is_own { FoundRoute::None } else { find(&self.table, view, entry.route()) };
-        let count = match found {
+        let search = if is_own { FoundRoute::None } else { find(&self.table, view, entry.route()) };
+        let count = match search {
             _ if is_own => &mut self.totals.answered,
             FoundRoute::None => &mut self.totals.unrouted,
             FoundRoute::Undetermined => &mut self.totals.undetermined,

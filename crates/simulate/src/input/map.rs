@@ -95,7 +95,7 @@ const NAMES: [(&str, Slot); 10] = [
 impl Default for Map {
     /// Returns the fields of our own log.
     fn default() -> Self {
-        let own = [
+        let tollgate_fields = [
             ("time", Slot::Time),
             ("decided_us", Slot::Decided),
             ("decided_order", Slot::DecidedOrder),
@@ -114,7 +114,7 @@ impl Default for Map {
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
-        Self::new(own.map(|(name, slot)| (name.to_owned(), slot)).into(), true)
+        Self::new(tollgate_fields.map(|(name, slot)| (name.to_owned(), slot)).into(), true)
     }
 }
 
@@ -181,8 +181,8 @@ impl Map {
         };
         let (before, after) = self.fields.split_at(expected.min(self.fields.len()));
         let mut fields = after.iter().enumerate().map(|(at, field)| (at + before.len(), field));
-        let found = fields.find(is_named).or_else(|| before.iter().enumerate().find(is_named));
-        found.map(|(position, (_, slot))| (position, slot))
+        let field = fields.find(is_named).or_else(|| before.iter().enumerate().find(is_named));
+        field.map(|(position, (_, slot))| (position, slot))
     }
 
     /// Returns true for the fields of our own log.
@@ -215,8 +215,8 @@ fn slot(part: &str) -> Result<Slot, MapError> {
         return Ok(if name == http::header::HOST { Slot::Host } else { Slot::Header(name) });
     }
     let part = if part == "target" || part == "uri" { "path" } else { part };
-    let known = NAMES.into_iter().find(|(name, _)| *name == part);
-    known.map(|(_, slot)| slot).ok_or_else(|| MapError::Part(part.to_owned()))
+    let part_slot = NAMES.into_iter().find(|(name, _)| *name == part);
+    part_slot.map(|(_, slot)| slot).ok_or_else(|| MapError::Part(part.to_owned()))
 }
 
 #[cfg(test)]

@@ -79,12 +79,12 @@ impl FieldNames {
             None => self.first,
             Some(field) => self.known.get(field.name?)?.next,
         };
-        let known = self.known.get(position)?;
-        let is_next = match (&known.prefix, rest.first_chunk()) {
+        let expected = self.known.get(position)?;
+        let is_next = match (&expected.prefix, rest.first_chunk()) {
             (Some(prefix), Some(start)) => prefix.starts(start),
-            _ => rest.starts_with(known.text.as_bytes()),
+            _ => rest.starts_with(expected.text.as_bytes()),
         };
-        is_next.then_some((known.field, known.text.len()))
+        is_next.then_some((expected.field, expected.text.len()))
     }
 
     /// Returns the field `name`, which follows `previous`, and expects it there in the next line.

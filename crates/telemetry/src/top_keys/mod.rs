@@ -250,12 +250,11 @@ impl WorkerKeys {
     }
 
     fn read(&self, query: &Query, now: Instant) -> WorkerTop {
-        let is_wanted = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
-        let wanted = self
-            .rules
-            .iter()
-            .flatten()
-            .filter(|rule| is_wanted(&query.route, &rule.name.route) && is_wanted(&query.rule, &rule.name.rule));
+        let is_selected = |filter: &Option<String>, name: &str| filter.as_ref().is_none_or(|filter| filter == name);
+        let selected =
+            self.rules.iter().flatten().filter(|rule| {
+                is_selected(&query.route, &rule.name.route) && is_selected(&query.rule, &rule.name.rule)
+            });
         // More than asked for: a key may be further down in the sketch of another worker.
         let most = query.limit.saturating_mul(4);
         let of_rule = |rule: &RuleKeys| {
@@ -270,7 +269,10 @@ impl WorkerKeys {
             };
             sketches.map(read).collect::<Vec<_>>()
         };
-        WorkerTop { covered: now.saturating_duration_since(self.before), sketches: wanted.flat_map(of_rule).collect() }
+        WorkerTop {
+            covered: now.saturating_duration_since(self.before),
+            sketches: selected.flat_map(of_rule).collect(),
+        }
     }
 }
 

@@ -66,10 +66,10 @@ impl InterimHeads {
     #[cold]
     fn read_heads(&self, bytes: &[u8]) {
         let mut state = self.state.lock();
-        let known = state.partial.len();
+        let parsed = state.partial.len();
         state.partial.extend_from_slice(bytes);
         // An upstream may send single bytes: the head is parsed when its end is there.
-        let has_end = has_empty_line(state.partial.get(known.saturating_sub(3)..).unwrap_or_default());
+        let has_end = has_empty_line(state.partial.get(parsed.saturating_sub(3)..).unwrap_or_default());
         self.progress.store(PARTIAL, Relaxed);
         if has_end && state.relay_heads(self.max_fields) {
             drop(state);

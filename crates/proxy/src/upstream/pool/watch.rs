@@ -103,12 +103,12 @@ impl FrameWatch {
             let skipped = self.payload_left.min(bytes.len());
             self.payload_left -= skipped;
             bytes = bytes.get(skipped..).unwrap_or_default();
-            let wanted = self.head.get_mut(self.head_length..).unwrap_or_default();
-            let taken = wanted.len().min(bytes.len());
-            let (Some(wanted), Some((head, rest))) = (wanted.get_mut(..taken), bytes.split_at_checked(taken)) else {
+            let missing = self.head.get_mut(self.head_length..).unwrap_or_default();
+            let taken = missing.len().min(bytes.len());
+            let (Some(missing), Some((head, rest))) = (missing.get_mut(..taken), bytes.split_at_checked(taken)) else {
                 return Ok(());
             };
-            wanted.copy_from_slice(head);
+            missing.copy_from_slice(head);
             bytes = rest;
             self.head_length += taken;
             if self.head_length < FRAME_HEAD {
