@@ -1,15 +1,17 @@
 //! Names of arguments, as variables of the environment spell them without capitals.
 
-use crate::filters::{self, Arguments};
+use crate::filters;
 use crate::predicates::predicates;
+use crate::spec::tree::Shortcut;
 
 /// Returns the names of the arguments of predicates and filters.
 pub(crate) fn all() -> Vec<&'static str> {
-    let mut names: Vec<&str> = LONG_ARGUMENTS.to_vec();
+    let mut names: Vec<&str> = PREFIXED.to_vec();
     names.extend(predicates().iter().flat_map(|entry| entry.args.iter().map(|argument| argument.name)));
     for filter in filters::filters() {
-        if let Arguments::Listed(arguments) = filter.args {
-            names.extend(arguments.iter().map(|argument| argument.name));
+        names.extend((filter.args.names)());
+        if let Shortcut::Some(positions) = filter.args.shortcut {
+            names.extend(positions);
         }
     }
     names.sort_unstable();
@@ -17,25 +19,6 @@ pub(crate) fn all() -> Vec<&'static str> {
     names
 }
 
-/// Arguments of Spring's filters that have no shortcut.
-const LONG_ARGUMENTS: [&str; 19] = [
-    "redis-rate-limiter.replenishRate",
-    "redis-rate-limiter.burstCapacity",
-    "redis-rate-limiter.requestedTokens",
-    "key-resolver",
-    "rate-limiter",
-    "deny-empty-key",
-    "empty-key-status",
-    "status-code",
-    "name",
-    "fallbackUri",
-    "statusCodes",
-    "retries",
-    "series",
-    "statuses",
-    "methods",
-    "exceptions",
-    "backoff.firstBackoff",
-    "backoff.maxBackoff",
-    "backoff.factor",
-];
+/// Arguments of `RequestRateLimiter` under Spring's prefix.
+const PREFIXED: [&str; 3] =
+    ["redis-rate-limiter.replenishRate", "redis-rate-limiter.burstCapacity", "redis-rate-limiter.requestedTokens"];

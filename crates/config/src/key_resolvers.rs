@@ -6,10 +6,9 @@ use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::canonical;
-use crate::de::given::Texts;
 use crate::de::nodes::Nodes;
-use crate::de::spanned::NodeRef;
-use crate::diagnostics::{Diagnostics, Missing, Section, closest, reasons, yaml_key};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, reasons, yaml_key};
 use crate::sections::forwarding::model::Underscores;
 use crate::sections::jwt::check::Tokens;
 use crate::spring::proposals::{self, Proposal};
@@ -62,7 +61,7 @@ impl<'t> KeyResolvers<'t> {
         for (name, node) in raw {
             let Some(node) = nodes.get(*node) else { continue };
             let parts: Vec<_> =
-                parts(node).iter().filter_map(|part| definition(part, tokens, underscores, diagnostics)).collect();
+                parts(node).iter().filter_map(|part| definition(part, tokens, underscores, diagnostics).ok()).collect();
             let resolver = match parts.is_empty() {
                 false => Some(KeyResolver::composite(parts)),
                 // The error is reported; references to the name are not unknown.
@@ -80,76 +79,68 @@ impl<'t> KeyResolvers<'t> {
 
     /// Returns the resolver that `text` names: `"#{@name}"`, a name under `key-resolvers`, or `ip`, `header:X` and the
     /// like. Reports an unknown one.
-    pub(crate) fn resolve(&self, text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+    pub(crate) fn resolve(&self, text: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
         let text = text.trim();
         if let Some(bean) = text.strip_prefix("#{").and_then(|rest| rest.strip_suffix('}')) {
             return self.bean(bean.trim().trim_start_matches('@'), at, diagnostics);
         }
         if let Some(named) = self.named.get(text) {
-            return Some(named.clone());
+            return Ok(named.clone());
         }
         match KeyResolver::parse(text) {
             Ok(resolver) => {
                 report_dropped_header(&resolver, self.underscores, at, diagnostics);
-                Some(self.tokens.bind(resolver, at, diagnostics))
+                Ok(self.tokens.bind(resolver, at, diagnostics))
             }
-            Err(error) => {
-                diagnostics.error(at, reasons(&error));
-                None
-            }
+            Err(error) => Err(diagnostics.error(at, reasons(&error)).reported()),
         }
     }
 
     /// Returns the resolver of requests with any valid token. Reports a file without `jwt`.
-    pub(crate) fn any_token(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+    pub(crate) fn any_token(&self, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
         self.tokens.any(at, diagnostics)
     }
 
     /// Returns the resolver that `texts` name: one, or several that form one key. `None` if there are none.
-    pub(crate) fn resolve_all(&self, texts: &Texts, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-        let parts: Vec<_> =
-            texts.items().iter().map(|text| self.resolve(&text.value, text.span, diagnostics)).collect();
-        let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
-        (!parts.is_empty()).then(|| KeyResolver::composite(parts))
+    pub(crate) fn resolve_all(
+        &self,
+        texts: &[Spanned<String>],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<KeyResolver>, Reported> {
+        // All are resolved, so that all errors are reported.
+        let parts: Vec<_> = texts.iter().map(|text| self.resolve(&text.value, text.span, diagnostics)).collect();
+        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok((!parts.is_empty()).then(|| KeyResolver::composite(parts)))
     }
 
     /// Returns the resolver that the scalar or list `node` names.
-    pub(crate) fn resolve_node(&self, node: &Node, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-        let resolvers: Option<Vec<_>> = parts(node)
+    pub(crate) fn resolve_node(&self, node: &Node, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        let resolvers: Result<Vec<_>, _> = parts(node)
             .iter()
             .map(|part| match part.scalar() {
                 Some(text) => self.resolve(text, part.span, diagnostics),
-                None => report_not_a_resolver(part, diagnostics),
+                None => Err(report_not_a_resolver(part, diagnostics)),
             })
             .collect();
         resolvers.map(KeyResolver::composite)
     }
 
-    fn bean(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-        let found = self.named.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
-        if found.is_none() {
-            let near = closest(name, self.named.keys().map(String::as_str));
-            let Proposal { value, comment } = proposals::resolver(name);
-            let reason = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
-            diagnostics
-                .error(
-                    at,
-                    format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"),
-                )
-                .missing(Missing {
-                    section: Section::KeyResolvers,
-                    name: name.to_owned(),
-                    value: value.clone(),
-                    comment: comment.to_owned(),
-                })
-                .help(match near {
-                    Some(near) => format!("did you mean `#{{@{near}}}`?"),
-                    None => {
-                        format!("define it at the top level: `key-resolvers: {{{}: {value}}}`{reason}", yaml_key(name))
-                    }
-                });
+    fn bean(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        let is_it = |known: &str| known == name || canonical(known) == canonical(name);
+        if let Some((_, resolver)) = self.named.iter().find(|(known, _)| is_it(known)) {
+            return Ok(resolver.clone());
         }
-        found.map(|(_, resolver)| resolver.clone())
+        let near = closest(name, self.named.keys().map(String::as_str));
+        let Proposal { value, comment } = proposals::resolver(name);
+        let reason = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
+        let help = match near {
+            Some(near) => format!("did you mean `#{{@{near}}}`?"),
+            None => format!("define it at the top level: `key-resolvers: {{{}: {value}}}`{reason}", yaml_key(name)),
+        };
+        let message = format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run");
+        let missing =
+            Missing { section: Section::KeyResolvers, name: name.to_owned(), value, comment: comment.to_owned() };
+        Err(diagnostics.error(at, message).missing(missing).reported_with(help))
     }
 }
 
@@ -166,17 +157,14 @@ fn definition(
     tokens: &Tokens,
     underscores: Underscores,
     diagnostics: &mut Diagnostics,
-) -> Option<KeyResolver> {
+) -> Result<KeyResolver, Reported> {
     match part.scalar().map(KeyResolver::parse) {
         Some(Ok(resolver)) => {
             report_dropped_header(&resolver, underscores, part.span, diagnostics);
-            Some(tokens.bind(resolver, part.span, diagnostics))
+            Ok(tokens.bind(resolver, part.span, diagnostics))
         }
-        Some(Err(error)) => {
-            diagnostics.error(part.span, reasons(&error));
-            None
-        }
-        None => report_not_a_resolver(part, diagnostics),
+        Some(Err(error)) => Err(diagnostics.error(part.span, reasons(&error)).reported()),
+        None => Err(report_not_a_resolver(part, diagnostics)),
     }
 }
 
@@ -195,9 +183,8 @@ fn report_dropped_header(resolver: &KeyResolver, underscores: Underscores, at: S
     }
 }
 
-fn report_not_a_resolver<T>(part: &Node, diagnostics: &mut Diagnostics) -> Option<T> {
+fn report_not_a_resolver(part: &Node, diagnostics: &mut Diagnostics) -> Reported {
     diagnostics
         .error(part.span, format!("expected a key resolver, found {}", part.describe()))
-        .help("write `ip`, `\"header:X-User\"`, or a list of these");
-    None
+        .reported_with("write `ip`, `\"header:X-User\"`, or a list of these")
 }

@@ -50,12 +50,12 @@ use tollgate_document::{diagnostics, yaml};
 use tollgate_spring::{self as spring, source};
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
-pub use crate::filters::{Argument, ArgumentSchema, ArgumentType, Arguments, Entry as FilterEntry, filters};
+pub use crate::filters::{Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_with_services, parse};
 pub use crate::locator::{Locator, MAX_LOCATED_SERVICES, Metadata, Services};
 pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;
-pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
+pub use crate::predicates::{Entry as PredicateEntry, predicates};
 pub use crate::restart::needs_restart;
 pub use crate::schema::SCHEMA;
 #[cfg(feature = "jwt")]

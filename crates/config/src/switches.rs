@@ -2,7 +2,7 @@
 //!
 //! They are removed from the tree before the raw structs are read, so that the structs need no fields for them.
 
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
 use crate::yaml::key::canonical;
@@ -87,35 +87,35 @@ impl Switches {
         self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
     }
 
-    /// Returns true and reports an error if the component of `spec` is off, since Spring does not know it then.
-    pub(crate) fn refuse(&self, kind: ComponentKind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
-        let is_off = self.is_off(kind, &spec.name);
-        if is_off {
-            let (what, section) =
-                if kind == ComponentKind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
-            let setting = format!("{section}.{}.enabled", kebab(&spec.name));
-            diagnostics
-                .error(spec.span, format!("the {what} `{}` is switched off by `{setting}: false`", spec.name))
-                .help("remove one of the two");
+    /// Reports an error if the component of `spec` is off, since Spring does not know it then.
+    pub(crate) fn refuse(
+        &self,
+        kind: ComponentKind,
+        spec: &FilterSpec,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<(), Reported> {
+        if !self.is_off(kind, &spec.name) {
+            return Ok(());
         }
-        is_off
+        let section = if kind == ComponentKind::Predicate { "predicate" } else { "filter" };
+        let setting = format!("{section}.{}.enabled", kebab(&spec.name));
+        let message = format!("the {section} `{}` is switched off by `{setting}: false`", spec.name);
+        Err(diagnostics.error(spec.span, message).reported_with("remove one of the two"))
     }
 
-    /// Returns true and reports an error if the scheme of the target `uri` is off.
-    pub(crate) fn refuse_target(&self, uri: &str, at: Span, diagnostics: &mut Diagnostics) -> bool {
+    /// Reports an error if the scheme of the target `uri` is off.
+    pub(crate) fn refuse_target(&self, uri: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
         let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme.trim());
         let filter = match scheme {
             "forward" => "forward-routing",
             "lb" => "reactive-load-balancer-client",
-            _ => return false,
+            _ => return Ok(()),
         };
-        let is_off = self.is_off(ComponentKind::GlobalFilter, filter);
-        if is_off {
-            diagnostics
-                .error(at, format!("`{scheme}:` is switched off by `global-filter.{filter}.enabled: false`"))
-                .help("remove one of the two");
+        if !self.is_off(ComponentKind::GlobalFilter, filter) {
+            return Ok(());
         }
-        is_off
+        let message = format!("`{scheme}:` is switched off by `global-filter.{filter}.enabled: false`");
+        Err(diagnostics.error(at, message).reported_with("remove one of the two"))
     }
 }
 

@@ -119,6 +119,15 @@ impl Edit {
         self.0.as_response_edit().is_none()
     }
 
+    /// Returns true if it may change the path of requests.
+    #[must_use]
+    pub fn changes_path(&self) -> bool {
+        match &self.0 {
+            Kind::Path(_) | Kind::Target(_) => true,
+            Kind::Query(_) | Kind::RequestHeader(_) | Kind::PreserveHostHeader | Kind::Response(_) => false,
+        }
+    }
+
     /// Returns true if it runs after all other filters, regardless of its position, as in Spring (order 10001).
     #[must_use]
     pub fn runs_last(&self) -> bool {

@@ -6,6 +6,7 @@ use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use crate::de::error::DeError;
+use crate::de::read::identity;
 use crate::de::{Context, De, same_name};
 use crate::diagnostics::UnknownKey;
 use crate::yaml::{Node, NodeKind};
@@ -17,7 +18,7 @@ pub(super) struct Items<'n, 'c> {
 
 impl<'n, 'c> Items<'n, 'c> {
     fn next_item(&mut self) -> Option<De<'n, 'c>> {
-        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.node))?;
+        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&identity(item.span)))?;
         Some(De { node, context: self.context })
     }
 }
@@ -57,7 +58,7 @@ impl<'n, 'c> Entries<'n, 'c> {
     fn next_name(&mut self) -> Option<&'n str> {
         for entry in self.entries.by_ref() {
             let (key, node) = entry;
-            if self.context.blank.contains(&node.span.node) {
+            if self.context.blank.contains(&identity(node.span)) {
                 continue;
             }
             let name: &str = match self.fields {

@@ -11,6 +11,15 @@ use crate::yaml::Span;
 pub(crate) struct DeError {
     pub(super) message: String,
     pub(super) span: Option<Span>,
+    /// The required field that a struct lacks.
+    pub(super) missing: Option<&'static str>,
+}
+
+impl DeError {
+    /// Creates the error of the value at `span`.
+    pub(super) fn at(span: Span, message: String) -> Self {
+        Self { message, span: Some(span), missing: None }
+    }
 }
 
 impl fmt::Display for DeError {
@@ -23,7 +32,11 @@ impl std::error::Error for DeError {}
 
 impl serde::de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None }
+        Self { message: message.to_string(), span: None, missing: None }
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self { missing: Some(field), ..Self::custom(format_args!("`{field}` is missing")) }
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {

@@ -1,4 +1,4 @@
-//! Arguments that are read one by one: a value of the wrong type is reported and does not hide the others.
+//! Arguments of limiters: a value of the wrong type is reported, and the check of the others goes on.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::de::GIVEN;
 use crate::de::spanned::{PlacedVisitor, Spanned, schema_of_value};
+use crate::diagnostics::Reported;
 use crate::yaml::Span;
 
 /// One argument of a filter.
@@ -20,10 +21,6 @@ pub(crate) enum Given<T> {
     /// A value and its place.
     Value(Spanned<T>),
 }
-
-/// An argument is unusable, and the reason is reported.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported;
 
 impl<T> Given<T> {
     /// Returns the value with its place.
@@ -46,7 +43,7 @@ impl<T> Given<T> {
     pub(crate) fn checked(&self) -> Result<Option<&Spanned<T>>, Reported> {
         match self {
             Self::Absent => Ok(None),
-            Self::Wrong(_) => Err(Reported),
+            Self::Wrong(_) => Err(Reported::promised()),
             Self::Value(spanned) => Ok(Some(spanned)),
         }
     }
@@ -67,15 +64,20 @@ impl<T> Given<T> {
 }
 
 impl<T: Clone> Given<T> {
-    /// Returns the value, or `default` if absent; `None` if it is of the wrong type.
-    pub(crate) fn or(&self, default: T) -> Option<T> {
-        self.checked().ok().map(|spanned| spanned.map_or(default, |spanned| spanned.value.clone()))
+    /// Returns the value, or `default` if absent.
+    ///
+    /// # Errors
+    /// The value is of the wrong type.
+    pub(crate) fn or(&self, default: T) -> Result<T, Reported> {
+        self.optional().map(|value| value.unwrap_or(default))
     }
 
-    /// Returns the value, or `None` if absent; the outer `None` if it is of the wrong type.
-    #[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
-    pub(crate) fn optional(&self) -> Option<Option<T>> {
-        self.checked().ok().map(|spanned| spanned.map(|spanned| spanned.value.clone()))
+    /// Returns the value, or `None` if absent.
+    ///
+    /// # Errors
+    /// The value is of the wrong type.
+    pub(crate) fn optional(&self) -> Result<Option<T>, Reported> {
+        self.checked().map(|spanned| spanned.map(|spanned| spanned.value.clone()))
     }
 }
 
@@ -145,6 +147,12 @@ pub(crate) enum Texts {
     Seq(Vec<Spanned<String>>),
 }
 
+impl Default for Texts {
+    fn default() -> Self {
+        Self::Seq(Vec::new())
+    }
+}
+
 impl Texts {
     /// Returns each text with its place.
     pub(crate) fn items(&self) -> &[Spanned<String>] {
@@ -152,14 +160,6 @@ impl Texts {
             Self::Scalar(text) => std::slice::from_ref(text),
             Self::Seq(items) => items,
         }
-    }
-
-    /// Returns each text, split at commas, with its place. Drops empty parts.
-    pub(crate) fn split(&self) -> impl Iterator<Item = Spanned<&str>> {
-        self.items()
-            .iter()
-            .flat_map(|text| text.value.split(',').map(|part| Spanned { value: part.trim(), span: text.span }))
-            .filter(|part| !part.value.is_empty())
     }
 }
 
@@ -172,16 +172,5 @@ impl schemars::JsonSchema for Texts {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let text = schemars::json_schema!({"type": ["string", "integer", "number", "boolean"]});
         schemars::json_schema!({"anyOf": [text, {"type": "array", "items": text}]})
-    }
-}
-
-impl<T> Given<Vec<Given<T>>> {
-    /// Returns the items with their places, or `None` if the list is absent; the outer `None` if one is of the wrong
-    /// type.
-    #[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
-    pub(crate) fn items(&self) -> Option<Option<Vec<&Spanned<T>>>> {
-        let Some(list) = self.checked().ok()? else { return Some(None) };
-        let items = list.value.iter().filter(|item| item.is_given());
-        items.map(Given::spanned).collect::<Option<Vec<_>>>().map(Some)
     }
 }

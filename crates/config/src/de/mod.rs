@@ -6,10 +6,12 @@
 
 pub(crate) mod access;
 mod error;
+pub(crate) mod fields;
 pub(crate) mod given;
 pub(crate) mod metadata;
 pub(crate) mod nodes;
 pub(crate) mod ranged;
+mod read;
 pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;
@@ -17,11 +19,12 @@ pub(crate) mod units;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use serde::de::{DeserializeOwned, Visitor};
+use serde::de::Visitor;
 
 use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
-use crate::diagnostics::{Diagnostics, UnknownKey};
+pub(crate) use crate::de::read::{read, read_struct};
+use crate::diagnostics::UnknownKey;
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -33,36 +36,9 @@ pub(crate) const GIVEN: &str = "$tollgate::Given";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
-/// Maximum number of errors of values, after which reading stops.
-const MAX_PROBLEMS: usize = 100;
-
-/// Reads `node` as a `T`, reports its errors and returns its unknown keys.
-pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<UnknownKey>) {
-    let mut blank = HashSet::new();
-    for _ in 0..MAX_PROBLEMS {
-        let context =
-            Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
-        match T::deserialize(De { node, context: &context }) {
-            Ok(value) => {
-                for (span, message) in context.found.take() {
-                    diagnostics.error(span, message);
-                }
-                return (value, context.unknown.take());
-            }
-            Err(error) => {
-                let span = error.span.unwrap_or(node.span);
-                diagnostics.error(span, error.message);
-                if span == node.span || !blank.insert(span.node) {
-                    break;
-                }
-            }
-        }
-    }
-    (T::default(), Vec::new())
-}
-
 pub(super) struct Context<'c> {
-    pub(super) blank: &'c HashSet<u32>,
+    /// Values of the wrong type.
+    pub(super) blank: &'c HashSet<(u32, u8)>,
     pub(super) unknown: RefCell<Vec<UnknownKey>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
@@ -78,7 +54,7 @@ pub(super) struct De<'n, 'c> {
 // type stands in functions of its own.
 impl<'n> De<'n, '_> {
     fn mismatch(self, wanted: &str) -> DeError {
-        DeError { message: format!("expected {wanted}, found {}", self.node.describe()), span: Some(self.node.span) }
+        DeError::at(self.node.span, format!("expected {wanted}, found {}", self.node.describe()))
     }
 
     /// Returns the name of the shape of the node; `None` for null.
@@ -138,8 +114,7 @@ impl<'n> De<'n, '_> {
         let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
         if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
             // The rest may be a password.
-            let message = format!("`{key}:` lacks a space behind its colon");
-            return Err(DeError { message, span: Some(self.node.span) });
+            return Err(DeError::at(self.node.span, format!("`{key}:` lacks a space behind its colon")));
         }
         // `ssl` is Spring's form of `tls`.
         let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();

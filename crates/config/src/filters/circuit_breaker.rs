@@ -3,46 +3,46 @@
 use serde::Deserialize;
 use tollgate_filters::circuit_breaker;
 
-use crate::de::given::Given;
-use crate::diagnostics::Diagnostics;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::context::FilterContext;
-use crate::filters::entry::{Arguments, Entry, FilterInput, schema_of};
+use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
-use crate::filters::retry::statuses;
 #[cfg(test)]
 use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
 use crate::spec::types::{BufferSize, Status};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "CircuitBreaker",
     doc: "Stops calling a failing upstream for a cool-down period and sends requests to a fallback instead.",
-    args: Arguments::Typed(schema_of!(CircuitBreakerArgs)),
+    args: Arguments::of::<CircuitBreakerArgs>(Shortcut::Some(&["name"])),
     check,
 }];
 
 /// Arguments of `CircuitBreaker`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "camelCase")]
-#[cfg_attr(test, schemars(transform = arguments))]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
 struct CircuitBreakerArgs {
     /// Name of the breaker, for its settings under `resilience4j`. Default: the route's id.
-    name: Given<String>,
+    name: Option<String>,
     /// Fallback `forward:/path`, which is routed anew. Default: none; the response is 503 or 504.
-    fallback_uri: Given<String>,
+    fallback_uri: Option<Spanned<String>>,
     /// Statuses that count as failures. Default: none.
-    status_codes: Given<Vec<Given<Status>>>,
+    #[serde(default)]
+    status_codes: Vec<Status>,
     /// Sends an empty 200 if the upstream is unreachable. Default false.
-    resume_without_error: Given<bool>,
+    resume_without_error: Option<bool>,
     /// Bytes of a body that are held in memory for the fallback. Default 64KB.
-    max_body_size: Given<BufferSize>,
+    max_body_size: Option<BufferSize>,
 }
 
-fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let args: CircuitBreakerArgs = input.spec.read(&["name"], diagnostics);
-    let fallback = match args.fallback_uri.checked().ok()? {
+fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: CircuitBreakerArgs = input.read(diagnostics)?;
+    let fallback = match args.fallback_uri {
         None => None,
         Some(uri) => {
             let fallback = forward::fallback(uri.value.trim(), uri.span, diagnostics)?;
@@ -52,16 +52,16 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filte
             Some(fallback)
         }
     };
-    let name = args.name.optional()?.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    let name = args.name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(Into::into);
     let default = circuit_breaker::Settings::default();
     let settings = circuit_breaker::Settings {
-        failure_statuses: statuses(&args.status_codes)?,
-        resume_without_error: args.resume_without_error.or(false)?,
-        max_body_bytes: args.max_body_size.or(BufferSize(default.max_body_bytes))?.0,
+        failure_statuses: args.status_codes.into_iter().map(|status| status.0).collect(),
+        resume_without_error: args.resume_without_error.unwrap_or(false),
+        max_body_bytes: args.max_body_size.map_or(default.max_body_bytes, |size| size.0),
         ..default
     };
     let rules = circuit_breaker::Rules::default();
-    Some(Filter::CircuitBreaker(Box::new(CircuitBreaker { name: name.map(Into::into), rules, settings, fallback })))
+    Ok(Filter::CircuitBreaker(Box::new(CircuitBreaker { name, rules, settings, fallback })))
 }
 
 /// Sets the rules of `filter` on the route `id` from `resilience4j`, if it is a circuit breaker.

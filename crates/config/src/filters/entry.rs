@@ -1,11 +1,14 @@
 //! Rows of the table of filters, and the input of their checks.
 
-use crate::diagnostics::Diagnostics;
+use serde::de::DeserializeOwned;
+use tollgate_filters::edit::{Edit, EditError};
+
+use crate::de::fields::field_names;
+use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::context::FilterContext;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
-use crate::spec::argument::Argument;
-use crate::spec::definition::Arg;
+use crate::spec::tree::Shortcut;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -15,61 +18,77 @@ pub struct Entry {
     /// Its effect, as one sentence of Markdown.
     pub doc: &'static str,
     /// Its arguments.
-    pub args: Arguments,
-    pub(super) check: fn(&FilterInput<'_>, &mut Diagnostics) -> Option<Filter>,
+    pub(crate) args: Arguments,
+    pub(super) check: fn(&FilterInput<'_>, &mut Diagnostics) -> Result<Filter, Reported>,
 }
 
-/// Arguments of a filter.
+/// Arguments of a filter: a struct with a field for each.
 #[derive(Clone, Copy, Debug)]
-pub enum Arguments {
-    /// A list in the order of the shortcut `Name=a,b`.
-    Listed(&'static [Argument]),
-    /// A typed struct, by its schema. A shortcut has the first arguments of the struct.
-    Typed(ArgumentSchema),
-    /// A typed struct, by its schema, without a shortcut. Values may be Spring's bean references `#{@name}`.
-    LongForm(ArgumentSchema),
-}
-
-/// Schema of a struct of arguments. Only tests have it: they compare it with `config/schema.json`.
-#[derive(Clone, Copy, Debug)]
-pub struct ArgumentSchema {
+pub(crate) struct Arguments {
+    /// Meaning of a shortcut.
+    pub(crate) shortcut: Shortcut,
+    /// Names of the arguments.
+    pub(crate) names: fn() -> &'static [&'static str],
+    /// Schema of the struct. Only tests have it: they compare it with `config/schema.json`.
     #[cfg(test)]
-    pub(super) of: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    pub(super) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
-
-/// [`ArgumentSchema`] of a type.
-macro_rules! schema_of {
-    ($type:ty) => {
-        $crate::filters::entry::ArgumentSchema {
-            #[cfg(test)]
-            of: |generator| generator.subschema_for::<$type>(),
-        }
-    };
-}
-
-pub(super) use schema_of;
 
 /// The specification of a filter, and what its check needs.
 pub(super) struct FilterInput<'c> {
     pub(super) spec: &'c FilterSpec,
-    pub(super) args: &'static [Argument],
+    pub(super) shortcut: Shortcut,
     pub(super) context: &'c FilterContext<'c>,
 }
 
-impl<'c> FilterInput<'c> {
-    /// Returns the first `N` arguments of the entry, if the file has them.
-    pub(super) fn arguments<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
-        let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.spec.arguments(names, diagnostics)
+impl Arguments {
+    /// Returns the arguments that the struct `T` has, which a shortcut gives as `shortcut` says.
+    #[cfg(test)]
+    pub(super) const fn of<T: DeserializeOwned + schemars::JsonSchema>(shortcut: Shortcut) -> Self {
+        Self { shortcut, names: field_names::<T>, schema: |generator| generator.subschema_for::<T>() }
     }
 
-    /// Returns the values of the first `N` arguments of the entry. Reports missing ones.
-    pub(super) fn texts<const N: usize>(&self, diagnostics: &mut Diagnostics) -> Option<[&'c str; N]> {
-        let found = self.arguments::<N>(diagnostics);
-        let mut texts = [""; N];
-        for ((text, arg), argument) in texts.iter_mut().zip(found).zip(self.args) {
-            *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
+    /// Returns the arguments that the struct `T` has, which a shortcut gives as `shortcut` says.
+    #[cfg(not(test))]
+    pub(super) const fn of<T: DeserializeOwned>(shortcut: Shortcut) -> Self {
+        Self { shortcut, names: field_names::<T> }
+    }
+}
+
+impl FilterInput<'_> {
+    /// Returns the arguments as a `T`. Reports values of the wrong type, and arguments that are unknown or missing.
+    pub(super) fn read<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Result<T, Reported> {
+        self.spec.read(self.shortcut, diagnostics)
+    }
+
+    /// Returns the edit that `edit` makes of the arguments `T`.
+    pub(super) fn edit<T: DeserializeOwned>(
+        &self,
+        edit: fn(&T) -> Result<Edit, EditError>,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Filter, Reported> {
+        let edit = edit(&self.read(diagnostics)?);
+        self.finish(edit, diagnostics)
+    }
+
+    /// Returns the edit as a filter, or reports its error at the argument that the message quotes.
+    pub(super) fn finish(
+        &self,
+        edit: Result<Edit, EditError>,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Filter, Reported> {
+        let edit = edit.map_err(|error| self.refuse(&error, diagnostics))?;
+        if edit.differs_from_java() {
+            diagnostics
+                .warn(self.spec.span, "the expression repeats a part that can be empty: Java may match differently")
+                .help("repeat a part that cannot be empty: `(a+)*` for `(a*)*`");
         }
-        Some(texts)
+        Ok(Filter::Edit(edit))
+    }
+
+    /// Reports `error` at the argument that it quotes.
+    pub(super) fn refuse(&self, error: &dyn std::error::Error, diagnostics: &mut Diagnostics) -> Reported {
+        let message = reasons(error);
+        diagnostics.error(self.spec.quoted_in(&message), message).reported()
     }
 }

@@ -1,42 +1,41 @@
 //! Filters that limit and count requests.
 
-use crate::concurrency_limiter;
-#[cfg(test)]
-use crate::concurrency_limiter::ConcurrencyLimiterArgs;
-use crate::filters::entry::{Arguments, Entry, schema_of};
+use crate::concurrency_limiter::{self, ConcurrencyLimiterArgs};
+use crate::filters::entry::{Arguments, Entry};
 use crate::filters::model::Filter;
-#[cfg(test)]
 use crate::rate_limiter::args::LimiterArgs;
-use crate::request_counter;
-#[cfg(test)]
-use crate::request_counter::RequestCounterArgs;
+use crate::rate_limiter::check::{EXAMPLE, check};
+use crate::request_counter::{self, RequestCounterArgs};
+use crate::spec::tree::Shortcut;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestRateLimiter",
         doc: "Limits the rate of requests per key, by one or several rules.",
-        args: Arguments::LongForm(schema_of!(LimiterArgs)),
+        args: Arguments::of::<LimiterArgs>(Shortcut::None(EXAMPLE)),
         check: |input, diagnostics| {
-            let limiter = crate::rate_limiter::check::check(input.spec, &input.context.limiters, diagnostics)?;
-            Some(Filter::RequestRateLimiter(Box::new(limiter)))
+            let limiter = check(input.spec, input.shortcut, &input.context.limiters, diagnostics)?;
+            Ok(Filter::RequestRateLimiter(Box::new(limiter)))
         },
     },
     Entry {
         name: "RequestCounter",
         doc: "Counts requests per key and limits nothing.",
-        args: Arguments::LongForm(schema_of!(RequestCounterArgs)),
+        args: Arguments::of::<RequestCounterArgs>(Shortcut::None("{key-resolver: ip}")),
         check: |input, diagnostics| {
-            let counter = request_counter::check(input.spec, &input.context.limiters, diagnostics)?;
-            Some(Filter::RequestCounter(Box::new(counter)))
+            let args: RequestCounterArgs = input.read(diagnostics)?;
+            let counter = request_counter::check(&args, &input.context.limiters, diagnostics)?;
+            Ok(Filter::RequestCounter(Box::new(counter)))
         },
     },
     Entry {
         name: "ConcurrencyLimiter",
         doc: "Limits concurrent requests per key.",
-        args: Arguments::LongForm(schema_of!(ConcurrencyLimiterArgs)),
+        args: Arguments::of::<ConcurrencyLimiterArgs>(Shortcut::None("{limit: 10, key-resolver: ip}")),
         check: |input, diagnostics| {
-            let limiter = concurrency_limiter::check(input.spec, &input.context.limiters, diagnostics)?;
-            Some(Filter::ConcurrencyLimiter(Box::new(limiter)))
+            let args: ConcurrencyLimiterArgs = input.read(diagnostics)?;
+            let limiter = concurrency_limiter::check(&args, input.spec.span, &input.context.limiters, diagnostics)?;
+            Ok(Filter::ConcurrencyLimiter(Box::new(limiter)))
         },
     },
 ];

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use tollgate_filters::local_response_cache::{self, NoCache};
 
 use crate::de::spanned::Spanned;
-use crate::de::units::{Size, Time, parse_size, parse_time};
+use crate::de::units::{Size, Time};
 use crate::diagnostics::Diagnostics;
-use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::entry::{Arguments, Entry};
 use crate::filters::model::{Filter, FilterPosition, ResponseCache};
 use crate::filters::raw::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
-use crate::spec::argument::{Argument, ArgumentType};
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
 use crate::spec::values::above_zero;
 
 /// Spring's default for `LocalResponseCache`.
@@ -18,36 +21,33 @@ const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);
 /// Room for four thousand responses of 16 KB. Spring's cache is unbounded.
 const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
+/// Arguments of `LocalResponseCache`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct LocalResponseCacheArgs {
+    /// Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.
+    time_to_live: Option<Spanned<Time>>,
+    /// Capacity in bytes. Default: `filter.local-response-cache.size`.
+    size: Option<Spanned<Size>>,
+}
+
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "LocalResponseCache",
     doc: "Caches responses to GET in memory, at its position in the list, or with `position: first` before all other filters.",
-    args: Arguments::Listed(&[
-        Argument::new(
-            "timeToLive",
-            "Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.",
-        )
-        .of(ArgumentType::Duration),
-        Argument::new("size", "Capacity in bytes. Default: `filter.local-response-cache.size`.").of(ArgumentType::Size),
-    ]),
-    check: response_cache,
+    args: Arguments::of::<LocalResponseCacheArgs>(Shortcut::All),
+    check: |input, diagnostics| {
+        let args: LocalResponseCacheArgs = input.read(diagnostics)?;
+        let raw = &input.context.filter.local_response_cache;
+        let mut cache = cache_for_all(raw, diagnostics);
+        cache.is_shared = false;
+        if args.time_to_live.is_some() {
+            cache.settings = settings(raw, args.time_to_live, diagnostics);
+        }
+        cache.max_bytes = above_zero(args.size.as_ref(), cache.max_bytes, diagnostics);
+        Ok(Filter::LocalResponseCache(cache))
+    },
 }];
-
-fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let [time_to_live, size] = input.arguments(diagnostics);
-    let raw = &input.context.filter.local_response_cache;
-    let mut cache = cache_for_all(raw, diagnostics);
-    cache.is_shared = false;
-    if let Some(arg) = time_to_live {
-        let time = parse_time(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
-        let time = Spanned { value: Time(time), span: arg.span };
-        cache.settings = settings(raw, Some(time), diagnostics);
-    }
-    if let Some(arg) = size {
-        let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
-        cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
-    }
-    Some(Filter::LocalResponseCache(cache))
-}
 
 /// Returns the cache that routes without their own share.
 pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagnostics) -> ResponseCache {

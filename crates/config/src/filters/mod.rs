@@ -2,7 +2,6 @@
 
 mod circuit_breaker;
 pub(crate) mod context;
-mod edit;
 pub(crate) mod edit_checks;
 pub(crate) mod entry;
 pub(crate) mod forward;
@@ -23,13 +22,13 @@ mod size_limits;
 mod targets;
 
 pub(crate) use self::circuit_breaker::configure_breaker;
-pub use self::entry::{ArgumentSchema, Arguments, Entry};
-use crate::diagnostics::{Diagnostics, Missing, Section, closest, similar};
+pub use self::entry::Entry;
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, similar};
 use crate::filters::context::FilterContext;
 use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
-pub use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::tree::Shortcut;
 use crate::spring::names::refusal;
 use crate::spring::proposals::{self, Proposal};
 
@@ -59,23 +58,24 @@ pub(crate) fn names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the filter that `spec` describes. Reports errors; `None` if it cannot be used.
-pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+/// Returns the filter that `spec` describes. Reports errors.
+pub(crate) fn check(
+    spec: &FilterSpec,
+    context: &FilterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Filter, Reported> {
     let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
-        report_unknown(spec, diagnostics);
-        return None;
+        return Err(report_unknown(spec, diagnostics));
     };
-    let args = match entry.args {
-        Arguments::Listed(args) => args,
-        Arguments::Typed(_) | Arguments::LongForm(_) => &[],
-    };
-    if !matches!(entry.args, Arguments::LongForm(_)) && spec.refuse_expressions(diagnostics) {
-        return None;
+    let shortcut = entry.args.shortcut;
+    // Filters without a shortcut have values such as `#{@name}`, which name beans of Spring's.
+    if !matches!(shortcut, Shortcut::None(_)) {
+        spec.refuse_expressions(diagnostics)?;
     }
-    (entry.check)(&FilterInput { spec, args, context }, diagnostics)
+    (entry.check)(&FilterInput { spec, shortcut, context }, diagnostics)
 }
 
-fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
+fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Reported {
     let name = spec.name.as_str();
     if let Some(refusal) = refusal(name) {
         let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));
@@ -88,20 +88,21 @@ fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
             }),
             None => error,
         };
-        error.help(refusal.instead);
-        return;
+        return error.reported_with(refusal.instead);
     }
     let near = closest(name, names());
     let Proposal { value, comment } = proposals::filter(name);
     let comment =
         near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
     let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };
-    let help =
+    let error =
         diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).unknown_component(name);
+    let reported = error.reported();
     match near {
-        Some(near) => help.did_you_mean(name, near),
-        None => help.help(suggestions(name)),
+        Some(near) => error.did_you_mean(name, near),
+        None => error.help(suggestions(name)),
     }
+    reported
 }
 
 /// Returns similar names, and advice about filters in Java.

@@ -1,5 +1,7 @@
 //! Checked filters, and their properties for the gateway.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::sync::Arc;
 
 use http::HeaderName;
@@ -113,19 +115,39 @@ impl Filter {
         matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))
     }
 
+    /// Returns the edit, if it is one.
+    pub(crate) fn as_edit(&self) -> Option<&Edit> {
+        if let Self::Edit(edit) = self { Some(edit) } else { None }
+    }
+
+    /// Returns the outcome for requests without a variable that the filter reads.
+    pub(crate) fn without_variable(&self) -> &'static str {
+        match self {
+            Self::Edit(edit) if edit.runs_last() => "requests keep their target",
+            Self::Edit(_) => "every request gets 500",
+            Self::CircuitBreaker(_) => "the fallback gets 500",
+            Self::RequestRateLimiter(_) | Self::RequestCounter(_) | Self::ConcurrencyLimiter(_) | Self::Plain(_) => {
+                "no request has a key"
+            }
+            // They read no variables.
+            Self::RequestSize(_) | Self::LocalResponseCache(_) | Self::Retry(_) => "nothing changes",
+        }
+    }
+
     /// Returns the key resolvers of the filter.
     pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
-        let one = match self {
-            Self::RequestCounter(counter) => Some(&counter.key_resolver),
-            Self::ConcurrencyLimiter(limiter) => Some(&limiter.settings.key_resolver),
-            Self::Plain(PlainFilter::RequireKey(settings)) => Some(&settings.key_resolver),
-            _ => None,
+        let (one, limiter) = match self {
+            Self::RequestCounter(counter) => (Some(&counter.key_resolver), None),
+            Self::ConcurrencyLimiter(limiter) => (Some(&limiter.settings.key_resolver), None),
+            Self::Plain(filter) => (filter.key_resolver(), None),
+            Self::RequestRateLimiter(limiter) => (None, Some(limiter.key_resolvers())),
+            Self::Edit(_)
+            | Self::RequestSize(_)
+            | Self::LocalResponseCache(_)
+            | Self::Retry(_)
+            | Self::CircuitBreaker(_) => (None, None),
         };
-        let several = match self {
-            Self::RequestRateLimiter(limiter) => Some(limiter.key_resolvers()),
-            _ => None,
-        };
-        one.into_iter().chain(several.into_iter().flatten())
+        one.into_iter().chain(limiter.into_iter().flatten())
     }
 
     /// Returns true if it refuses requests without a header field of their sender, and so preflights.
@@ -143,8 +165,14 @@ impl Filter {
             Self::ConcurrencyLimiter(limiter) => {
                 limiter.settings.deny_empty_key && is_sent(&limiter.settings.key_resolver)
             }
-            Self::Plain(PlainFilter::RequireKey(settings)) => is_sent(&settings.key_resolver),
-            _ => false,
+            Self::Plain(filter) => filter.key_resolver().is_some_and(is_sent),
+            // A counter counts requests without a key, too.
+            Self::RequestCounter(_) => false,
+            Self::Edit(_)
+            | Self::RequestSize(_)
+            | Self::LocalResponseCache(_)
+            | Self::Retry(_)
+            | Self::CircuitBreaker(_) => false,
         }
     }
 
@@ -155,18 +183,14 @@ impl Filter {
         match self {
             Self::Edit(edit) => names.extend(edit.request_headers()),
             Self::RequestRateLimiter(limiter) => {
-                names.extend(limiter.limits().filter_map(|limit| match &limit.cost.source {
-                    CostSource::RequestHeader(name) => Some(name),
-                    _ => None,
+                names.extend(limiter.limits().filter_map(|limit| {
+                    if let CostSource::RequestHeader(name) = &limit.cost.source { Some(name) } else { None }
                 }));
             }
-            Self::Plain(PlainFilter::FallbackHeaders(fallback)) => names.extend([
-                &fallback.execution_type,
-                &fallback.execution_message,
-                &fallback.root_type,
-                &fallback.root_message,
-            ]),
-            _ => {}
+            Self::Plain(filter) => names.extend(filter.set_headers()),
+            Self::RequestSize(_) | Self::LocalResponseCache(_) | Self::Retry(_) | Self::CircuitBreaker(_) => {}
+            // Their key resolvers read all that they read.
+            Self::RequestCounter(_) | Self::ConcurrencyLimiter(_) => {}
         }
         names
     }
@@ -176,8 +200,10 @@ impl Filter {
     pub fn properties(&self) -> FilterProperties<'_> {
         let plain = FilterProperties::default();
         match self {
-            Self::Plain(PlainFilter::RequireKey(settings)) => FilterProperties::of_key(&settings.key_resolver),
-            Self::Plain(filter) => FilterProperties { acts_on_responses: filter.acts_on_responses(), ..plain },
+            Self::Plain(filter) => FilterProperties {
+                acts_on_responses: filter.acts_on_responses(),
+                ..filter.key_resolver().map_or(plain, FilterProperties::of_key)
+            },
             Self::RequestSize(_) => plain,
             Self::LocalResponseCache(cache) => FilterProperties { position: cache.position, ..plain },
             Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },

@@ -1,19 +1,24 @@
 //! Plain filters: those whose layer needs nothing but its settings. Stores, metrics and the route do not matter to it.
 //!
-//! A new one is a variant of [`PlainFilter`], an arm in each of its two matches, and a row of [`ENTRIES`]: all in this
+//! A new one is a variant of [`PlainFilter`], an arm in each of its matches, and a row of [`ENTRIES`]: all in this
 //! file. The gateway stacks plain filters with [`with_plain_layer!`](crate::with_plain_layer).
 
 use http::StatusCode;
 use http::header::HeaderName;
+use serde::Deserialize;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::{
     fallback_headers, redirect_to, remove_json_attributes, request_header_size, require_key, secure_headers, set_status,
 };
 
-use crate::diagnostics::{Diagnostics, reasons};
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
-use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::values::{flag, header_name, status_of};
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
+use crate::spec::types::{FieldName, Status, Text};
 
 /// Filter whose layer needs its settings only.
 #[derive(Clone, Debug)]
@@ -82,6 +87,72 @@ impl PlainFilter {
             Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => false,
         }
     }
+
+    /// Returns the key that requests need.
+    pub(super) fn key_resolver(&self) -> Option<&KeyResolver> {
+        match self {
+            Self::RequireKey(settings) => Some(&settings.key_resolver),
+            Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RemoveJsonAttributes(_) => None,
+            Self::RequestHeaderSize(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => None,
+        }
+    }
+
+    /// Returns the names of the request's header fields that it sets.
+    pub(super) fn set_headers(&self) -> Vec<&HeaderName> {
+        match self {
+            Self::FallbackHeaders(names) => {
+                vec![&names.execution_type, &names.execution_message, &names.root_type, &names.root_message]
+            }
+            Self::RedirectTo(_) | Self::RemoveJsonAttributes(_) | Self::RequestHeaderSize(_) => Vec::new(),
+            Self::RequireKey(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => Vec::new(),
+        }
+    }
+}
+
+/// Arguments of `FallbackHeaders`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct FallbackHeadersArgs {
+    /// Header with the exception. Default `Execution-Exception-Type`.
+    execution_exception_type_header_name: Option<FieldName>,
+    /// Header with its message. Default `Execution-Exception-Message`.
+    execution_exception_message_header_name: Option<FieldName>,
+    /// Header with its root cause. Default `Root-Cause-Exception-Type`.
+    root_cause_exception_type_header_name: Option<FieldName>,
+    /// Header with the message of the root cause. Default `Root-Cause-Exception-Message`.
+    root_cause_exception_message_header_name: Option<FieldName>,
+}
+
+/// Arguments of `RedirectTo`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct RedirectToArgs {
+    /// A 3xx status, by number or name.
+    status: Spanned<Status>,
+    /// Target, exactly as in `Location`.
+    url: Spanned<Text>,
+    /// Appends the query of the request. Default false.
+    include_request_params: Option<bool>,
+}
+
+/// Arguments of `RequireToken`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct RequireTokenArgs {
+    /// Status of refused requests, a 4xx one. Default 401.
+    status: Option<Spanned<Status>>,
+    /// Claim that the token must have, not empty. Default: none, and every valid token passes.
+    claim: Option<Spanned<Text>>,
+}
+
+/// Argument of `SetStatus`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct SetStatusArgs {
+    /// Status by number or name.
+    status: Status,
 }
 
 /// Rows of plain filters. Those whose checks are long have files of their own.
@@ -89,117 +160,72 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "FallbackHeaders",
         doc: "Adds request headers that tell a circuit breaker's fallback about the failure.",
-        args: Arguments::Listed(&[
-            header_argument(
-                "executionExceptionTypeHeaderName",
-                "Header with the exception. Default `Execution-Exception-Type`.",
-            ),
-            header_argument(
-                "executionExceptionMessageHeaderName",
-                "Header with its message. Default `Execution-Exception-Message`.",
-            ),
-            header_argument(
-                "rootCauseExceptionTypeHeaderName",
-                "Header with its root cause. Default `Root-Cause-Exception-Type`.",
-            ),
-            header_argument(
-                "rootCauseExceptionMessageHeaderName",
-                "Header with the message of the root cause. Default `Root-Cause-Exception-Message`.",
-            ),
-        ]),
+        args: Arguments::of::<FallbackHeadersArgs>(Shortcut::Some(&[])),
         check: fallback_headers,
     },
     Entry {
         name: "RedirectTo",
         doc: "Responds with a redirect and does not call the upstream.",
-        args: Arguments::Listed(&[
-            Argument::new("status", "A 3xx status, by number or name.").of(ArgumentType::Status),
-            Argument::new("url", "Target, exactly as in `Location`."),
-            Argument::new("includeRequestParams", "Appends the query of the request. Default false.")
-                .of(ArgumentType::Flag),
-        ]),
+        args: Arguments::of::<RedirectToArgs>(Shortcut::All),
         check: redirect_to,
     },
     Entry {
         name: "RequireToken",
         doc: "Refuses requests without a valid JSON Web Token, which `jwt` verifies.",
-        args: Arguments::Listed(&[
-            Argument::new("status", "Status of refused requests, a 4xx one. Default 401.").of(ArgumentType::Status),
-            Argument::new(
-                "claim",
-                "Claim that the token must have, not empty. Default: none, and every valid token passes.",
-            ),
-        ]),
+        args: Arguments::of::<RequireTokenArgs>(Shortcut::All),
         check: require_token,
     },
     Entry {
         name: "SetStatus",
         doc: "Replaces the status of the upstream's response.",
-        args: Arguments::Listed(&[Argument::new("status", "Status by number or name.").of(ArgumentType::Status)]),
+        args: Arguments::of::<SetStatusArgs>(Shortcut::All),
         check: set_status,
     },
 ];
 
-const fn header_argument(name: &'static str, doc: &'static str) -> Argument {
-    Argument::new(name, doc).of(ArgumentType::HeaderName)
+fn fallback_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: FallbackHeadersArgs = input.read(diagnostics)?;
+    let default = fallback_headers::HeaderNames::default();
+    let or = |name: Option<FieldName>, default| name.map_or(default, |name| name.0);
+    let names = fallback_headers::HeaderNames {
+        execution_type: or(args.execution_exception_type_header_name, default.execution_type),
+        execution_message: or(args.execution_exception_message_header_name, default.execution_message),
+        root_type: or(args.root_cause_exception_type_header_name, default.root_type),
+        root_message: or(args.root_cause_exception_message_header_name, default.root_message),
+    };
+    Ok(Filter::Plain(PlainFilter::FallbackHeaders(names)))
 }
 
-fn fallback_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    if let Some(arg) = input.spec.args.iter().find(|arg| arg.name.is_none()) {
-        diagnostics
-            .mistake(arg.span, format!("the shortcut form of `FallbackHeaders` has no argument for `{}`", arg.value))
-            .help("use the long form for all arguments: `name: FallbackHeaders` and `args:`");
-        return Some(Filter::Plain(PlainFilter::FallbackHeaders(fallback_headers::HeaderNames::default())));
-    }
-    let found: [_; 4] = input.arguments(diagnostics);
-    let mut names = fallback_headers::HeaderNames::default();
-    let fields: [&mut HeaderName; 4] =
-        [&mut names.execution_type, &mut names.execution_message, &mut names.root_type, &mut names.root_message];
-    for (arg, field) in found.into_iter().zip(fields) {
-        if let Some(arg) = arg {
-            *field = header_name(&arg.value, arg.span, diagnostics)?;
-        }
-    }
-    Some(Filter::Plain(PlainFilter::FallbackHeaders(names)))
-}
-
-fn redirect_to(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let spec = input.spec;
-    let [status, url, params] = input.arguments(diagnostics);
-    let (status, url) = (spec.required(status, "status", diagnostics)?, spec.required(url, "url", diagnostics)?);
-    let code = status_of(status, diagnostics)?;
+fn redirect_to(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let RedirectToArgs { status, url, include_request_params } = input.read(diagnostics)?;
+    let code = status.value.0;
     if !code.is_redirection() {
-        diagnostics.error(status.span, format!("`RedirectTo` needs a 3xx status, found `{}`", status.value));
-        return None;
+        let message = format!("`RedirectTo` needs a 3xx status, found `{}`", code.as_u16());
+        return Err(diagnostics.error(status.span, message).reported());
     }
-    redirect_to::Settings::new(code, &url.value, flag(params, false, diagnostics)?)
-        .map_err(|error| diagnostics.error(url.span, reasons(&error)))
-        .ok()
+    redirect_to::Settings::new(code, &url.value, include_request_params.unwrap_or(false))
+        .map_err(|error| diagnostics.error(url.span, reasons(&error)).reported())
         .map(|settings| Filter::Plain(PlainFilter::RedirectTo(settings)))
 }
 
-fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let [status, claim] = input.arguments(diagnostics);
-    let code = match status {
-        Some(status) => status_of(status, diagnostics)?,
-        None => StatusCode::UNAUTHORIZED,
-    };
+fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let RequireTokenArgs { status, claim } = input.read(diagnostics)?;
+    let code = status.map_or(StatusCode::UNAUTHORIZED, |status| status.value.0);
     if let Some(status) = status.filter(|_| !code.is_client_error()) {
-        diagnostics.error(status.span, format!("`RequireToken` needs a 4xx status, found `{}`", status.value));
-        return None;
+        let message = format!("`RequireToken` needs a 4xx status, found `{}`", code.as_u16());
+        return Err(diagnostics.error(status.span, message).reported());
     }
     let limiters = &input.context.limiters;
     let key_resolver = match claim {
-        Some(claim) => limiters.key_resolvers.resolve(&format!("jwt:{}", claim.value), claim.span, diagnostics)?,
+        Some(claim) => limiters.key_resolvers.resolve(&format!("jwt:{}", &*claim.value), claim.span, diagnostics)?,
         None => limiters.key_resolvers.any_token(input.spec.span, diagnostics)?,
     };
     let key_resolver = limiters.with_preflights(key_resolver);
-    Some(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
+    Ok(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
 }
 
-fn set_status(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let [status] = input.arguments(diagnostics);
-    let status = status_of(input.spec.required(status, "status", diagnostics)?, diagnostics)?;
+fn set_status(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let SetStatusArgs { status } = input.read(diagnostics)?;
     let header = input.context.original_status_header.clone();
-    Some(Filter::Plain(PlainFilter::SetStatus(set_status::Settings::new(status, header))))
+    Ok(Filter::Plain(PlainFilter::SetStatus(set_status::Settings::new(status.0, header))))
 }

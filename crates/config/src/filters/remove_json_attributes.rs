@@ -1,54 +1,50 @@
 //! `RemoveJsonAttributesResponseBody`.
 
+use serde::Deserialize;
 use tollgate_filters::remove_json_attributes;
 
-use crate::de::canonical;
-use crate::diagnostics::Diagnostics;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
-use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::definition::Arg;
-use crate::spec::values::{above_zero, flag};
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
+use crate::spec::types::Text;
+use crate::spec::values::above_zero;
 
 /// Four times the limit of Spring's codecs.
 const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
 
+/// Arguments of `RemoveJsonAttributesResponseBody`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct RemoveJsonAttributesArgs {
+    /// Names of the attributes.
+    field_list: Vec<Spanned<Text>>,
+    /// Removes them at any depth, not only from the outermost object. Default false.
+    delete_recursively: Option<bool>,
+}
+
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "RemoveJsonAttributesResponseBody",
     doc: "Removes attributes from responses of the type `application/json` or `…+json`; if the body cannot be parsed, the response is 500.",
-    args: Arguments::Listed(&[
-        Argument::new("fieldList", "Names of the attributes.").of(ArgumentType::List),
-        Argument::new(
-            "deleteRecursively",
-            "Removes them at any depth, not only from the outermost object. Default false.",
-        )
-        .of(ArgumentType::Flag),
-    ]),
+    args: Arguments::of::<RemoveJsonAttributesArgs>(Shortcut::ListAndFlag),
     check: remove_json_attributes,
 }];
 
-fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let spec = input.spec;
-    let is_flag = |arg: &&Arg| arg.name.as_deref().is_some_and(|name| canonical(name) == "deleterecursively");
-    let (names, recursively) = match spec.args.iter().find(is_flag) {
-        None => spec.gather_with_flag(diagnostics)?,
-        Some(arg) => {
-            let names: Vec<_> = spec.args.iter().filter(|arg| !is_flag(arg)).map(|arg| arg.value.clone()).collect();
-            if names.is_empty() {
-                diagnostics.error(spec.span, format!("`{}` needs the argument `fieldList`", spec.name));
-                return None;
-            }
-            (names, Some(flag(Some(arg), false, diagnostics)?))
-        }
-    };
-    if let Some(arg) = spec.args.iter().find(|arg| arg.value.contains(',')) {
+fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: RemoveJsonAttributesArgs = input.read(diagnostics)?;
+    if let Some(name) = args.field_list.iter().find(|name| name.value.contains(',')) {
         diagnostics
-            .warn(arg.span, format!("`{}` is one attribute name, as in Spring", arg.value))
+            .warn(name.span, format!("`{}` is one attribute name, as in Spring", &*name.value))
             .help("write several as a list: `fieldList: [a, b]`");
     }
     let size = &input.context.filter.remove_json_attributes_response_body.max_size;
     let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
-    let settings = remove_json_attributes::Settings::new(names, recursively.unwrap_or(false), max_bytes);
-    Some(Filter::Plain(PlainFilter::RemoveJsonAttributes(settings)))
+    let names: Vec<String> = args.field_list.into_iter().map(|name| name.value.0).collect();
+    let settings = remove_json_attributes::Settings::new(names, args.delete_recursively.unwrap_or(false), max_bytes);
+    Ok(Filter::Plain(PlainFilter::RemoveJsonAttributes(settings)))
 }

@@ -1,109 +1,168 @@
 //! Filters that edit the path and the headers of requests.
 
+use serde::Deserialize;
 use tollgate_filters::edit::Edit;
 
-use crate::diagnostics::Diagnostics;
-use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
-use crate::spec::argument::{Argument, ArgumentType};
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
+use crate::spec::types::{HeaderText, Segments, Text};
+
+/// Argument of `StripPrefix`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct StripPrefixArgs {
+    /// Number of segments. Default 1.
+    parts: Option<Segments>,
+}
+
+/// Argument of `PrefixPath`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct PrefixPathArgs {
+    /// The prefix; may contain `{variables}`.
+    prefix: Text,
+}
+
+/// Argument of `SetPath`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct SetPathArgs {
+    /// The new path; may contain `{variables}`.
+    template: Text,
+}
+
+/// Arguments of `RewritePath`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct RewritePathArgs {
+    /// A regular expression, not anchored.
+    regexp: Text,
+    /// Replacement of each match: `$1`, `$\{name}` for groups; after a `?`, parameters before those of the request.
+    replacement: Text,
+}
+
+/// A header and its value.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+pub(super) struct HeaderArgs {
+    /// Header name.
+    pub(super) name: HeaderText,
+    /// Its value; may contain `{variables}` of `Path` and `Host`.
+    pub(super) value: Text,
+}
+
+/// A header.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+pub(super) struct HeaderNameArgs {
+    /// Header name.
+    pub(super) name: HeaderText,
+}
+
+/// Argument of `AddRequestHeadersIfNotPresent`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct HeaderListArgs {
+    /// List of `name:value`; values may contain `{variables}`.
+    key_values: Vec<Spanned<Text>>,
+}
+
+/// Arguments of `MapRequestHeader`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct MapHeaderArgs {
+    /// Source header, which stays.
+    from_header: HeaderText,
+    /// Target header.
+    to_header: HeaderText,
+}
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "StripPrefix",
         doc: "Removes the first segments of the path.",
-        args: Arguments::Listed(&[Argument::new("parts", "Number of segments. Default 1.").of(ArgumentType::Number)]),
+        args: Arguments::of::<StripPrefixArgs>(Shortcut::All),
         check: |input, diagnostics| {
-            let [parts] = input.arguments(diagnostics);
-            let parts = match parts {
-                None => 1,
-                Some(arg) => arg
-                    .value
-                    .parse()
-                    .map_err(|_| {
-                        diagnostics
-                            .error(arg.span, format!("expected a number of path segments, found `{}`", arg.value))
-                    })
-                    .ok()?,
-            };
-            finish(input, Edit::strip_prefix(parts), diagnostics)
+            input.edit(|args: &StripPrefixArgs| Edit::strip_prefix(args.parts.map_or(1, |parts| parts.0)), diagnostics)
         },
     },
     Entry {
         name: "PrefixPath",
         doc: "Prepends a prefix to the path; a second `PrefixPath` has no effect.",
-        args: Arguments::Listed(&[Argument::new("prefix", "The prefix; may contain `{variables}`.")]),
-        check: |input, diagnostics| with_text(input, Edit::prefix_path, diagnostics),
+        args: Arguments::of::<PrefixPathArgs>(Shortcut::All),
+        check: |input, diagnostics| input.edit(|args: &PrefixPathArgs| Edit::prefix_path(&args.prefix), diagnostics),
     },
     Entry {
         name: "SetPath",
         doc: "Replaces the path and keeps the query.",
-        args: Arguments::Listed(&[Argument::new("template", "The new path; may contain `{variables}`.")]),
-        check: |input, diagnostics| with_text(input, Edit::set_path, diagnostics),
+        args: Arguments::of::<SetPathArgs>(Shortcut::All),
+        check: |input, diagnostics| input.edit(|args: &SetPathArgs| Edit::set_path(&args.template), diagnostics),
     },
     Entry {
         name: "RewritePath",
         doc: "Replaces every match in the path, as Java's `String.replaceAll` does.",
-        args: Arguments::Listed(&[
-            Argument::new("regexp", "A regular expression, not anchored."),
-            Argument::new(
-                "replacement",
-                "Replacement of each match: `$1`, `$\\{name}` for groups; after a `?`, parameters before those of the request.",
-            ),
-        ]),
-        check: |input, diagnostics| with_two(input, Edit::rewrite_path, diagnostics),
+        args: Arguments::of::<RewritePathArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &RewritePathArgs| Edit::rewrite_path(&args.regexp, &args.replacement), diagnostics)
+        },
     },
     Entry {
         name: "AddRequestHeader",
         doc: "Adds a value to a request header, after those of the client.",
-        args: Arguments::Listed(&[NAME, VALUE]),
-        check: |input, diagnostics| with_two(input, Edit::add_request_header, diagnostics),
+        args: Arguments::of::<HeaderArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &HeaderArgs| Edit::add_request_header(&args.name, &args.value), diagnostics)
+        },
     },
     Entry {
         name: "SetRequestHeader",
         doc: "Replaces all values of a request header.",
-        args: Arguments::Listed(&[NAME, VALUE]),
-        check: |input, diagnostics| with_two(input, Edit::set_request_header, diagnostics),
+        args: Arguments::of::<HeaderArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &HeaderArgs| Edit::set_request_header(&args.name, &args.value), diagnostics)
+        },
     },
     Entry {
         name: "RemoveRequestHeader",
         doc: "Removes a request header.",
-        args: Arguments::Listed(&[NAME]),
-        check: |input, diagnostics| with_text(input, Edit::remove_request_header, diagnostics),
+        args: Arguments::of::<HeaderNameArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &HeaderNameArgs| Edit::remove_request_header(&args.name), diagnostics)
+        },
     },
     Entry {
         name: "AddRequestHeadersIfNotPresent",
         doc: "Adds request headers that are absent or blank.",
-        args: Arguments::Listed(&[Argument::new(
-            "keyValues",
-            "List of `name:value`; values may contain `{variables}`.",
-        )
-        .of(ArgumentType::List)]),
+        args: Arguments::of::<HeaderListArgs>(Shortcut::List),
         check: add_if_not_present,
     },
     Entry {
         name: "MapRequestHeader",
         doc: "Adds the values of one request header to those of another.",
-        args: Arguments::Listed(&[
-            Argument::new("fromHeader", "Source header, which stays.").of(ArgumentType::HeaderName),
-            Argument::new("toHeader", "Target header.").of(ArgumentType::HeaderName),
-        ]),
-        check: |input, diagnostics| with_two(input, Edit::map_request_header, diagnostics),
+        args: Arguments::of::<MapHeaderArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            let edit = |args: &MapHeaderArgs| Edit::map_request_header(&args.from_header, &args.to_header);
+            input.edit(edit, diagnostics)
+        },
     },
 ];
 
-/// Reads `name:value` from all arguments, whatever their names (Spring's `GATHER_LIST`).
-fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    input.spec.gather(diagnostics)?;
-    let mut pairs = Vec::with_capacity(input.spec.args.len());
-    for arg in &input.spec.args {
-        let Some((name, value)) = arg.value.split_once(':').filter(|(_, value)| !value.trim().is_empty()) else {
-            diagnostics
-                .error(arg.span, format!("expected `name:value`, found `{}`", arg.value))
-                .help("separate several by commas: `X-A:1,X-B:2`");
-            return None;
+fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: HeaderListArgs = input.read(diagnostics)?;
+    let mut pairs = Vec::with_capacity(args.key_values.len());
+    for Spanned { value: pair, span } in &args.key_values {
+        let Some((name, value)) = pair.split_once(':').filter(|(_, value)| !value.trim().is_empty()) else {
+            let error = diagnostics.error(*span, format!("expected `name:value`, found `{}`", &**pair));
+            return Err(error.reported_with("separate several by commas: `X-A:1,X-B:2`"));
         };
         pairs.push((name, value.trim()));
     }
-    finish(input, Edit::add_request_headers_if_not_present(pairs), diagnostics)
+    input.finish(Edit::add_request_headers_if_not_present(pairs), diagnostics)
 }

@@ -2,25 +2,26 @@
 
 use std::num::NonZeroU32;
 
-use http::{Method, StatusCode};
+use http::Method;
 use serde::Deserialize;
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
-use crate::de::given::Given;
-use crate::diagnostics::Diagnostics;
-use crate::filters::entry::{Arguments, Entry, FilterInput, schema_of};
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
+use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::sections::resilience::faults::report_unknown_class;
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_dotted_names};
+use crate::spec::tree::Shortcut;
 use crate::spec::types::{BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "Retry",
     doc: "Repeats failed requests through all filters listed after it.",
-    args: Arguments::Typed(schema_of!(RetryArgs)),
+    args: Arguments::of::<RetryArgs>(Shortcut::Some(&SHORTCUT)),
     check,
 }];
 
@@ -38,69 +39,69 @@ const SHORTCUT: [&str; 9] = [
 ];
 
 /// Arguments of `Retry`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 #[cfg_attr(test, schemars(transform = arguments, transform = with_dotted_names))]
 struct RetryArgs {
     /// Attempts after the first, from 1 to 1000. Default 3.
-    retries: Given<Retries>,
+    retries: Option<Retries>,
     /// Statuses that are retried besides `series`. Default: none.
-    statuses: Given<Vec<Given<Status>>>,
+    statuses: Vec<Status>,
     /// Methods that are retried. Default `GET`.
-    methods: Given<Vec<Given<MethodName>>>,
+    methods: Option<Vec<Spanned<MethodName>>>,
     /// Pauses between attempts. Default: no pauses.
-    backoff: Given<BackoffArgs>,
+    backoff: Option<BackoffArgs>,
     /// Random change of pauses.
-    jitter: Given<JitterArgs>,
+    jitter: JitterArgs,
     /// Time after the request within which retries start. Default: no limit.
-    timeout: Given<PositiveTime>,
+    timeout: Option<PositiveTime>,
     /// Classes of statuses that are retried. Default `SERVER_ERROR`.
-    series: Given<Vec<Given<Series>>>,
+    series: Option<Vec<Series>>,
     /// Java exceptions that are retried. Default: `IOException` and the gateway's `TimeoutException`.
-    exceptions: Given<Vec<Given<String>>>,
+    exceptions: Option<Vec<Spanned<String>>>,
     /// Bytes of a body that are held in memory for retries; requests with a larger body are not retried. Default 64KB.
-    max_body_size: Given<BufferSize>,
+    max_body_size: Option<BufferSize>,
     /// Upper bound of retries on the route.
-    budget: Given<BudgetArgs>,
+    budget: BudgetArgs,
 }
 
 /// Pauses between attempts.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 #[cfg_attr(test, schemars(transform = arguments))]
 struct BackoffArgs {
     /// First pause. Default 5ms.
-    first_backoff: Given<PositiveTime>,
+    first_backoff: Option<PositiveTime>,
     /// Longest pause. Default: no limit.
-    max_backoff: Given<PositiveTime>,
+    max_backoff: Option<Spanned<PositiveTime>>,
     /// Factor between pauses. Default 2.
-    factor: Given<Number<NonZeroU32>>,
+    factor: Option<Number<NonZeroU32>>,
     /// Applies the factor to the previous pause, jitter included. Default true.
-    based_on_previous_value: Given<bool>,
+    based_on_previous_value: Option<bool>,
 }
 
 /// Random change of pauses.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 #[cfg_attr(test, schemars(transform = arguments))]
 struct JitterArgs {
     /// Largest change of a pause, as a fraction from 0 to 1. Default 0.
-    random_factor: Given<Fraction>,
+    random_factor: Option<Spanned<Fraction>>,
 }
 
 /// Upper bound of retries.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 #[cfg_attr(test, schemars(transform = arguments))]
 struct BudgetArgs {
     /// Retries as a percentage of the requests of the last ten seconds. Default 20.
-    percent: Given<Number<f32>>,
+    percent: Option<Spanned<Number<f32>>>,
     /// Retries per second that are always allowed. Default 10.
-    min_per_second: Given<Number<u32>>,
+    min_per_second: Option<Spanned<Number<u32>>>,
 }
 
 /// A class of statuses.
@@ -130,51 +131,44 @@ described_by! {
     Retries: "Retries" {"type": "integer", "minimum": 1, "maximum": 1000};
 }
 
-fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let args: RetryArgs = input.spec.read(&SHORTCUT, diagnostics);
+fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: RetryArgs = input.read(diagnostics)?;
     let at = input.spec.span;
     let default = retry::Settings::default();
-    let faults = faults(&args, default.faults, diagnostics);
-    let methods = methods(&args, at, diagnostics);
     let backoff = backoff(&args, diagnostics);
-    let budget = budget(&args, at, diagnostics);
+    let budget = budget(&args.budget, at, diagnostics)?;
     let settings = retry::Settings {
-        retries: args.retries.or(Retries(default.retries))?.0,
-        statuses: statuses(&args.statuses)?,
-        series: args.series.items()?.map_or(vec![5], |items| items.iter().map(|item| item.value as u8).collect()),
-        methods: methods?,
-        faults: faults?,
-        backoff: backoff?,
-        timeout: args.timeout.optional()?.map(|timeout| timeout.time),
-        max_body_bytes: args.max_body_size.or(BufferSize(default.max_body_bytes))?.0,
-        budget: budget?,
+        retries: args.retries.map_or(default.retries, |retries| retries.0),
+        series: args.series.map_or(vec![5], |classes| classes.into_iter().map(|class| class as u8).collect()),
+        methods: methods(args.methods, at, diagnostics),
+        faults: faults(args.exceptions.as_deref(), default.faults, diagnostics),
+        statuses: args.statuses.into_iter().map(|status| status.0).collect(),
+        backoff,
+        timeout: args.timeout.map(|timeout| timeout.time),
+        max_body_bytes: args.max_body_size.map_or(default.max_body_bytes, |size| size.0),
+        budget: Some(budget),
     };
     if settings.series.is_empty() && settings.statuses.is_empty() && settings.faults == FaultSet::NONE {
         diagnostics
             .error(at, "`Retry` repeats nothing: series, statuses and exceptions are all empty")
             .help("remove `series` for its default SERVER_ERROR");
     }
-    Some(Filter::Retry(Box::new(settings)))
+    Ok(Filter::Retry(Box::new(settings)))
 }
 
-/// Returns the statuses of a list; none if it is absent.
-pub(super) fn statuses(list: &Given<Vec<Given<Status>>>) -> Option<Vec<StatusCode>> {
-    Some(list.items()?.unwrap_or_default().iter().map(|status| status.value.0).collect())
-}
-
-fn faults(args: &RetryArgs, default: FaultSet, diagnostics: &mut Diagnostics) -> Option<FaultSet> {
-    let Some(classes) = args.exceptions.items()? else { return Some(default) };
-    Some(classes.into_iter().fold(FaultSet::NONE, |set, class| {
+fn faults(classes: Option<&[Spanned<String>]>, default: FaultSet, diagnostics: &mut Diagnostics) -> FaultSet {
+    let Some(classes) = classes else { return default };
+    classes.iter().fold(FaultSet::NONE, |set, class| {
         let faults = FaultSet::of_class(&class.value);
         if faults == FaultSet::NONE {
             report_unknown_class(class, diagnostics);
         }
         set.or(faults)
-    }))
+    })
 }
 
-fn methods(args: &RetryArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<Method>> {
-    let Some(methods) = args.methods.items()? else { return Some(vec![Method::GET]) };
+fn methods(methods: Option<Vec<Spanned<MethodName>>>, at: Span, diagnostics: &mut Diagnostics) -> Vec<Method> {
+    let Some(methods) = methods else { return vec![Method::GET] };
     if methods.is_empty() {
         diagnostics.error(at, "`methods` is empty").help("remove it for its default GET");
     }
@@ -186,45 +180,41 @@ fn methods(args: &RetryArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<
             )
             .help("remove it, unless the upstream recognizes repeated requests");
     }
-    Some(methods.iter().map(|method| method.value.0.clone()).collect())
+    methods.into_iter().map(|method| method.value.0).collect()
 }
 
-/// Returns the pauses, if there are any; the outer `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one tells an error from no pauses")]
-fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<Option<retry::Backoff>> {
+/// Returns the pauses, if there are any.
+fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<retry::Backoff> {
     let default = retry::Backoff::default();
-    let jitter = args.jitter.or(JitterArgs::default())?;
-    let Some(backoff) = args.backoff.optional()? else {
-        if let Some(at) = jitter.random_factor.span() {
+    let jitter = args.jitter.random_factor;
+    let Some(backoff) = &args.backoff else {
+        if let Some(jitter) = jitter {
             diagnostics
-                .mistake(at, "`jitter` needs `backoff`: there are no pauses without it")
+                .mistake(jitter.span, "`jitter` needs `backoff`: there are no pauses without it")
                 .help("add `backoff.firstBackoff`");
         }
-        return jitter.random_factor.optional().map(|_| None);
+        return None;
     };
-    let first = backoff.first_backoff.optional()?.map_or(default.first, |first| first.time);
-    let max = backoff.max_backoff.optional()?.map(|max| max.time);
-    if let Some((at, max)) = backoff.max_backoff.span().zip(max).filter(|(_, max)| *max < first) {
-        diagnostics.error(at, format!("`maxBackoff` {max:?} is shorter than `firstBackoff` {first:?}"));
+    let first = backoff.first_backoff.map_or(default.first, |first| first.time);
+    if let Some(max) = backoff.max_backoff.filter(|max| max.value.time < first) {
+        let max_time = max.value.time;
+        diagnostics.error(max.span, format!("`maxBackoff` {max_time:?} is shorter than `firstBackoff` {first:?}"));
     }
-    Some(Some(retry::Backoff {
+    Some(retry::Backoff {
         first,
-        max,
-        factor: backoff.factor.optional()?.map_or(default.factor, |factor| factor.0.get()),
-        from_previous: backoff.based_on_previous_value.or(default.from_previous)?,
-        jitter: jitter.random_factor.or(Fraction(default.jitter))?.0,
-    }))
+        max: backoff.max_backoff.map(|max| max.value.time),
+        factor: backoff.factor.map_or(default.factor, |factor| factor.0.get()),
+        from_previous: backoff.based_on_previous_value.unwrap_or(default.from_previous),
+        jitter: jitter.map_or(default.jitter, |jitter| jitter.value.0),
+    })
 }
 
-#[expect(clippy::option_option, reason = "the outer one tells an error from no budget")]
-fn budget(args: &RetryArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Option<retry::Budget>> {
-    let args = args.budget.or(BudgetArgs::default())?;
-    let (percent, least) = (args.percent.or(Number(20.0))?.0, args.min_per_second.or(Number(10))?.0);
-    let budget = retry::Budget::new(percent, least);
-    if budget.is_none() {
-        let at = args.percent.span().or(args.min_per_second.span()).unwrap_or(at);
-        diagnostics.error(at, "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000");
-        return None;
-    }
-    Some(budget)
+fn budget(args: &BudgetArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<retry::Budget, Reported> {
+    let percent = args.percent.map_or(20.0, |percent| percent.value.0);
+    let least = args.min_per_second.map_or(10, |least| least.value.0);
+    retry::Budget::new(percent, least).ok_or_else(|| {
+        let given = args.percent.map(|percent| percent.span).or(args.min_per_second.map(|least| least.span));
+        let message = "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000";
+        diagnostics.error(given.unwrap_or(at), message).reported()
+    })
 }

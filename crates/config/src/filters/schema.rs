@@ -6,10 +6,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::filters::entry::{Arguments, Entry};
+use crate::filters::entry::Entry;
 use crate::filters::filters;
-use crate::spec::argument::Argument;
-use crate::spec::schema::{Named, argument_map, definition};
+use crate::spec::schema::{Named, definition};
+use crate::spec::tree::Shortcut;
 use crate::spring::names::SKIP;
 
 /// Name and documentation of one argument.
@@ -19,6 +19,8 @@ pub(crate) struct ArgumentDoc {
     pub(crate) name: String,
     /// Meaning, unit and default, in sentences of Markdown.
     pub(crate) doc: String,
+    /// A value.
+    pub(crate) example: String,
 }
 
 /// A filter as the file specifies it, for the schema.
@@ -37,8 +39,8 @@ impl JsonSchema for FilterEntrySchema {
             .map(|entry| Named {
                 name: entry.name,
                 doc: entry.doc,
-                args: entry.schema(generator),
-                has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
+                args: (entry.args.schema)(generator).to_value(),
+                has_shortcut: !matches!(entry.args.shortcut, Shortcut::None(_)),
             })
             .collect();
         let mut schema = definition("filter", &named);
@@ -53,33 +55,18 @@ impl JsonSchema for FilterEntrySchema {
 impl Entry {
     /// Returns the name and documentation of each argument.
     pub(crate) fn arguments(&self) -> Vec<ArgumentDoc> {
-        let schema = match self.args {
-            Arguments::Listed(list) => {
-                let doc =
-                    |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
-                return list.iter().map(doc).collect();
-            }
-            Arguments::Typed(schema) | Arguments::LongForm(schema) => schema.of,
-        };
         let mut generator = SchemaSettings::draft2020_12().into_generator();
-        let root = schema(&mut generator).to_value();
+        let root = (self.args.schema)(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
         let mut rows = Vec::new();
         collect_rows("", resolve(&root, &definitions), &definitions, &mut rows);
         rows
     }
-
-    /// Returns the schema of the map of arguments.
-    fn schema(&self, generator: &mut SchemaGenerator) -> Value {
-        match self.args {
-            Arguments::Listed(list) => argument_map(list, generator),
-            Arguments::Typed(schema) | Arguments::LongForm(schema) => (schema.of)(generator).to_value(),
-        }
-    }
 }
 
-/// Returns the schema that `node` refers to, or `node`.
+/// Returns the schema that `node` refers to, or `node`. That of an optional value is the first of two.
 fn resolve<'s>(node: &'s Value, definitions: &'s Value) -> &'s Value {
+    let node = node["anyOf"].get(0).filter(|_| node["anyOf"][1]["type"] == "null").unwrap_or(node);
     let name = node["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
     name.map_or(node, |name| &definitions[name])
 }
@@ -95,7 +82,20 @@ fn collect_rows(prefix: &str, schema: &Value, definitions: &Value, rows: &mut Ve
             collect_rows(&format!("{name}."), inner, definitions, rows);
         } else {
             let doc = property["description"].as_str().unwrap_or_default().replace('\n', " ");
-            rows.push(ArgumentDoc { name, doc });
+            rows.push(ArgumentDoc { name, doc, example: example(inner) });
         }
+    }
+}
+
+/// Returns a value of a type.
+fn example(schema: &Value) -> String {
+    let types = schema["type"].to_string();
+    match &schema["examples"][0] {
+        Value::Null if types.contains("string") => "value".to_owned(),
+        Value::Null if types.contains("integer") => "1".to_owned(),
+        Value::Null if types.contains("boolean") => "true".to_owned(),
+        Value::Null => "value".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }

@@ -1,98 +1,109 @@
 //! `SecureHeaders`.
 
+use serde::Deserialize;
 use tollgate_filters::secure_headers;
 use tollgate_filters::secure_headers::SecureHeader;
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::raw::RawSecureHeaders;
-use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::definition::Arg;
-use crate::yaml::Span;
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
+use crate::spec::types::Text;
+
+/// Arguments of `SecureHeaders`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[serde(rename_all = "camelCase")]
+struct SecureHeadersArgs {
+    /// Headers to add besides the default ones: `permissions-policy`.
+    enable: Option<Vec<Spanned<String>>>,
+    /// Names of headers not to add.
+    disable: Option<Vec<Spanned<String>>>,
+    /// Value of `Permissions-Policy`, if enabled.
+    permissions_policy: Option<Spanned<Text>>,
+    /// Value of `X-Xss-Protection`.
+    xss_protection_header_value: Option<Text>,
+    /// Value of `Strict-Transport-Security`.
+    strict_transport_security_header_value: Option<Text>,
+    /// Value of `X-Frame-Options`.
+    frame_options_header_value: Option<Text>,
+    /// Value of `X-Content-Type-Options`.
+    content_type_options_header_value: Option<Text>,
+    /// Value of `Referrer-Policy`.
+    referrer_policy_header_value: Option<Text>,
+    /// Value of `Content-Security-Policy`.
+    content_security_policy_header_value: Option<Text>,
+    /// Value of `X-Download-Options`.
+    download_options_header_value: Option<Text>,
+    /// Value of `X-Permitted-Cross-Domain-Policies`.
+    permitted_cross_domain_policies_header_value: Option<Text>,
+    /// Value of `Permissions-Policy`, unless `permissionsPolicy` has one.
+    permission_policy_header_value: Option<Text>,
+}
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "SecureHeaders",
     doc: "Adds security headers to responses that do not have them.",
-    args: Arguments::Listed(&[
-        Argument::new("enable", "Headers to add besides the default ones: `permissions-policy`.")
-            .of(ArgumentType::List),
-        Argument::new("disable", "Names of headers not to add.").of(ArgumentType::List),
-        Argument::new("permissionsPolicy", "Value of `Permissions-Policy`, if enabled."),
-        Argument::new("xssProtectionHeaderValue", "Value of `X-Xss-Protection`."),
-        Argument::new("strictTransportSecurityHeaderValue", "Value of `Strict-Transport-Security`."),
-        Argument::new("frameOptionsHeaderValue", "Value of `X-Frame-Options`."),
-        Argument::new("contentTypeOptionsHeaderValue", "Value of `X-Content-Type-Options`."),
-        Argument::new("referrerPolicyHeaderValue", "Value of `Referrer-Policy`."),
-        Argument::new("contentSecurityPolicyHeaderValue", "Value of `Content-Security-Policy`."),
-        Argument::new("downloadOptionsHeaderValue", "Value of `X-Download-Options`."),
-        Argument::new("permittedCrossDomainPoliciesHeaderValue", "Value of `X-Permitted-Cross-Domain-Policies`."),
-        Argument::new(
-            "permissionPolicyHeaderValue",
-            "Value of `Permissions-Policy`, unless `permissionsPolicy` has one.",
-        ),
-    ]),
+    args: Arguments::of::<SecureHeadersArgs>(Shortcut::Some(&[])),
     check: secure_headers,
 }];
 
-fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    if let Some(arg) = input.spec.args.iter().find(|arg| arg.name.is_none()) {
-        diagnostics
-            .mistake(arg.span, "`SecureHeaders` takes no arguments in its shortcut form")
-            .help("write `name: SecureHeaders` and `args: {disable: x-frame-options}`");
-        return None;
-    }
-    let spec = input.spec.with_joined_lists();
-    let names: [&str; 12] = std::array::from_fn(|at| input.args.get(at).map_or("", |argument| argument.name));
-    let [enable, disable, permissions, values @ ..] = spec.arguments(names, diagnostics);
-    let global = input.context.filter.secure_headers.as_ref().map(|spanned| &spanned.value);
-    let (mut enabled, mut disabled) = (Vec::new(), Vec::new());
-    let texts = |arg: Option<&Arg>| -> Vec<(String, Span)> {
-        let each =
-            |arg: &Arg| -> Vec<_> { arg.value.split(',').map(|name| (name.trim().to_owned(), arg.span)).collect() };
-        arg.map(each).unwrap_or_default()
-    };
+fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: SecureHeadersArgs = input.read(diagnostics)?;
+    let for_all = input.context.filter.secure_headers.as_ref().map(|spanned| &spanned.value);
     // Lists of a route replace those for all routes.
-    if enable.is_some() || disable.is_some() || permissions.is_some() {
-        enabled.extend(texts(enable));
-        disabled.extend(texts(disable));
-    } else if let Some(global) = global {
-        let items = |list: &Option<Vec<Spanned<String>>>| -> Vec<_> {
-            list.iter().flatten().map(|name| (name.value.trim().to_owned(), name.span)).collect()
-        };
-        enabled.extend(items(&global.enable));
-        disabled.extend(items(&global.disable));
-    }
-    let [enabled, disabled] = [enabled, disabled].map(|names| headers(&names, diagnostics));
+    let has_lists = args.enable.is_some() || args.disable.is_some() || args.permissions_policy.is_some();
+    let (enable, disable) = match for_all.filter(|_| !has_lists) {
+        Some(for_all) => (&for_all.enable, &for_all.disable),
+        None => (&args.enable, &args.disable),
+    };
+    let [enabled, disabled] = [enable, disable].map(|names| headers(names.as_deref().unwrap_or_default(), diagnostics));
     let is_added =
         |header: &SecureHeader| (header.is_default() || enabled.contains(header)) && !disabled.contains(header);
-    if let Some(arg) = permissions.filter(|_| !is_added(&SecureHeader::PermissionsPolicy)) {
+    if let Some(policy) = args.permissions_policy.as_ref().filter(|_| !is_added(&SecureHeader::PermissionsPolicy)) {
         diagnostics
-            .mistake(arg.span, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
+            .mistake(policy.span, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
             .ineffective()
             .help("add `enable: permissions-policy`");
     }
-    let value = |header: SecureHeader| {
-        let own = values[header as usize].filter(|arg| !arg.value.is_empty());
-        let own = permissions.filter(|_| header == SecureHeader::PermissionsPolicy).or(own);
-        own.map(|arg| arg.value.as_str()).or_else(|| global.and_then(|global| of_all(global, header)))
-    };
+    let value = |header: SecureHeader| args.value(header).or_else(|| of_all(for_all?, header));
     let headers = SecureHeader::ALL.into_iter().filter(is_added).map(|header| (header, value(header)));
-    let complain = |error| {
-        let message = reasons(&error);
-        diagnostics.error(spec.quoted_in(&message), message);
-    };
-    let settings = secure_headers::Settings::new(headers).map_err(complain).ok()?;
-    Some(Filter::Plain(PlainFilter::SecureHeaders(settings)))
+    let settings = secure_headers::Settings::new(headers).map_err(|error| input.refuse(&error, diagnostics))?;
+    Ok(Filter::Plain(PlainFilter::SecureHeaders(settings)))
+}
+
+impl SecureHeadersArgs {
+    /// Returns the value of `header` that the route gives.
+    fn value(&self, header: SecureHeader) -> Option<&str> {
+        let value = match header {
+            SecureHeader::XssProtection => &self.xss_protection_header_value,
+            SecureHeader::StrictTransportSecurity => &self.strict_transport_security_header_value,
+            SecureHeader::FrameOptions => &self.frame_options_header_value,
+            SecureHeader::ContentTypeOptions => &self.content_type_options_header_value,
+            SecureHeader::ReferrerPolicy => &self.referrer_policy_header_value,
+            SecureHeader::ContentSecurityPolicy => &self.content_security_policy_header_value,
+            SecureHeader::DownloadOptions => &self.download_options_header_value,
+            SecureHeader::PermittedCrossDomainPolicies => &self.permitted_cross_domain_policies_header_value,
+            SecureHeader::PermissionsPolicy => match &self.permissions_policy {
+                Some(policy) => return Some(&policy.value),
+                None => &self.permission_policy_header_value,
+            },
+        };
+        value.as_deref().filter(|value| !value.is_empty())
+    }
 }
 
 /// Returns the headers with the names `names`. Reports unknown ones.
-fn headers(names: &[(String, Span)], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
+fn headers(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
     let known = SecureHeader::ALL.map(SecureHeader::name);
     let mut headers = Vec::new();
-    for (name, span) in names.iter().filter(|(name, _)| !name.is_empty()) {
+    for Spanned { value: name, span } in names {
+        let name = name.trim();
         match SecureHeader::ALL.into_iter().find(|header| header.name().eq_ignore_ascii_case(name)) {
             Some(header) => headers.push(header),
             None => diagnostics.mistake(*span, format!("`{name}` is not a header of `SecureHeaders`")).help(

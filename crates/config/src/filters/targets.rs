@@ -1,89 +1,106 @@
 //! Filters that change the target of a request, or its `Host`.
 
+use serde::Deserialize;
 use tollgate_filters::edit::Edit;
 
-use crate::diagnostics::Diagnostics;
-use crate::filters::edit::{finish, with_text};
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
-use crate::spec::argument::Argument;
+#[cfg(test)]
+use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
+use crate::spec::types::Text;
+
+/// A filter without arguments.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct NoArgs {}
+
+/// Argument of `SetRequestHostHeader`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct HostArgs {
+    /// `host[:port]`; may contain `{variables}` of `Path` and `Host`.
+    host: Text,
+}
+
+/// Argument of `SetRequestUri`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct UriArgs {
+    /// An `http` or `https` URI; may contain `{variables}` of `Path` and `Host`.
+    template: Spanned<Text>,
+}
+
+/// Argument of `RequestHeaderToRequestUri`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct HeaderToUriArgs {
+    /// Header name. Clients that can set it can reach every server that the gateway can reach.
+    name: Text,
+}
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "PreserveHostHeader",
         doc: "Sends the client's `Host` to the upstream.",
-        args: Arguments::Listed(&[]),
-        check: |input, diagnostics| {
-            let [] = input.arguments(diagnostics);
-            Some(Filter::Edit(Edit::preserve_host_header()))
-        },
+        args: Arguments::of::<NoArgs>(Shortcut::All),
+        check: |input, diagnostics| input.edit(|_: &NoArgs| Ok(Edit::preserve_host_header()), diagnostics),
     },
     Entry {
         name: "SetRequestHostHeader",
         doc: "Sends this `Host` to the upstream.",
-        args: Arguments::Listed(&[Argument::new(
-            "host",
-            "`host[:port]`; may contain `{variables}` of `Path` and `Host`.",
-        )]),
-        check: |input, diagnostics| with_text(input, Edit::set_request_host_header, diagnostics),
+        args: Arguments::of::<HostArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &HostArgs| Edit::set_request_host_header(&args.host), diagnostics)
+        },
     },
     Entry {
         name: "SetRequestUri",
         doc: "Replaces the target of the request, path and query included, after all other filters.",
-        args: Arguments::Listed(&[Argument::new(
-            "template",
-            "An `http` or `https` URI; may contain `{variables}` of `Path` and `Host`.",
-        )]),
+        args: Arguments::of::<UriArgs>(Shortcut::All),
         check: set_request_uri,
     },
     Entry {
         name: "RequestHeaderToRequestUri",
         doc: "Sends the request to the `http` or `https` URI in a header, if it has one.",
-        args: Arguments::Listed(&[Argument::new(
-            "name",
-            "Header name. Clients that can set it can reach every server that the gateway can reach.",
-        )]),
+        args: Arguments::of::<HeaderToUriArgs>(Shortcut::All),
         check: |input, diagnostics| {
-            let [name] = input.texts(diagnostics)?;
+            let HeaderToUriArgs { name } = input.read(diagnostics)?;
             diagnostics
                 .warn(
                     input.spec.span,
-                    format!("clients that can set `{name}` choose the server of a request, including internal ones"),
+                    format!("clients that can set `{}` choose the server of a request, including internal ones", &*name),
                 )
                 .help(
                     "let a trusted proxy in front of the gateway set or remove the header, and admit only that proxy to the route",
                 );
-            finish(input, Edit::request_header_to_request_uri(name), diagnostics)
+            input.finish(Edit::request_header_to_request_uri(&name), diagnostics)
         },
     },
 ];
 
-fn set_request_uri(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let [template] = input.arguments(diagnostics);
-    let template = input.spec.required(template, "template", diagnostics)?;
-    let scheme = template.value.split_once("://").map(|(scheme, _)| scheme);
+fn set_request_uri(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let UriArgs { template: Spanned { value: template, span } } = input.read(diagnostics)?;
+    let scheme = template.split_once("://").map(|(scheme, _)| scheme);
     match scheme {
         Some(scheme) if ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) => {
-            let authority = template.value.split('/').nth(2).unwrap_or_default();
+            let authority = template.split('/').nth(2).unwrap_or_default();
             if authority.contains('{') {
                 diagnostics
-                    .warn(template.span, "the client's path chooses the server of a request")
+                    .warn(span, "the client's path chooses the server of a request")
                     .help("restrict the variable to allowed values: `Path=/{name:a|b}/**`");
             }
         }
         Some(scheme) if scheme.contains('{') => {}
         Some("lb") => {
-            diagnostics
-                .error(template.span, "`SetRequestUri` to `lb://` is not supported")
-                .help("give each upstream its own route with `uri: lb://…`");
-            return None;
+            let error = diagnostics.error(span, "`SetRequestUri` to `lb://` is not supported");
+            return Err(error.reported_with("give each upstream its own route with `uri: lb://…`"));
         }
         _ => diagnostics
-            .mistake(
-                template.span,
-                format!("`{}` is not an absolute http or https URI: requests keep their target", template.value),
-            )
+            .mistake(span, format!("`{}` is not an absolute http or https URI: requests keep their target", &*template))
             .help("write `http://host/path`; SetPath changes only the path"),
     }
-    finish(input, Edit::set_request_uri(&template.value), diagnostics)
+    input.finish(Edit::set_request_uri(&template), diagnostics)
 }

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::schema::ArgumentDoc;
-use crate::filters::{Argument, ArgumentType, Arguments, Entry, filters as entries};
+use crate::filters::{Entry, filters as entries};
 use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
+use crate::spec::tree::Shortcut;
+use tollgate_routing::PredicateArgument;
 
 /// One key with its path.
 pub(super) struct KeyRow {
@@ -82,9 +83,9 @@ pub(super) fn filter_page(name: &str, is_in_spring: bool) -> String {
 /// Returns the first page of a filter: its generated part, and an example with values of the arguments' types.
 pub(super) fn new_filter_page(entry: &Entry, is_in_spring: bool) -> String {
     let name = entry.name;
-    let values: Vec<&str> = match entry.args {
-        Arguments::Listed(list) => list.iter().map(sample).collect(),
-        Arguments::Typed(_) | Arguments::LongForm(_) => Vec::new(),
+    let values: Vec<String> = match entry.args.shortcut {
+        Shortcut::All | Shortcut::List => entry.arguments().into_iter().map(|argument| argument.example).collect(),
+        Shortcut::Some(_) | Shortcut::ListAndFlag | Shortcut::None(_) => Vec::new(),
     };
     let shortcut = if values.is_empty() { name.to_owned() } else { format!("{name}={}", values.join(",")) };
     format!(
@@ -94,25 +95,12 @@ pub(super) fn new_filter_page(entry: &Entry, is_in_spring: bool) -> String {
     )
 }
 
-/// A value of the argument's type.
-fn sample(argument: &Argument) -> &'static str {
-    match argument.kind {
-        ArgumentType::Text | ArgumentType::List => "value",
-        ArgumentType::Flag => "true",
-        ArgumentType::Number => "1",
-        ArgumentType::Size => "64KB",
-        ArgumentType::Duration => "5s",
-        ArgumentType::Status => "200",
-        ArgumentType::HeaderName => "X-Name",
-    }
-}
-
 #[test]
 fn a_new_page_of_a_filter_has_its_arguments_and_an_example() {
     let entry = entries().find(|entry| entry.name == "SetStatus").unwrap();
     let page = new_filter_page(entry, true);
     assert!(page.starts_with("# SetStatus\n\n<!-- generated: filter SetStatus -->\n"), "{page}");
-    assert!(page.contains("| `status` |") && page.contains("      - SetStatus=200\n```\n"), "{page}");
+    assert!(page.contains("| `status` |") && page.contains("      - SetStatus=429\n```\n"), "{page}");
 }
 
 /// Returns the table of predicates by name.
@@ -120,18 +108,13 @@ pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
         let doc = cell(&lower(entry.doc.trim_end_matches('.')));
-        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(&entry.args))).unwrap();
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(entry.args)).unwrap();
     }
     out
 }
 
-fn listed(arguments: &[Argument]) -> Vec<ArgumentDoc> {
-    let doc = |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
-    arguments.iter().map(doc).collect()
-}
-
 /// Arguments in the order of the shortcut, as one cell.
-fn arguments(arguments: &[ArgumentDoc]) -> String {
+fn arguments(arguments: &[PredicateArgument]) -> String {
     let each = arguments.iter().map(|argument| {
         let doc = argument.doc.trim_end_matches('.');
         let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };

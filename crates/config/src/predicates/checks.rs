@@ -1,16 +1,16 @@
 //! Checks of predicates whose arguments need more than a row of the table.
 
 use crate::de::canonical;
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::predicates::entry::{Checked, PredicateInput, take_named};
 use crate::predicates::patterns;
 use crate::spec::PredicateSpec;
-use crate::spec::argument::Argument;
-use tollgate_routing::Predicate;
+use crate::spec::values::flag;
+use tollgate_routing::{Predicate, PredicateArgument};
 
 impl PredicateInput<'_> {
     /// Returns all values. Reports names of other arguments.
-    pub(super) fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
+    pub(super) fn list(&self, diagnostics: &mut Diagnostics) -> Result<Vec<String>, Reported> {
         self.names_fit(diagnostics);
         self.spec.gather(diagnostics)
     }
@@ -19,7 +19,7 @@ impl PredicateInput<'_> {
         for arg in &self.spec.args {
             let Some(name) = &arg.name else { continue };
             let base = canonical(name.split('[').next().unwrap_or(name));
-            let fits = |argument: &Argument| {
+            let fits = |argument: &PredicateArgument| {
                 let known = canonical(argument.name);
                 base == known || known.strip_suffix('s').is_some_and(|one| base == one)
             };
@@ -46,39 +46,36 @@ pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) ->
     }
     let input = PredicateInput { spec: &spec, ..*input };
     input.names_fit(diagnostics);
-    let (patterns, flag) = spec.gather_with_flag(diagnostics)?;
-    let flag = match &named {
-        Some(arg) => crate::spec::values::flag(Some(arg), false, diagnostics)?,
-        None => flag.unwrap_or(input.context.ignores_trailing_slash),
+    let (patterns, last_flag) = spec.gather_with_flag(diagnostics)?;
+    let ignores_slash = match &named {
+        Some(arg) => flag(arg, diagnostics)?,
+        None => last_flag.unwrap_or(input.context.ignores_trailing_slash),
     };
-    let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };
+    let Some(base) = &input.context.base_path else { return Ok(Predicate::path(&patterns, ignores_slash)?) };
     // Checked alone first, so that errors quote the pattern of the file.
-    if let Err(error) = Predicate::path(&patterns, flag) {
-        return Some(Err(error));
-    }
+    Predicate::path(&patterns, ignores_slash)?;
     let below = |pattern: &String| match pattern.starts_with('/') {
         true => format!("{base}{pattern}"),
         false => format!("{base}/{pattern}"),
     };
-    Some(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), flag))
+    Ok(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), ignores_slash)?)
 }
 
-pub(super) fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predicate> {
-    let mut spec = spec.clone();
+pub(super) fn weight(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
+    let mut spec = input.spec.clone();
     // Spring also has the names `weight.group` and `weight.weight`.
     for name in spec.args.iter_mut().filter_map(|arg| arg.name.as_mut()) {
         if let Some(rest) = name.strip_prefix("weight.") {
             *name = rest.to_owned();
         }
     }
-    let [group, weight] = spec.arguments(["group", "weight"], diagnostics);
-    let group = spec.required(group, "group", diagnostics)?;
-    let weight = spec.required(weight, "weight", diagnostics)?;
-    match weight.value.parse() {
-        Ok(number) => Some(Predicate::weight(&group.value, number)),
+    let input = PredicateInput { spec: &spec, ..*input };
+    let ([group, weight], [_, _]) = input.texts(diagnostics)?;
+    match weight.parse() {
+        Ok(number) => Ok(Predicate::weight(group, number)),
         Err(_) => {
-            diagnostics.error(weight.span, format!("`weight` must be a whole number from 0, found `{}`", weight.value));
-            None
+            let message = format!("`weight` must be a whole number from 0, found `{weight}`");
+            Err(diagnostics.error(spec.quoted_in(&message), message).reported().into())
         }
     }
 }

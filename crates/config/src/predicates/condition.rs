@@ -1,7 +1,7 @@
 //! Conditions: a predicate, or several joined by `any`, `all` and `not`, which Spring does not have.
 
 use crate::de::same_name;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::context::PredicateContext;
 use crate::predicates::table::check;
 use crate::spec::PredicateSpec;
@@ -23,50 +23,48 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Reads an entry of `predicates`. Reports errors; `None` if it cannot be read.
-    pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
+    /// Reads an entry of `predicates`. Reports errors.
+    pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Result<Self, Reported> {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);
         };
         if let NodeKind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
-            diagnostics
-                .error(beside.span.key(), format!("`{other}` and `{word}` are in one entry"))
-                .help("give each its own entry: put `- ` before it");
-            return None;
+            let error = diagnostics.error(beside.span.key(), format!("`{other}` and `{word}` are in one entry"));
+            return Err(error.reported_with("give each its own entry: put `- ` before it"));
         }
         match (word, &value.kind) {
             ("not", NodeKind::Seq(_)) => {
-                diagnostics
-                    .error(value.span, "`not` takes one condition, found a list")
-                    .help("write `not: {any: […]}` if none may match, `not: {all: […]}` if not all may match");
-                None
+                let error = diagnostics.error(value.span, "`not` takes one condition, found a list");
+                Err(error
+                    .reported_with("write `not: {any: […]}` if none may match, `not: {all: […]}` if not all may match"))
             }
             ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, NodeKind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all errors are reported.
-                let inner: Vec<Option<Self>> =
-                    items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
-                let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
-                Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
+                let inner: Vec<_> = items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
+                let inner = inner.into_iter().collect::<Result<Vec<Self>, _>>()?;
+                Ok(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }
             _ => {
                 let found =
                     if matches!(value.kind, NodeKind::Seq(_)) { "an empty one".to_owned() } else { value.describe() };
-                diagnostics
-                    .error(value.span, format!("expected a list of predicates, found {found}"))
-                    .help(format!("write `{word}: [Path=/a/**, Host=b.example]`"));
-                None
+                let error = diagnostics.error(value.span, format!("expected a list of predicates, found {found}"));
+                Err(error.reported_with(format!("write `{word}: [Path=/a/**, Host=b.example]`")))
             }
         }
     }
 
-    /// Returns the checked predicate. Reports errors; `None` if it cannot be used.
-    pub(crate) fn check(&self, context: &PredicateContext<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
+    /// Returns the checked predicate. Reports errors.
+    pub(crate) fn check(
+        &self,
+        context: &PredicateContext<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Predicate, Reported> {
         let mut all = |inner: &[Self]| {
-            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
-            checked.into_iter().collect::<Option<Vec<Predicate>>>()
+            let checked: Vec<_> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
+            checked.into_iter().collect::<Result<Vec<Predicate>, _>>()
         };
         match self {
             Self::One(spec) => check(spec, context, diagnostics),

@@ -1,24 +1,22 @@
 //! Rows of the table of predicates, and the input of their checks.
 
 use crate::de::same_name;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::context::PredicateContext;
 use crate::spec::PredicateSpec;
-use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
-use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateForm, PredicateRow, ValueKind};
+use crate::spec::rejection::Rejection;
+use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateRow};
 
 /// A predicate that routes can have.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its name, as Spring Cloud Gateway has it.
     pub name: &'static str,
     /// Its condition, as one sentence of Markdown.
     pub doc: &'static str,
     /// Its arguments in the order of the shortcut `Name=a,b`.
-    pub args: Vec<Argument>,
-    /// Assignment of the values of a shortcut to the arguments.
-    pub shortcut: ShortcutType,
+    pub(crate) args: &'static [PredicateArgument],
     pub(super) check: Check,
 }
 
@@ -31,48 +29,21 @@ pub(super) enum Check {
     Row(&'static PredicateRow),
 }
 
-/// A predicate, or the reason why there is none; `None` if the reason is reported.
-pub(super) type Checked = Option<Result<Predicate, PredicateError>>;
-
-/// Assignment of the values of a shortcut to the arguments of its predicate: Spring's `ShortcutType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShortcutType {
-    /// One value per argument.
-    Default,
-    /// All values to the first argument, a list. Other arguments have names only.
-    GatherList,
-    /// As [`GatherList`](Self::GatherList), except for a last `true` or `false`, which goes to the second argument.
-    GatherListTailFlag,
-}
+/// A predicate, or the reason why there is none.
+pub(super) type Checked = Result<Predicate, Rejection<PredicateError>>;
 
 /// The specification of a predicate, and what its check needs.
 #[derive(Clone, Copy)]
 pub(super) struct PredicateInput<'c> {
     pub(super) spec: &'c PredicateSpec,
-    pub(super) args: &'static [Argument],
+    pub(super) args: &'static [PredicateArgument],
     pub(super) context: &'c PredicateContext<'c>,
 }
 
 impl Entry {
     /// Creates the entry of `row`.
     pub(super) fn of_row(row: &'static PredicateRow) -> Self {
-        let argument = |argument: &PredicateArgument| {
-            Argument::new(argument.name, argument.doc).of(match argument.kind {
-                ValueKind::Text => ArgumentType::Text,
-                ValueKind::Number => ArgumentType::Number,
-                ValueKind::List => ArgumentType::List,
-            })
-        };
-        Self {
-            name: row.name,
-            doc: row.doc,
-            args: row.form.arguments().iter().map(argument).collect(),
-            shortcut: match row.form {
-                PredicateForm::List(..) | PredicateForm::ListWithOption(..) => ShortcutType::GatherList,
-                _ => ShortcutType::Default,
-            },
-            check: Check::Row(row),
-        }
+        Self { name: row.name, doc: row.doc, args: row.form.arguments(), check: Check::Row(row) }
     }
 }
 
@@ -88,13 +59,13 @@ impl<'c> PredicateInput<'c> {
     pub(super) fn texts<const R: usize, const N: usize>(
         &self,
         diagnostics: &mut Diagnostics,
-    ) -> Option<([&'c str; R], [Option<&'c str>; N])> {
+    ) -> Result<([&'c str; R], [Option<&'c str>; N]), Reported> {
         let found = self.arguments::<N>(diagnostics);
         let mut required = [""; R];
         for ((text, arg), argument) in required.iter_mut().zip(found).zip(self.args) {
             *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
         }
-        Some((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
+        Ok((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }
 }
 

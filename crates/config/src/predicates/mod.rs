@@ -15,6 +15,6 @@ pub(crate) mod table;
 mod tests;
 pub(crate) mod weights;
 
-pub use self::entry::{Entry, ShortcutType};
+pub use self::entry::Entry;
 pub(crate) use self::table::names;
 pub use self::table::predicates;

@@ -19,30 +19,30 @@ pub(super) fn check(row: &PredicateRow, input: &PredicateInput<'_>, diagnostics:
         }
         .help(remark.help);
     }
-    Some(match row.form {
+    Ok(match row.form {
         PredicateForm::NoArguments(new) => {
             let [] = input.arguments(diagnostics);
-            Ok(new())
+            new()
         }
         PredicateForm::One(_, new) => {
             let ([text], [_]) = input.texts(diagnostics)?;
-            new(text)
+            new(text)?
         }
         PredicateForm::OneWithSettings(_, new) => {
             let ([text], [_]) = input.texts(diagnostics)?;
-            new(text, &input.context.settings)
+            new(text, &input.context.settings)?
         }
         PredicateForm::Two(_, new) => {
             let ([first, second], [_, _]) = input.texts(diagnostics)?;
-            new(first, second)
+            new(first, second)?
         }
         PredicateForm::OneOrTwo(_, new) => {
             let ([first], [_, second]) = input.texts(diagnostics)?;
-            new(first, second)
+            new(first, second)?
         }
-        PredicateForm::List(_, new) => new(&input.list(diagnostics)?),
+        PredicateForm::List(_, new) => new(&input.list(diagnostics)?)?,
         PredicateForm::ListWithOption(_, new) => {
-            new(&input.list(diagnostics)?, option.as_ref().map(|arg| arg.value.as_str()))
+            new(&input.list(diagnostics)?, option.as_ref().map(|arg| arg.value.as_str()))?
         }
     })
 }

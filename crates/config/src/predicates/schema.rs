@@ -21,7 +21,7 @@ impl JsonSchema for PredicateEntrySchema {
             .map(|entry| Named {
                 name: entry.name,
                 doc: entry.doc,
-                args: argument_map(&entry.args, generator),
+                args: argument_map(entry.args, generator),
                 has_shortcut: true,
             })
             .collect();

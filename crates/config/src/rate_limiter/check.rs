@@ -7,43 +7,48 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
 use crate::de::same_name;
-use crate::diagnostics::{Diagnostics, yaml_key};
+use crate::diagnostics::{Diagnostics, Reported, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
 use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store, users};
 use crate::spec::FilterSpec;
+use crate::spec::tree::Shortcut;
 use crate::spring::limiter_bean;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Spring's section for the arguments of its Redis limiter.
 const SECTION: &str = "redis-rate-limiter";
 
-/// Returns the limiter that `spec` describes. Reports errors; `None` if it cannot be used.
+/// Arguments of a limiter, for messages.
+pub(crate) const EXAMPLE: &str = "{replenish-rate: 10, burst-capacity: 20, key-resolver: ip}";
+
+/// Returns the limiter that `spec` describes. Reports errors.
 pub(crate) fn check(
     spec: &FilterSpec,
+    shortcut: Shortcut,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<RateLimiter> {
-    check_form(spec, diagnostics)?;
-    let mut tree = spec.tree(&[], diagnostics);
+) -> Result<RateLimiter, Reported> {
+    report_bucket4j(spec, diagnostics)?;
+    let mut tree = spec.tree(shortcut, &[], diagnostics)?;
     lift_section(&mut tree);
-    let has_shapes = rules::check_shapes(&tree, diagnostics);
-    if let (false, NodeKind::Map(entries)) = (has_shapes, &mut tree.kind) {
+    let shapes = rules::check_shapes(&tree, diagnostics);
+    if let (Err(_), NodeKind::Map(entries)) = (shapes, &mut tree.kind) {
         entries.retain(|(key, _)| !["limits", "plans"].iter().any(|name| same_name(name, key)));
     }
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
-    if lacks_bean(&args, diagnostics) && !args.replenish_rate.is_given() {
+    if let (Err(reported), false) = (check_bean(&args, diagnostics), args.replenish_rate.is_given()) {
         // The rate comes from the missing bean. The settings are checked to report a missing key resolver in the same run.
         let _ = settings::settings(&args, context, diagnostics);
-        return None;
+        return Err(reported);
     }
-    let rules = if has_shapes { rules::rules(&args, spec.span, context, diagnostics) } else { None };
-    let plans = if has_shapes { plans::plans(&args, context, diagnostics) } else { None };
+    let rules = shapes.and_then(|()| rules::rules(&args, spec.span, context, diagnostics));
+    let plans = shapes.and_then(|()| plans::plans(&args, context, diagnostics));
     let settings = settings::settings(&args, context, diagnostics);
     let storage = store::storage(&args, spec.span, context, diagnostics);
-    let bucket = match args.bucket.checked().ok()? {
-        None => Some(None),
+    let bucket = match args.bucket.checked()? {
+        None => Ok(None),
         Some(name) => limit::identifier(&name.value, "`bucket`", name.span, diagnostics).map(Some),
     };
     let (rules, plans, settings, storage) = (rules?, plans?, settings?, storage?);
@@ -79,26 +84,15 @@ pub(crate) fn check(
     if !(is_default(&args) && context.key_resolvers.of_all().is_some()) {
         warn_of_principal(&limiter, &args, spec.span, diagnostics);
     }
-    Some(limiter)
+    Ok(limiter)
 }
 
-/// Reports the shortcut form, and Bucket4j's arguments.
-fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
-    for arg in &spec.args {
-        let Some(name) = &arg.name else {
-            diagnostics
-                .error(arg.span, "`RequestRateLimiter` has no shortcut form: Spring ignores its arguments")
-                .help("write `name: RequestRateLimiter` and `args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}`");
-            return None;
-        };
-        if name.starts_with("bucket4j-rate-limiter.") {
-            diagnostics
-                .error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run")
-                .help("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)");
-            return None;
-        }
-    }
-    Some(())
+/// Reports arguments of Bucket4j.
+fn report_bucket4j(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+    let is_bucket4j = |name: &String| name.starts_with("bucket4j-rate-limiter.");
+    let Some(arg) = spec.args.iter().find(|arg| arg.name.as_ref().is_some_and(is_bucket4j)) else { return Ok(()) };
+    let error = diagnostics.error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run");
+    Err(error.reported_with("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)"))
 }
 
 /// Moves the arguments in Spring's section to the others.
@@ -111,15 +105,15 @@ fn lift_section(tree: &mut Node) {
     }
 }
 
-/// Reports a `rate-limiter` bean other than Spring's own. Returns true for one that has no stand-in.
-fn lacks_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> bool {
-    let Some(bean) = args.rate_limiter.spanned() else { return false };
+/// Reports a `rate-limiter` bean other than Spring's own.
+fn check_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+    let Some(bean) = args.rate_limiter.spanned() else { return Ok(()) };
     if matches!(bean.value.trim(), "#{@redisRateLimiter}" | "#{redisRateLimiter}") {
-        return false;
+        return Ok(());
     }
     let error = diagnostics
         .error(bean.span, format!("rate limiter `{}` is a Java bean, which Tollgate cannot run", bean.value.trim()));
-    match limiter_bean::name(&bean.value) {
+    Err(match limiter_bean::name(&bean.value) {
         Some(name) => {
             let missing = limiter_bean::missing(name, args.replenish_rate.is_given());
             let help = format!(
@@ -127,11 +121,11 @@ fn lacks_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> bool {
                 yaml_key(name),
                 missing.value
             );
-            error.missing(missing).help(help);
+            error.missing(missing).reported_with(help)
         }
-        None => error.help("remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`"),
-    }
-    true
+        None => error
+            .reported_with("remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`"),
+    })
 }
 
 /// Reports algorithms and servers that `atomicity: lock` does not support.

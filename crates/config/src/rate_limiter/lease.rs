@@ -5,33 +5,30 @@ use std::time::Duration;
 use tollgate_filters::request_rate_limiter::CostSource;
 use tollgate_limiter::store::redis::RedisStore;
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::model::{Atomicity, Limit};
 
 /// Longest value. Other gateways do not see leased tokens, and one call per second costs nothing.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Checks `lease`. Returns `Some(None)` if there is none, `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one tells an error from an absent lease")]
+/// Checks `lease`. Returns `None` if there is none.
 pub(super) fn lease<'l>(
     args: &LimiterArgs,
     atomicity: &Atomicity,
     in_redis: bool,
     mut limits: impl Iterator<Item = &'l Limit>,
     diagnostics: &mut Diagnostics,
-) -> Option<Option<Duration>> {
-    let Some(lease) = args.lease.checked().ok()? else { return Some(None) };
+) -> Result<Option<Duration>, Reported> {
+    let Some(lease) = args.lease.checked()? else { return Ok(None) };
     let (at, lease) = (lease.span, lease.value.time);
     if lease > LONGEST {
-        diagnostics
-            .error(at, format!("`lease` must be at most {LONGEST:?}, got {lease:?}"))
-            .help("100ms is enough where thousands of requests per second share a key");
-        return None;
+        let error = diagnostics.error(at, format!("`lease` must be at most {LONGEST:?}, got {lease:?}"));
+        return Err(error.reported_with("100ms is enough where thousands of requests per second share a key"));
     }
     if *atomicity != Atomicity::Script {
-        diagnostics.error(at, "`lease` cannot be combined with `atomicity: lock`").help("remove one of them");
-        return None;
+        let error = diagnostics.error(at, "`lease` cannot be combined with `atomicity: lock`");
+        return Err(error.reported_with("remove one of them"));
     }
     let is_late = |limit: &Limit| {
         matches!(
@@ -41,16 +38,13 @@ pub(super) fn lease<'l>(
     };
     match limits.find(|limit| !RedisStore::supports_lease(&limit.rule) || is_late(limit)) {
         Some(limit) if is_late(limit) => {
-            diagnostics
-                .error(at, "`lease` cannot be combined with a `cost` that is known only after the decision")
-                .help("remove one of them, or take the cost from a request header");
-            return None;
+            let message = "`lease` cannot be combined with a `cost` that is known only after the decision";
+            let help = "remove one of them, or take the cost from a request header";
+            return Err(diagnostics.error(at, message).reported_with(help));
         }
         Some(limit) => {
-            diagnostics
-                .error(at, format!("`lease` is not supported by `{}`", limit.rule.algorithm().as_str()))
-                .help("use `token-bucket`, `gcra` or `fixed-window`");
-            return None;
+            let message = format!("`lease` is not supported by `{}`", limit.rule.algorithm().as_str());
+            return Err(diagnostics.error(at, message).reported_with("use `token-bucket`, `gcra` or `fixed-window`"));
         }
         None => {}
     }
@@ -65,5 +59,5 @@ pub(super) fn lease<'l>(
             .ineffective()
             .help("remove it");
     }
-    Some(Some(lease))
+    Ok(Some(lease))
 }

@@ -6,7 +6,7 @@ use tollgate_limiter::store::MAX_CHECKS;
 
 use crate::de::given::Given;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
@@ -23,13 +23,13 @@ pub(super) fn single(
     at: Span,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Limit> {
+) -> Result<Limit, Reported> {
     let cost = cost(args, at, diagnostics);
     let rule = rule(args, at, diagnostics);
     let (rule, cost) = (rule?, cost?);
     warn_of_impossible(args, at, &rule, &cost, diagnostics);
-    let bucket = shared_bucket(bucket, &rule, context, diagnostics);
-    Some(Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket })
+    let bucket = bucket.spanned().and_then(|bucket| shared_bucket(bucket, &rule, context, diagnostics).ok());
+    Ok(Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket })
 }
 
 /// Returns the rules under `limits`.
@@ -37,35 +37,35 @@ pub(super) fn list(
     limits: &Spanned<Vec<Given<ListedArgs>>>,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Rules> {
+) -> Result<Rules, Reported> {
     let items = &limits.value;
+    if items.is_empty() {
+        let help = "limits: [{name: second, replenish-rate: 10, burst-capacity: 20}]";
+        return Err(diagnostics.error(limits.span, "`limits` is empty").reported_with(help));
+    }
     if items.len() > MAX_CHECKS {
         let at = items[MAX_CHECKS].span().unwrap_or(limits.span);
-        diagnostics
-            .error(at, format!("a limiter has at most {MAX_CHECKS} rules, found {}", items.len()))
-            .help("add a second `RequestRateLimiter` to the route, which is decided after this one");
-        return None;
+        let error = diagnostics.error(at, format!("a limiter has at most {MAX_CHECKS} rules, found {}", items.len()));
+        return Err(
+            error.reported_with("add a second `RequestRateLimiter` to the route, which is decided after this one")
+        );
     }
     let mut rules: Vec<(Option<String>, Limit)> = Vec::with_capacity(items.len());
-    let mut is_complete = !items.is_empty();
+    let mut result = Ok(());
+    let empty = Spanned { value: ListedArgs::default(), span: limits.span };
     for (position, item) in items.iter().enumerate() {
-        let empty = ListedArgs::default();
-        let (item, at) = match item {
-            Given::Wrong(_) => {
-                is_complete = false;
-                continue;
+        let item = item.checked().map(|item| item.unwrap_or(&empty));
+        let limit = item.and_then(|item| Ok((item, listed(&item.value, item.span, context, diagnostics)?)));
+        match limit {
+            Ok((item, (name, limit))) => {
+                let shown = shown_name(name.as_deref(), position);
+                report_repeats(&item.value, &shown, &limit, &rules, item.span, diagnostics);
+                rules.push((name, limit));
             }
-            Given::Absent => (&empty, limits.span),
-            Given::Value(item) => (&item.value, item.span),
-        };
-        let Some((name, limit)) = listed(item, at, context, diagnostics) else {
-            is_complete = false;
-            continue;
-        };
-        report_repeats(item, &shown_name(name.as_deref(), position), &limit, &rules, at, diagnostics);
-        rules.push((name, limit));
+            Err(reported) => result = Err(reported),
+        }
     }
-    is_complete.then_some(Rules::Several(rules))
+    result.map(|()| Rules::Several(rules))
 }
 
 /// Reports a name or a bucket that a rule above has.
@@ -96,55 +96,56 @@ fn listed(
     at: Span,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<(Option<String>, Limit)> {
-    let name = match item.name.checked().ok()? {
+) -> Result<(Option<String>, Limit), Reported> {
+    let name = match item.name.checked()? {
         None => None,
         Some(name) => Some(identifier(&name.value, "a rule's name", name.span, diagnostics)?),
     };
-    let key_resolver = match item.key_resolver.checked() {
-        Ok(Some(texts)) if !texts.value.items().is_empty() => {
-            let resolver = context.key_resolvers.resolve_all(&texts.value, diagnostics);
-            resolver.map(|resolver| Some(context.with_preflights(resolver)))
-        }
-        Ok(_) => Some(None),
-        Err(_) => None,
-    };
+    let key_resolver = item.key_resolver.checked().and_then(|texts| {
+        let texts = texts.map_or(&[][..], |texts| texts.value.items());
+        context.key_resolvers.resolve_all(texts, diagnostics)
+    });
     let limit = single(&item.rule(), &item.bucket, at, context, diagnostics);
     let enforcement = enforcement(&item.mode, &item.enforce_percent, diagnostics);
-    let limit = Limit { key_resolver: key_resolver?, enforcement: enforcement?, ..limit? };
-    Some((name, limit))
+    let key_resolver = key_resolver?.map(|resolver| context.with_preflights(resolver));
+    let limit = Limit { key_resolver, enforcement: enforcement?, ..limit? };
+    Ok((name, limit))
 }
 
 /// Checks a name that becomes a part of a bucket's.
-pub(super) fn identifier(text: &str, subject: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+pub(super) fn identifier(
+    text: &str,
+    subject: &str,
+    at: Span,
+    diagnostics: &mut Diagnostics,
+) -> Result<String, Reported> {
     let text = text.trim();
     let fits = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if !fits {
-        diagnostics
-            .error(at, format!("{subject} must be a letter and then letters, digits, `-` and `_`, found `{text}`"));
+        let message = format!("{subject} must be a letter and then letters, digits, `-` and `_`, found `{text}`");
+        return Err(diagnostics.error(at, message).reported());
     }
-    fits.then(|| text.to_owned())
+    Ok(text.to_owned())
 }
 
 /// Returns the name of a shared bucket. Warns if another limiter shares it under another rule.
 fn shared_bucket(
-    given: &Given<String>,
+    bucket: &Spanned<String>,
     rule: &Rule,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<String> {
-    let given = given.spanned()?;
-    let name = identifier(&given.value, "`bucket`", given.span, diagnostics)?;
+) -> Result<String, Reported> {
+    let name = identifier(&bucket.value, "`bucket`", bucket.span, diagnostics)?;
     let mut buckets = context.limiter_buckets.borrow_mut();
     match buckets.get(&name) {
         Some(known) if known != rule => diagnostics
-            .warn(given.span, format!("bucket `{name}` is shared with a limiter of another rule"))
+            .warn(bucket.span, format!("bucket `{name}` is shared with a limiter of another rule"))
             .help("give all limiters of a bucket the same rule: each decides by its own rule on the common count"),
         Some(_) => {}
         None => drop(buckets.insert(name.clone(), rule.clone())),
     }
-    Some(name)
+    Ok(name)
 }
 
 /// Returns the enforcement that `mode` and `enforce-percent` describe.
@@ -152,31 +153,29 @@ pub(super) fn enforcement(
     mode: &Given<Mode>,
     percent: &Given<Percent>,
     diagnostics: &mut Diagnostics,
-) -> Option<Enforcement> {
+) -> Result<Enforcement, Reported> {
     let mode = mode.or(Mode::Enforce)?;
-    let Some(percent) = percent.checked().ok()? else {
-        return Some(match mode {
+    let Some(percent) = percent.checked()? else {
+        return Ok(match mode {
             Mode::Enforce => Enforcement::FULL,
             Mode::Observe => Enforcement::OBSERVE,
             Mode::Off => Enforcement::Off,
         });
     };
     if mode != Mode::Enforce {
-        diagnostics
-            .error(percent.span.key(), "`enforce-percent` applies to `mode: enforce` only")
-            .help("remove one of the two");
-        return None;
+        let error = diagnostics.error(percent.span.key(), "`enforce-percent` applies to `mode: enforce` only");
+        return Err(error.reported_with("remove one of the two"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 10,000")]
-    Some(Enforcement::Keys((percent.value.0 * 100.0).round() as u16))
+    Ok(Enforcement::Keys((percent.value.0 * 100.0).round() as u16))
 }
 
 /// Returns the cost that `cost`, `requested-tokens` and `max-cost` describe.
-fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost> {
+fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<Cost, Reported> {
     let tokens = args.requested_tokens.optional()?.map(|tokens| tokens.0);
     let max = args.max_cost.optional()?.map_or(MAX_COUNT, |max| max.0);
     let mut cost = Cost { source: CostSource::Fixed, tokens: tokens.unwrap_or(1), max };
-    match args.cost.checked().ok()? {
+    match args.cost.checked()? {
         None => {}
         Some(Spanned { value: CostArg::Source(source), .. }) => cost.source = source.clone(),
         Some(Spanned { value: CostArg::Tokens(number), span }) => {
@@ -193,13 +192,13 @@ fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost
             Some(_) => ("requested-tokens", args.requested_tokens.span()),
             None => ("cost", args.cost.span()),
         };
-        diagnostics.error(place.unwrap_or(at), format!("`{field}` must be at least 1, got 0"));
-        return None;
+        let message = format!("`{field}` must be at least 1, got 0");
+        return Err(diagnostics.error(place.unwrap_or(at), message).reported());
     }
     let max_at = args.max_cost.span().unwrap_or(at);
     if cost.tokens > max {
-        diagnostics.error(max_at, format!("`max-cost` is below the {} tokens that a request takes", cost.tokens));
-        return None;
+        let message = format!("`max-cost` is below the {} tokens that a request takes", cost.tokens);
+        return Err(diagnostics.error(max_at, message).reported());
     }
     if args.max_cost.is_given() && !cost.varies() {
         diagnostics
@@ -207,7 +206,7 @@ fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost
             .ineffective()
             .help("remove it");
     }
-    Some(cost)
+    Ok(cost)
 }
 
 /// Warns of rules under which every request is denied.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::de::given::{Given, Named};
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, PlanArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::{self, identifier};
@@ -19,37 +19,37 @@ const CACHE: Duration = Duration::from_secs(5);
 /// Upper bound of `cache`, and so of the time until a change of plan takes effect.
 const LONGEST_CACHE: Duration = Duration::from_secs(3600);
 
-/// Checks the plans. Returns `Some(None)` if there are none, `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one tells an error from absent plans")]
+/// Checks the plans. Returns `None` if there are none.
 pub(super) fn plans(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Option<Plans>> {
-    let Some(plans) = args.plans.checked().ok()? else {
+) -> Result<Option<Plans>, Reported> {
+    let Some(plans) = args.plans.checked()? else {
         let stray = [("plan-resolver", args.plan_resolver.span()), ("default-plan", args.default_plan.span())];
         let Some((name, at)) = stray.into_iter().find_map(|(name, span)| Some((name, span?))) else {
-            return Some(None);
+            return Ok(None);
         };
-        diagnostics.error(at.key(), format!("`{name}` without `plans`")).help(
-            "plans: {free: {replenish-rate: 1, burst-capacity: 5}, gold: {replenish-rate: 50, burst-capacity: 100}}",
-        );
-        return None;
+        let help =
+            "plans: {free: {replenish-rate: 1, burst-capacity: 5}, gold: {replenish-rate: 50, burst-capacity: 100}}";
+        return Err(diagnostics.error(at.key(), format!("`{name}` without `plans`")).reported_with(help));
     };
     let names: Vec<&str> = plans.value.0.iter().map(|(name, _)| name.as_str()).collect();
-    let mut sets = Vec::with_capacity(names.len());
-    for (name, plan) in &plans.value.0 {
-        if let Some(rules) = set(name, plan, plans.span, context, diagnostics) {
-            sets.push((name.clone(), rules));
-        }
-    }
+    // All are checked, so that all errors are reported.
+    let sets: Vec<_> = plans
+        .value
+        .0
+        .iter()
+        .map(|(name, plan)| Ok((name.clone(), set(name, plan, plans.span, context, diagnostics)?)))
+        .collect();
     let resolver = resolver(args, plans.span, &names, context, diagnostics);
-    let default = match args.default_plan.checked().ok()? {
+    let default = match args.default_plan.checked()? {
         None => None,
         Some(plan) => Some(known(plan, &names, diagnostics)?),
     };
     let resolver = resolver?;
-    (sets.len() == names.len()).then_some(Some(Plans { sets, resolver, default }))
+    let sets = sets.into_iter().collect::<Result<_, Reported>>()?;
+    Ok(Some(Plans { sets, resolver, default }))
 }
 
 /// Returns the rules of one plan.
@@ -59,24 +59,22 @@ fn set(
     at: Span,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Rules> {
+) -> Result<Rules, Reported> {
     let example = format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}");
-    let Some(plan) = plan.checked().ok()? else {
-        diagnostics.error(at, format!("plan `{name}` is empty")).help(format!("{example}, or `{name}: unlimited`"));
-        return None;
+    let Some(plan) = plan.checked()? else {
+        let error = diagnostics.error(at, format!("plan `{name}` is empty"));
+        return Err(error.reported_with(format!("{example}, or `{name}: unlimited`")));
     };
     let args = match &plan.value {
-        PlanArgs::Scalar(text) if text.value.trim() == "unlimited" => return Some(Rules::Several(Vec::new())),
+        PlanArgs::Scalar(text) if text.value.trim() == "unlimited" => return Ok(Rules::Several(Vec::new())),
         PlanArgs::Scalar(text) => {
-            diagnostics
-                .error(text.span, format!("plan `{name}` must be a map or `unlimited`, found `{}`", text.value))
-                .help(example);
-            return None;
+            let message = format!("plan `{name}` must be a map or `unlimited`, found `{}`", text.value);
+            return Err(diagnostics.error(text.span, message).reported_with(example));
         }
         PlanArgs::Map(args) => args,
     };
     identifier(name, "a plan's name", plan.span.key(), diagnostics)?;
-    match args.limits.checked().ok()? {
+    match args.limits.checked()? {
         Some(limits) => {
             report_fields_beside_limits(&args.rule(), diagnostics)?;
             limit::list(limits, context, diagnostics)
@@ -92,12 +90,12 @@ fn resolver(
     names: &[&str],
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<PlanResolver> {
-    let Some(resolver) = args.plan_resolver.checked().ok()? else {
-        diagnostics.error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan").help(
-            "plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis",
-        );
-        return None;
+) -> Result<PlanResolver, Reported> {
+    let Some(resolver) = args.plan_resolver.checked()? else {
+        let help =
+            "plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis";
+        let error = diagnostics.error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan");
+        return Err(error.reported_with(help));
     };
     let text = match &resolver.value {
         PlanResolverArgs::Scalar(text) => Some(text),
@@ -106,7 +104,7 @@ fn resolver(
     };
     match text {
         Some(text) => context.key_resolvers.resolve(&text.value, text.span, diagnostics).map(PlanResolver::Request),
-        None => report_no_resolver(resolver.span, diagnostics),
+        None => Err(report_no_resolver(resolver.span, diagnostics)),
     }
 }
 
@@ -117,8 +115,8 @@ fn by_key(
     names: &[&str],
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<PlanResolver> {
-    if let Some(table) = args.table.checked().ok()? {
+) -> Result<PlanResolver, Reported> {
+    if let Some(table) = args.table.checked()? {
         if let Some(span) = args.redis_hash.span().or(args.cache.span()) {
             diagnostics
                 .mistake(span.key(), "`table` cannot be combined with `redis-hash` or `cache`")
@@ -126,34 +124,31 @@ fn by_key(
         }
         let mut entries = Vec::new();
         flatten("", &Table::Map(table.value.clone()), &mut entries);
-        let plans: Vec<Option<(String, String)>> =
-            entries.into_iter().map(|(key, plan)| Some((key, known(&plan, names, diagnostics)?))).collect();
-        return plans.into_iter().collect::<Option<HashMap<_, _>>>().map(PlanResolver::Table);
+        let plans: Vec<Result<(String, String), Reported>> =
+            entries.into_iter().map(|(key, plan)| Ok((key, known(&plan, names, diagnostics)?))).collect();
+        return plans.into_iter().collect::<Result<HashMap<_, _>, _>>().map(PlanResolver::Table);
     }
-    let Some(key) = args.redis_hash.checked().ok()? else { return report_no_resolver(at, diagnostics) };
+    let Some(key) = args.redis_hash.checked()? else { return Err(report_no_resolver(at, diagnostics)) };
     if !context.has_redis {
         diagnostics
             .error(key.span, "`redis-hash` without `redis:`")
             .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
     }
-    let cache = match args.cache.checked().ok()? {
+    let cache = match args.cache.checked()? {
         None => CACHE,
         Some(cache) if cache.value.0 <= LONGEST_CACHE => cache.value.0,
         Some(cache) => {
-            diagnostics
-                .error(cache.span, "`cache` must be at most 1h: a change of plan takes effect after that time")
-                .help("5s");
-            return None;
+            let message = "`cache` must be at most 1h: a change of plan takes effect after that time";
+            return Err(diagnostics.error(cache.span, message).reported_with("5s"));
         }
     };
-    Some(PlanResolver::RedisHash { key: key.value.clone(), cache })
+    Ok(PlanResolver::RedisHash { key: key.value.clone(), cache })
 }
 
-fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Option<PlanResolver> {
+fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Reported {
     diagnostics
         .error(at, "`plan-resolver` is neither a key resolver nor a map with `table` or `redis-hash`")
-        .help("\"header:X-Plan\", {table: {alice: gold}} or {redis-hash: plans}");
-    None
+        .reported_with("\"header:X-Plan\", {table: {alice: gold}} or {redis-hash: plans}")
 }
 
 /// Appends the plan of each key to `into`. Keys with dots or brackets are nested in `table`; their parts are joined.
@@ -175,11 +170,13 @@ fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)
 }
 
 /// Returns the name of an existing plan, or reports an unknown one.
-fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Option<String> {
+fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Result<String, Reported> {
     let name = plan.value.trim();
     if !names.contains(&name) {
-        diagnostics.error(plan.span, format!("unknown plan `{name}`")).suggest(name, names);
-        return None;
+        let error = diagnostics.error(plan.span, format!("unknown plan `{name}`"));
+        let reported = error.reported();
+        error.suggest(name, names);
+        return Err(reported);
     }
-    Some(name.to_owned())
+    Ok(name.to_owned())
 }

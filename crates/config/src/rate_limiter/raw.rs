@@ -7,15 +7,13 @@ use serde::Deserialize;
 use tollgate_filters::headers::HeaderNames;
 
 use crate::de::spanned::Spanned;
-use crate::de::status::parse_status;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::{KeyResolvers, Preflights};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::settings::{families, throw_on_limit};
 use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 use crate::sections::redis::RawRedis;
-#[cfg(test)]
-use crate::sections::scalars::Scalar;
+use crate::spec::types::Status;
 use crate::spec::values::{header_name, refusal};
 
 /// Settings of limiters on all routes.
@@ -27,8 +25,7 @@ pub(crate) struct RawLimiterSettings {
     pub(crate) deny_empty_key: Option<bool>,
     /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
     #[serde(alias = "empty-key-status")]
-    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
-    pub(crate) empty_key_status_code: Option<Spanned<String>>,
+    pub(crate) empty_key_status_code: Option<Spanned<Status>>,
     /// Enables Spring's exception for denials, which results in 500. Default false.
     pub(crate) throw_on_limit: Option<Spanned<bool>>,
     /// Body of refusals of `RequestRateLimiter`: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`; in an application.yml `empty`.
@@ -68,7 +65,7 @@ pub(crate) fn context<'c>(
     LimiterContext {
         key_resolvers,
         deny_empty_key: settings.deny_empty_key.unwrap_or(true),
-        empty_key_status: status(settings.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, diagnostics),
+        empty_key_status: refusal(settings.empty_key_status_code, StatusCode::FORBIDDEN, diagnostics),
         throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
         error_body: settings.error_body.unwrap_or(ErrorBodyWord::Problem),
         on_store_failure: settings.on_store_failure.map(Into::into),
@@ -80,21 +77,6 @@ pub(crate) fn context<'c>(
         counter_buckets: RefCell::default(),
         limiter_buckets: RefCell::default(),
         bucket_resolvers: RefCell::default(),
-    }
-}
-
-/// Returns the status of refusals, or `default` if absent. Reports invalid ones.
-fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
-    let Some(text) = text else { return default };
-    match parse_status(&text.value) {
-        Ok(status) => {
-            refusal(status, text.span, diagnostics);
-            status
-        }
-        Err(message) => {
-            diagnostics.error(text.span, message);
-            default
-        }
     }
 }
 
@@ -112,7 +94,7 @@ fn header_names(raw: &RawLimiterHeaders, diagnostics: &mut Diagnostics) -> Heade
         }
     }
     if let Some(names) = &raw.headers
-        && let Some(found) = families(names, diagnostics)
+        && let Ok(found) = families(names, diagnostics)
     {
         headers.families = found;
     }

@@ -7,42 +7,42 @@ use tollgate_limiter::rule::{Algorithm, Calendar, FixedWindow, LeakyBucket, Quot
 
 use crate::de::canonical;
 use crate::de::given::Given;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::{Diagnostics, Reported, suggest};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::words::{Align, CalendarWord, Window};
+use crate::spec::rejection::Rejection;
 use crate::spec::types::{MAX_COUNT, PositiveTime, Rate};
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.
 pub(super) const COMMON: [&str; 4] = ["algorithm", "requested-tokens", "cost", "max-cost"];
 
-/// A rule, or the reason why there is none; the outer `None` if the reason is reported.
-type Read<T> = Option<Result<T, RuleError>>;
+/// A rule, or the reason why there is none.
+type Read<T> = Result<T, Rejection<RuleError>>;
 
 /// Returns the rule that `args`, found at `at`, describe. Reports errors.
-pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Rule> {
+pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<Rule, Reported> {
     let algorithm = algorithm(args, diagnostics)?;
-    if !report_foreign_fields(args, algorithm, diagnostics) {
-        return None;
-    }
+    report_foreign_fields(args, algorithm, diagnostics)?;
     let reader = Reader { args, at, algorithm };
     let rule = match algorithm.spec().settings {
-        SettingsForm::Bucket(rule) => reader.bucket(diagnostics)?.map(rule),
+        SettingsForm::Bucket(rule) => reader.bucket(diagnostics).map(rule),
         SettingsForm::Window(rule) => {
             let (limit, window) = reader.window(diagnostics)?;
-            rule(limit, window)
+            rule(limit, window).map_err(Rejection::from)
         }
-        SettingsForm::FixedWindow => reader.fixed_window(diagnostics)?.map(Rule::FixedWindow),
-        SettingsForm::Pace => reader.leaky_bucket(diagnostics)?.map(Rule::LeakyBucket),
-        SettingsForm::Quota => reader.quota(diagnostics)?.map(Rule::Quota),
+        SettingsForm::FixedWindow => reader.fixed_window(diagnostics).map(Rule::FixedWindow),
+        SettingsForm::Pace => reader.leaky_bucket(diagnostics).map(Rule::LeakyBucket),
+        SettingsForm::Quota => reader.quota(diagnostics).map(Rule::Quota),
     };
-    rule.map_err(|error| {
-        let message = error.to_string();
-        let places = args.places();
-        let named = places.iter().find(|(field, _)| message.contains(&format!("`{field}`")));
-        diagnostics.error(named.and_then(|(_, span)| *span).unwrap_or(at), message);
+    rule.map_err(|rejection| {
+        rejection.reported(|error| {
+            let message = error.to_string();
+            let places = args.places();
+            let named = places.iter().find(|(field, _)| message.contains(&format!("`{field}`")));
+            diagnostics.error(named.and_then(|(_, span)| *span).unwrap_or(at), message).reported()
+        })
     })
-    .ok()
 }
 
 /// Returns the arguments of `algorithm`, besides [`COMMON`].
@@ -56,10 +56,10 @@ fn fields(algorithm: Algorithm) -> &'static [&'static str] {
     }
 }
 
-/// Reports fields of other algorithms. Returns true if there are none.
-fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mut Diagnostics) -> bool {
+/// Reports fields of other algorithms.
+fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     let (name, own) = (algorithm.as_str(), fields(algorithm));
-    let mut fits = true;
+    let mut result = Ok(());
     for (field, span) in args.places() {
         let field = field.as_str();
         let Some(span) = span.filter(|_| !COMMON.contains(&field) && !own.contains(&field)) else { continue };
@@ -68,30 +68,28 @@ fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mu
             .filter(|algorithm| fields(**algorithm).contains(&field))
             .map(|algorithm| format!("`{}`", algorithm.as_str()))
             .collect();
-        diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`")).help(format!(
-            "{} (`{field}` belongs to {})",
-            suggest(field, own),
-            owners.join(", ")
-        ));
-        fits = false;
+        let help = format!("{} (`{field}` belongs to {})", suggest(field, own), owners.join(", "));
+        let error = diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`"));
+        result = Err(error.reported_with(help));
     }
-    fits
+    result
 }
 
 /// Reads the algorithm. Default: a token bucket, as in Spring.
-fn algorithm(args: &RuleArgs, diagnostics: &mut Diagnostics) -> Option<Algorithm> {
-    let Some(text) = args.algorithm.checked().ok()? else { return Some(Algorithm::TokenBucket) };
-    let wanted = canonical(text.value.trim());
-    let found = Algorithm::ALL.into_iter().find(|algorithm| canonical(algorithm.as_str()) == wanted);
-    if found.is_none() && wanted == "concurrency" {
-        diagnostics
-            .error(text.span, "algorithm `concurrency` does not limit rates")
-            .help("use the filter `ConcurrencyLimiter`, which limits concurrent requests");
-    } else if found.is_none() {
-        let names = Algorithm::ALL.map(Algorithm::as_str);
-        diagnostics.error(text.span, format!("unknown algorithm `{}`", text.value)).suggest(&text.value, &names);
+fn algorithm(args: &RuleArgs, diagnostics: &mut Diagnostics) -> Result<Algorithm, Reported> {
+    let Some(text) = args.algorithm.checked()? else { return Ok(Algorithm::TokenBucket) };
+    let name = canonical(text.value.trim());
+    if let Some(algorithm) = Algorithm::ALL.into_iter().find(|algorithm| canonical(algorithm.as_str()) == name) {
+        return Ok(algorithm);
     }
-    found
+    if name == "concurrency" {
+        let error = diagnostics.error(text.span, "algorithm `concurrency` does not limit rates");
+        return Err(error.reported_with("use the filter `ConcurrencyLimiter`, which limits concurrent requests"));
+    }
+    let error = diagnostics.error(text.span, format!("unknown algorithm `{}`", text.value));
+    let reported = error.reported();
+    error.suggest(&text.value, &Algorithm::ALL.map(Algorithm::as_str));
+    Err(reported)
 }
 
 struct Reader<'r> {
@@ -102,15 +100,20 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// Returns a required value, or reports that `field` is missing.
-    fn needed<T>(&self, value: Option<T>, field: &str, example: &str, diagnostics: &mut Diagnostics) -> Option<T> {
-        if value.is_none() {
+    fn needed<T>(
+        &self,
+        value: Option<T>,
+        field: &str,
+        example: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<T, Reported> {
+        value.ok_or_else(|| {
             let subject = match self.algorithm {
                 Algorithm::TokenBucket => "`RequestRateLimiter`",
                 other => other.as_str(),
             };
-            diagnostics.error(self.at, format!("{subject} needs `{field}`")).help(example);
-        }
-        value
+            diagnostics.error(self.at, format!("{subject} needs `{field}`")).reported_with(example)
+        })
     }
 
     fn bucket(&self, diagnostics: &mut Diagnostics) -> Read<TokenBucket> {
@@ -124,7 +127,7 @@ impl Reader<'_> {
         let period = length(field, period, diagnostics);
         let rate = args.replenish_rate.optional()?;
         let burst = args.burst_capacity.optional()?.map(|burst| burst.0);
-        let period = period?.unwrap_or(Duration::from_secs(1));
+        let period = period?;
         let example = "args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}";
         let Rate { tokens: rate, periods } = self.needed(rate, "replenish-rate", example, diagnostics)?;
         // An exact fraction: 0.5 per second is 1 per 2 seconds.
@@ -137,7 +140,7 @@ impl Reader<'_> {
                     rate.div_ceil(periods.into())
                 ));
         }
-        Some(TokenBucket::new(rate, period, burst.unwrap_or(1)))
+        Ok(TokenBucket::new(rate, period, burst.unwrap_or(1))?)
     }
 
     fn fixed_window(&self, diagnostics: &mut Diagnostics) -> Read<FixedWindow> {
@@ -145,46 +148,40 @@ impl Reader<'_> {
         let align = args.align.optional()?;
         let Some(Window::Calendar(unit)) = args.window.value() else {
             if let Some(zone) = args.time_zone.span() {
-                diagnostics
-                    .error(zone.key(), "`time-zone` applies to calendar windows only")
-                    .help("`window: day`, or hour, week, month, year");
-                return None;
+                let error = diagnostics.error(zone.key(), "`time-zone` applies to calendar windows only");
+                return Err(error.reported_with("`window: day`, or hour, week, month, year").into());
             }
             let (limit, window) = self.window(diagnostics)?;
             let align = match align {
                 Some(Align::Clock) => tollgate_limiter::rule::Align::Clock,
                 Some(Align::First) | None => tollgate_limiter::rule::Align::First,
             };
-            return Some(FixedWindow::new(limit, window, align));
+            return Ok(FixedWindow::new(limit, window, align)?);
         };
         if let (Some(Align::First), Some(at)) = (align, args.align.span()) {
-            diagnostics
-                .error(at, "a calendar window starts on the clock, not with the first request of a key")
-                .help("remove `align`, or write the window as a time such as `24h`");
-            return None;
+            let message = "a calendar window starts on the clock, not with the first request of a key";
+            let help = "remove `align`, or write the window as a time such as `24h`";
+            return Err(diagnostics.error(at, message).reported_with(help).into());
         }
         let limit = args.limit.optional()?.map(|limit| limit.0);
         let example = "args: {algorithm: fixed-window, limit: 100, window: day}";
         let limit = self.needed(limit, "limit", example, diagnostics)?;
-        Some(self.calendar(*unit)?.and_then(|calendar| FixedWindow::on_calendar(limit, calendar)))
+        Ok(FixedWindow::on_calendar(limit, self.calendar(*unit)?)?)
     }
 
     /// Returns `limit`, and `window` as a length.
-    fn window(&self, diagnostics: &mut Diagnostics) -> Option<(u64, Duration)> {
+    fn window(&self, diagnostics: &mut Diagnostics) -> Result<(u64, Duration), Reported> {
         let example =
             format!("args: {{algorithm: {}, limit: 100, window: 1m, key-resolver: ip}}", self.algorithm.as_str());
         let window = match self.args.window.checked() {
             Ok(None) => Ok(None),
-            Err(_) => Err(()),
+            Err(reported) => Err(reported),
             Ok(Some(window)) => match window.value {
                 Window::Calendar(unit) => {
-                    diagnostics
-                        .error(
-                            window.span,
-                            format!("`{}` has no calendar windows such as `{}`", self.algorithm.as_str(), unit.word()),
-                        )
-                        .help("use `algorithm: fixed-window`, or a time such as `24h`");
-                    return None;
+                    let (algorithm, unit) = (self.algorithm.as_str(), unit.word());
+                    let message = format!("`{algorithm}` has no calendar windows such as `{unit}`");
+                    let help = "use `algorithm: fixed-window`, or a time such as `24h`";
+                    return Err(diagnostics.error(window.span, message).reported_with(help));
                 }
                 Window::Length(length) => {
                     warn_of_bare_number("window", length, window.span, diagnostics);
@@ -194,7 +191,7 @@ impl Reader<'_> {
         };
         let limit = self.args.limit.optional()?.map(|limit| limit.0);
         let limit = self.needed(limit, "limit", &example, diagnostics)?;
-        Some((limit, self.needed(window.ok()?, "window", &example, diagnostics)?))
+        Ok((limit, self.needed(window?, "window", &example, diagnostics)?))
     }
 
     fn leaky_bucket(&self, diagnostics: &mut Diagnostics) -> Read<LeakyBucket> {
@@ -202,11 +199,11 @@ impl Reader<'_> {
         let period = length("period", &args.period, diagnostics);
         let example = "args: {algorithm: leaky-bucket, rate: 10, max-wait: 1s, key-resolver: ip}";
         let Rate { tokens: rate, periods } = self.needed(args.rate.optional()?, "rate", example, diagnostics)?;
-        let period = period?.unwrap_or(Duration::from_secs(1)).saturating_mul(periods);
+        let period = period?.saturating_mul(periods);
         let max_wait = args.max_wait.optional()?.map_or(Duration::from_secs(1), |wait| wait.time);
         let max_queue = args.max_queue.optional()?.map_or(MAX_COUNT, |queue| queue.0);
         let warm_up = args.warm_up.optional()?.map(|time| time.time).unwrap_or_default();
-        Some(LeakyBucket::new(rate, period, max_wait, max_queue).and_then(|rule| rule.warm_up(warm_up)))
+        Ok(LeakyBucket::new(rate, period, max_wait, max_queue)?.warm_up(warm_up)?)
     }
 
     fn quota(&self, diagnostics: &mut Diagnostics) -> Read<Quota> {
@@ -216,26 +213,25 @@ impl Reader<'_> {
         let allowance = self.needed(allowance, "allowance", example, diagnostics)?;
         let Some(unit) = args.reset.optional()? else {
             if let Some(zone) = args.time_zone.span() {
-                diagnostics.error(zone.key(), "`time-zone` without `reset`").help("`reset: month`, or remove it");
-                return None;
+                let error = diagnostics.error(zone.key(), "`time-zone` without `reset`");
+                return Err(error.reported_with("`reset: month`, or remove it").into());
             }
-            return Some(Quota::new(allowance));
+            return Ok(Quota::new(allowance)?);
         };
-        Some(self.calendar(unit)?.and_then(|calendar| Quota::resetting(allowance, calendar)))
+        Ok(Quota::resetting(allowance, self.calendar(unit)?)?)
     }
 
     fn calendar(&self, unit: CalendarWord) -> Read<Calendar> {
         let zone = self.args.time_zone.optional()?;
-        Some(Calendar::new(unit.0, zone.as_deref().map_or("UTC", str::trim)))
+        Ok(Calendar::new(unit.0, zone.as_deref().map_or("UTC", str::trim))?)
     }
 }
 
-/// Returns the length under `field`. Returns `None` if it is of the wrong type.
-#[expect(clippy::option_option, reason = "the outer one tells a wrong value from an absent one")]
-fn length(field: &str, given: &Given<PositiveTime>, diagnostics: &mut Diagnostics) -> Option<Option<Duration>> {
-    let Some(length) = given.checked().ok()? else { return Some(None) };
+/// Returns the length under `field`, or one second if it is absent.
+fn length(field: &str, given: &Given<PositiveTime>, diagnostics: &mut Diagnostics) -> Result<Duration, Reported> {
+    let Some(length) = given.checked()? else { return Ok(Duration::from_secs(1)) };
     warn_of_bare_number(field, length.value, length.span, diagnostics);
-    Some(Some(length.value.time))
+    Ok(length.value.time)
 }
 
 /// Warns of `window: 60`, which is 60 milliseconds.

@@ -10,11 +10,11 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 
 use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::enforcement;
-use crate::rate_limiter::words::{ErrorBodyWord, OnLimitArg};
+use crate::rate_limiter::words::OnLimitArg;
 use crate::sections::forwarding::trusted_proxies::network;
 use crate::spec::types::Status;
 use crate::spec::values::refusal;
@@ -25,12 +25,13 @@ pub(super) fn settings(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Settings> {
-    let key_resolver = match args.key_resolver.checked().ok() {
-        Some(Some(texts)) if !texts.value.items().is_empty() => {
-            context.key_resolvers.resolve_all(&texts.value, diagnostics)
+) -> Result<Settings, Reported> {
+    let key_resolver = match args.key_resolver.checked() {
+        Ok(texts) => {
+            let texts = texts.map_or(&[][..], |texts| texts.value.items());
+            context.key_resolvers.resolve_all(texts, diagnostics)
         }
-        found => found.map(|_| context.key_resolvers.of_all().unwrap_or_else(KeyResolver::principal)),
+        Err(reported) => Err(reported),
     };
     let (throws, default_status) = thrown(args, context, diagnostics)?;
     let status = status(&args.status_code, default_status, diagnostics);
@@ -42,8 +43,9 @@ pub(super) fn settings(
     let on_limit = on_limit(args, throws, diagnostics);
     report_all_exempt(&args.exempt, diagnostics);
     let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
-    Some(Settings {
-        key_resolver: context.with_preflights(key_resolver?),
+    let of_all = || context.key_resolvers.of_all().unwrap_or_else(KeyResolver::principal);
+    Ok(Settings {
+        key_resolver: context.with_preflights(key_resolver?.unwrap_or_else(of_all)),
         status: status?,
         deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
         empty_key_status: empty_key_status?,
@@ -65,14 +67,14 @@ fn thrown(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<(bool, StatusCode)> {
+) -> Result<(bool, StatusCode), Reported> {
     if !args.throw_on_limit.or(context.throw_on_limit)? {
-        return Some((false, StatusCode::TOO_MANY_REQUESTS));
+        return Ok((false, StatusCode::TOO_MANY_REQUESTS));
     }
     if let Some(at) = args.throw_on_limit.span() {
         note_missing_handler(at, diagnostics);
     }
-    Some((true, StatusCode::INTERNAL_SERVER_ERROR))
+    Ok((true, StatusCode::INTERNAL_SERVER_ERROR))
 }
 
 /// Checks Spring's `filter.request-rate-limiter.throw-on-limit`, for all limiters.
@@ -90,10 +92,8 @@ fn note_missing_handler(at: Span, diagnostics: &mut Diagnostics) {
 }
 
 /// Returns the status of refusals, or `default` if absent. Reports one that is not an error status.
-pub(crate) fn status(given: &Given<Status>, default: StatusCode, diagnostics: &mut Diagnostics) -> Option<StatusCode> {
-    let Some(status) = given.checked().ok()? else { return Some(default) };
-    refusal(status.value.0, status.span, diagnostics);
-    Some(status.value.0)
+fn status(status: &Given<Status>, default: StatusCode, diagnostics: &mut Diagnostics) -> Result<StatusCode, Reported> {
+    Ok(refusal(status.checked()?.copied(), default, diagnostics))
 }
 
 /// Returns `empty-key-status`, which has a second name in Spring.
@@ -101,7 +101,7 @@ fn empty_key_status(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<StatusCode> {
+) -> Result<StatusCode, Reported> {
     let (own, spring) = (&args.empty_key_status, &args.empty_key_status_code);
     if let (true, Some(twice)) = (own.is_given(), spring.span()) {
         diagnostics
@@ -112,43 +112,38 @@ fn empty_key_status(
     status(given, context.empty_key_status, diagnostics)
 }
 
-fn error_body(args: &LimiterArgs, context: &LimiterContext<'_>, diagnostics: &mut Diagnostics) -> Option<ErrorBody> {
+fn error_body(
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Result<ErrorBody, Reported> {
     let word = args.error_body.or(context.error_body)?;
-    let Some(body) = args.body.checked().ok()? else {
-        return Some(match word {
-            ErrorBodyWord::Problem => ErrorBody::Problem,
-            ErrorBodyWord::Empty => ErrorBody::Empty,
-        });
-    };
+    let Some(body) = args.body.checked()? else { return Ok(word.into()) };
     if let Some(at) = args.error_body.span() {
-        diagnostics.error(at.key(), "`body` and `error-body` exclude each other").help("remove one of the two");
-        return None;
+        let error = diagnostics.error(at.key(), "`body` and `error-body` exclude each other");
+        return Err(error.reported_with("remove one of the two"));
     }
     template(body, diagnostics).map(|template| ErrorBody::Template(Arc::new(template)))
 }
 
-fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Option<Template> {
-    let content_type = body.value.content_type.checked().ok()?;
-    let Some(text) = body.value.text.checked().ok()? else {
-        diagnostics
-            .error(body.span, "`body` needs `text`")
-            .help("body: {content-type: application/json, text: '{\"error\": \"try again in {retry-after} s\"}'}");
-        return None;
+fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<Template, Reported> {
+    let content_type = body.value.content_type.checked()?;
+    let Some(text) = body.value.text.checked()? else {
+        let help = "body: {content-type: application/json, text: '{\"error\": \"try again in {retry-after} s\"}'}";
+        return Err(diagnostics.error(body.span, "`body` needs `text`").reported_with(help));
     };
     let value = content_type.map_or("text/plain; charset=utf-8", |value| value.value.as_str());
-    let template = Template::parse(value, &text.value);
-    if template.is_none() {
+    Template::parse(value, &text.value).ok_or_else(|| {
         let at = content_type.map_or(body.span, |value| value.span);
-        diagnostics.error(at, format!("`{value}` is not a valid `Content-Type`"));
-    }
-    template
+        diagnostics.error(at, format!("`{value}` is not a valid `Content-Type`")).reported()
+    })
 }
 
 fn header_names(
     args: &LimiterArgs,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<HeaderNames> {
+) -> Result<HeaderNames, Reported> {
     let mut headers = context.headers.clone();
     headers.include = args.include_headers.or(headers.include)?;
     for (given, header) in [
@@ -161,14 +156,14 @@ fn header_names(
             *header = name.0;
         }
     }
-    if let Some(names) = args.headers.checked().ok()?.filter(|names| !names.value.items().is_empty()) {
+    if let Some(names) = args.headers.checked()?.filter(|names| !names.value.items().is_empty()) {
         headers.families = families(names.value.items(), diagnostics)?;
     }
-    Some(headers)
+    Ok(headers)
 }
 
 /// Reads names of families of header fields, which may be separated by commas.
-pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Option<Families> {
+pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Result<Families, Reported> {
     let mut families = Families { spring: false, draft: false, legacy: false };
     for text in names {
         for name in text.value.split(',').map(str::trim) {
@@ -177,15 +172,14 @@ pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics)
                 "draft" => families.draft = true,
                 "legacy" => families.legacy = true,
                 _ => {
-                    diagnostics
-                        .error(text.span, format!("expected spring, draft or legacy, found `{name}`"))
-                        .help("headers: [spring, draft]; `include-headers: false` for none");
-                    return None;
+                    let message = format!("expected spring, draft or legacy, found `{name}`");
+                    let help = "headers: [spring, draft]; `include-headers: false` for none";
+                    return Err(diagnostics.error(text.span, message).reported_with(help));
                 }
             }
         }
     }
-    Some(families)
+    Ok(families)
 }
 
 /// Warns of an `exempt` network that contains all addresses.
@@ -216,14 +210,14 @@ fn access(given: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
     AccessList::new(keys, networks)
 }
 
-fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> Option<OnLimit> {
-    match args.on_limit.checked().ok()? {
-        None | Some(Spanned { value: OnLimitArg::Deny, .. }) => Some(OnLimit::Refuse),
+fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> Result<OnLimit, Reported> {
+    match args.on_limit.checked()? {
+        None | Some(Spanned { value: OnLimitArg::Deny, .. }) => Ok(OnLimit::Refuse),
         Some(Spanned { value: OnLimitArg::Forward(path), span }) => {
             if throws && args.throw_on_limit.is_given() {
                 diagnostics.warn(span.key(), "`on-limit` overrides `throw-on-limit`").help("remove `throw-on-limit`");
             }
-            Some(OnLimit::Forward(path.as_str().into()))
+            Ok(OnLimit::Forward(path.as_str().into()))
         }
     }
 }

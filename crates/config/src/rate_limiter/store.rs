@@ -7,8 +7,9 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::given::Given;
+use crate::de::spanned::Spanned;
 use crate::de::units::Time;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, LockArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, GatewayNumber, LockRetry, RateLimiter, StoreKind};
@@ -30,8 +31,12 @@ pub(super) fn storage(
     at: Span,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Storage> {
-    let kind = store_kind(&args.store, context, diagnostics)?;
+) -> Result<Storage, Reported> {
+    let store = args.store.checked()?;
+    if let Some(store) = store {
+        report_missing_redis(store, context, diagnostics);
+    }
+    let kind = store.map(|store| store.value);
     let in_redis = context.has_redis && kind != Some(StoreKind::Memory);
     let on_failure = match args.on_store_failure.optional()? {
         Some(word) => word.into(),
@@ -51,7 +56,7 @@ pub(super) fn storage(
             .error(gateways_at, "`gateways: auto` needs scripts, which `atomicity: lock` avoids")
             .help("write the number of gateways");
     }
-    Some(Storage { kind, on_failure, gateways, atomicity })
+    Ok(Storage { kind, on_failure, gateways, atomicity })
 }
 
 /// Reports limits of which a gateway has less than one request while Redis is unreachable.
@@ -77,23 +82,20 @@ pub(super) fn warn_of_small_shares(limiter: &RateLimiter, at: Span, diagnostics:
     }
 }
 
-/// Checks `store`. Returns `Some(None)` if it is absent, and `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one tells an error from an absent store")]
-pub(crate) fn store_kind(
-    store: &Given<StoreKind>,
+/// Reports a store in Redis without a section `redis`.
+pub(crate) fn report_missing_redis(
+    store: &Spanned<StoreKind>,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<Option<StoreKind>> {
-    let Some(store) = store.checked().ok()? else { return Some(None) };
+) {
     if store.value == StoreKind::Redis && !context.has_redis {
         diagnostics
             .error(store.span, "`store: redis` without `redis:`")
             .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
     }
-    Some(Some(store.value))
 }
 
-fn atomicity(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<Atomicity> {
+fn atomicity(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Result<Atomicity, Reported> {
     if args.atomicity.or(AtomicityWord::Script)? == AtomicityWord::Lock {
         let lock = args.lock.or(LockArgs::default())?;
         return lock_retry(&lock, diagnostics).map(Atomicity::Lock);
@@ -103,10 +105,10 @@ fn atomicity(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<Atomic
             .error(lock.key(), "`lock` applies to `atomicity: lock` only")
             .help("remove it, or add `atomicity: lock`");
     }
-    Some(Atomicity::Script)
+    Ok(Atomicity::Script)
 }
 
-fn lock_retry(lock: &LockArgs, diagnostics: &mut Diagnostics) -> Option<LockRetry> {
+fn lock_retry(lock: &LockArgs, diagnostics: &mut Diagnostics) -> Result<LockRetry, Reported> {
     let exponential = lock.retry.or(LockRetryWord::Exponential)? == LockRetryWord::Exponential;
     let (first, retry, other_fields) = match exponential {
         true => (&lock.base, "exponential", vec![("delay", lock.delay.span())]),
@@ -118,7 +120,7 @@ fn lock_retry(lock: &LockArgs, diagnostics: &mut Diagnostics) -> Option<LockRetr
         }
     }
     let time = |given: &Given<Time>, default_ms| given.or(Time(Duration::from_millis(default_ms))).map(|time| time.0);
-    Some(LockRetry {
+    Ok(LockRetry {
         exponential,
         base: time(first, 100)?,
         max: time(&lock.max, 2_000)?,

@@ -70,6 +70,13 @@ fn a_wrong_value_does_not_hide_the_other_errors() {
 }
 
 #[test]
+fn a_plan_without_rules_is_an_error() {
+    let args = "{key-resolver: ip, plan-resolver: path, default-plan: free, plans: {free: {limits: []}}}";
+    let report = parse("test.yaml", &text(args), &|_| None).unwrap_err().to_string();
+    assert!(report.contains("error: `limits` is empty"), "{report}");
+}
+
+#[test]
 fn a_fractional_rate_is_exact() {
     for (fraction, whole) in [
         ("replenish-rate: 0.5", "replenish-rate: 1, period: 2s"),

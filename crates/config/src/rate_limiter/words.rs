@@ -1,7 +1,7 @@
 //! Arguments of limiters with a few words as values, such as `mode: observe`, or with a number or a word, such as `window`.
 
 use serde::Deserialize;
-use tollgate_filters::request_rate_limiter::CostSource;
+use tollgate_filters::request_rate_limiter::{CostSource, ErrorBody};
 #[cfg(test)]
 use tollgate_limiter::rule::Algorithm;
 use tollgate_limiter::rule::CalendarUnit;
@@ -71,6 +71,15 @@ pub(crate) enum OnStoreFailureWord {
     Allow,
     /// Denies requests.
     Deny,
+}
+
+impl From<ErrorBodyWord> for ErrorBody {
+    fn from(word: ErrorBodyWord) -> Self {
+        match word {
+            ErrorBodyWord::Problem => Self::Problem,
+            ErrorBodyWord::Empty => Self::Empty,
+        }
+    }
 }
 
 impl From<OnStoreFailureWord> for OnStoreFailure {

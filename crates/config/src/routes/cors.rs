@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use http::Method;
 use tollgate_filters::cors::Policy;
 
 use crate::de;
@@ -135,9 +136,9 @@ fn add_route_policy(route: &Route, cors: &RouteCors, table: &mut Table, diagnost
     }
 }
 
+/// Returns true if a `Method` of the route lacks OPTIONS.
 fn refuses_options(route: &Route) -> bool {
-    let texts = &route.definition.predicates;
-    texts.iter().any(|text| text.starts_with("Method") && !text.to_ascii_uppercase().contains("OPTIONS"))
+    route.predicates.iter().filter_map(Predicate::methods).any(|methods| !methods.contains(&Method::OPTIONS))
 }
 
 /// Warns of routes that preflights do not match, unless preflights are answered without a route.

@@ -9,12 +9,6 @@ use crate::routes::model::Route;
 use crate::yaml::Span;
 use tollgate_routing::{PathPattern, Predicate, RequestView, RouteTable};
 
-/// Returns true if the filter `name` changes the path, so that a forward may lead elsewhere.
-pub(crate) fn changes_path(name: &str) -> bool {
-    let names = ["StripPrefix", "PrefixPath", "SetPath", "RewritePath", "SetRequestUri", "RequestHeaderToRequestUri"];
-    names.contains(&name)
-}
-
 /// Warns of forwards to paths that match no route.
 pub(crate) fn report_lost(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
     if forwards.is_empty() {

@@ -10,7 +10,7 @@ use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
 use crate::spring::names::{SKIP, refusal};
-use crate::switches::{self, Switches};
+use crate::switches::{ComponentKind, Switches};
 
 /// Syntax of predicates.
 pub(super) const PREDICATE: Syntax =
@@ -47,9 +47,9 @@ pub(super) fn filter_list(
     for node in list.iter().filter_map(|node| nodes.get(*node)) {
         if node.scalar().is_some_and(|text| text.trim() == SKIP) {
             filters.push(None);
-        } else if let Some(spec) = FILTER.parse(node, diagnostics)
-            && !switches.refuse(switches::ComponentKind::Filter, &spec, diagnostics)
-            && let Some(filter) = filters::check(&spec, context, diagnostics)
+        } else if let Ok(spec) = FILTER.parse(node, diagnostics)
+            && switches.refuse(ComponentKind::Filter, &spec, diagnostics).is_ok()
+            && let Ok(filter) = filters::check(&spec, context, diagnostics)
         {
             filters.push(Some(ListedFilter { filter, spec }));
         }

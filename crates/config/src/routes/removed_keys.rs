@@ -3,14 +3,13 @@
 use http::HeaderName;
 
 use crate::diagnostics::Diagnostics;
-use crate::filters::model::Filter;
 use crate::routes::list::ListedFilter;
 
 /// Warns of limiters whose key a `RemoveRequestHeader` before them has removed.
 pub(super) fn check(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
     let mut removed: Vec<(&HeaderName, &ListedFilter)> = Vec::new();
     for listed in filters {
-        if let Filter::Edit(edit) = &listed.filter {
+        if let Some(edit) = listed.filter.as_edit() {
             removed.extend(edit.removed_header().map(|header| (header, listed)));
             let set = edit.set_headers();
             removed.retain(|(header, _)| !set.contains(header));

@@ -38,7 +38,7 @@ pub(super) fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostic
     let Some(cache) = behind.next() else { return };
     let remedy = match cache.filter.properties().position {
         FilterPosition::First => "`filter.local-response-cache.position: listed`, and the cache after it, counts them",
-        _ => "list the cache after it to count them",
+        FilterPosition::Listed | FilterPosition::Last => "list the cache after it to count them",
     };
     if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
         diagnostics
@@ -75,10 +75,10 @@ pub(crate) fn check(
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.prepend_filter("LocalResponseCache");
         }
-        let cache = route.filters.iter_mut().find_map(|filter| match filter {
-            Filter::LocalResponseCache(cache) => Some(cache),
-            _ => None,
-        });
+        let cache = route
+            .filters
+            .iter_mut()
+            .find_map(|filter| if let Filter::LocalResponseCache(cache) = filter { Some(cache) } else { None });
         let Some(cache) = cache else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;

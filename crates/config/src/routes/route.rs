@@ -13,7 +13,6 @@ use crate::filters::edit_checks;
 use crate::filters::model::Filter;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
-use crate::routes::forward::changes_path;
 use crate::routes::list::{FilterSlot, ListedFilter, PREDICATE, filter_list, interleave};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
@@ -24,6 +23,7 @@ use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
 use crate::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
+use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 
 /// Settings that all routes of a file share.
@@ -102,7 +102,7 @@ impl RouteReader<'_> {
                 .help("`predicates: [Path=/**]` matches every request");
         }
         let nodes = list.iter().filter_map(|node| self.context.nodes.get(*node));
-        nodes.filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics)).collect()
+        nodes.filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics).ok()).collect()
     }
 
     /// Reads `id=uri,Predicate=arg,Predicate=arg`, Spring's route on one line.
@@ -116,7 +116,7 @@ impl RouteReader<'_> {
         };
         let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
         let uri = tokens.next().map(|uri| Spanned { value: uri.to_owned(), span: at });
-        let mut specs: Vec<_> = tokens.filter_map(|token| PREDICATE.shortcut(token, at, diagnostics)).collect();
+        let mut specs: Vec<_> = tokens.filter_map(|token| PREDICATE.shortcut(token, at, diagnostics).ok()).collect();
         // Positions of arguments count from the start of the text, which here is the whole route.
         specs.iter_mut().flat_map(|spec| &mut spec.args).for_each(|arg| arg.span = at);
         if specs.is_empty() {
@@ -144,7 +144,7 @@ impl RouteReader<'_> {
         for listed in &mut merged {
             configure_breaker(&mut listed.filter, listed.spec.span, &id, context.filters, diagnostics);
         }
-        let moves = merged.iter().any(|listed| changes_path(&listed.spec.name));
+        let moves = merged.iter().filter_map(|listed| listed.filter.as_edit()).any(Edit::changes_path);
         if let Some((Target::Forward(path), uri)) = target.as_ref().zip(uri).filter(|_| !moves) {
             context.filters.forwards.borrow_mut().push((uri.span, path.to_string()));
         }
@@ -205,7 +205,7 @@ impl RouteReader<'_> {
     fn predicates(&self, conditions: &[Condition], diagnostics: &mut Diagnostics) -> (Vec<Predicate>, bool) {
         let context = self.context.predicates;
         let mut checked: Vec<_> =
-            conditions.iter().filter_map(|condition| condition.check(context, diagnostics)).collect();
+            conditions.iter().filter_map(|condition| condition.check(context, diagnostics).ok()).collect();
         let is_complete = checked.len() == conditions.len();
         if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
             checked.extend(context.below_base());
@@ -219,9 +219,7 @@ impl RouteReader<'_> {
             diagnostics.error(self.node.span, "route without `uri`").help("write its target: `uri: http://host:port`");
             return None;
         };
-        if self.context.switches.refuse_target(&uri.value, uri.span, diagnostics) {
-            return None;
-        }
+        self.context.switches.refuse_target(&uri.value, uri.span, diagnostics).ok()?;
         crate::routes::target::check(uri, self.context.upstreams, diagnostics)
     }
 
@@ -258,10 +256,7 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
 
 /// Reports edits of the route that have no effect or an unexpected one.
 fn check_edits(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
-    let edits = filters.iter().filter_map(|listed| match &listed.filter {
-        Filter::Edit(edit) => Some((edit, &listed.spec)),
-        _ => None,
-    });
+    let edits = filters.iter().filter_map(|listed| listed.filter.as_edit().map(|edit| (edit, &listed.spec)));
     edit_checks::check(&edits.collect::<Vec<_>>(), diagnostics);
 }
 
@@ -272,12 +267,7 @@ fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str,
     for name in listed.filter.properties().variables.into_iter().filter(|name| !known.contains(name)) {
         let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(spec.span, |arg| arg.span);
-        let outcome = match &listed.filter {
-            Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
-            Filter::Edit(_) => "every request gets 500",
-            Filter::CircuitBreaker(_) => "the fallback gets 500",
-            _ => "no request has a key",
-        };
+        let outcome = listed.filter.without_variable();
         diagnostics
             .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
             .help(if known.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &known) });

@@ -20,7 +20,7 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
             return crate::sections::upstreams::target::check(uri, upstreams, diagnostics)
                 .map(|(upstream, scheme)| Target::Balanced { upstream, scheme });
         }
-        Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),
+        Some("forward") => return forward::target(text, at, diagnostics).ok().map(Target::Forward),
         Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
             // WebSocket is an upgrade of HTTP: a target of `ws` serves ordinary requests, too.

@@ -1,11 +1,11 @@
 //! One predicate or filter as specified.
 
 use crate::de::{canonical, same_name};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Prefix of the names that Spring gives to positional arguments in its own listings.
-const GENERATED: &str = "_genkey_";
+pub(super) const GENERATED: &str = "_genkey_";
 
 /// One predicate or filter, its arguments as text.
 #[derive(Clone, Debug)]
@@ -29,6 +29,13 @@ pub(crate) struct Arg {
     pub(crate) name: Option<String>,
     pub(crate) value: String,
     pub(crate) span: Span,
+}
+
+impl Arg {
+    /// Returns the value as a node.
+    pub(super) fn node(&self) -> Node {
+        Node { span: self.span, kind: NodeKind::Scalar(self.value.clone()) }
+    }
 }
 
 /// Appends the scalars below `node` to `into`, named `a.b` and `a[0]` as Spring names them.
@@ -97,17 +104,7 @@ impl Spec {
                     self.report_unknown_arg(arg, name, &fields, diagnostics);
                 }
                 (None, None) => {
-                    let takes = match N {
-                        0 => "no argument".to_owned(),
-                        1 => "1 argument".to_owned(),
-                        _ => format!("{N} arguments"),
-                    };
-                    let message = format!("`{}` takes {takes}; `{}` is one too many", self.name, arg.value);
-                    diagnostics.mistake(arg.span, message).ineffective().help(if N == 0 {
-                        format!("write `{}` without arguments", self.name)
-                    } else {
-                        "a value with a comma needs the long form: `name:` and `args:`".to_owned()
-                    });
+                    self.report_surplus(arg, N, diagnostics);
                     return found;
                 }
             }
@@ -115,22 +112,33 @@ impl Spec {
         found
     }
 
-    /// Reports values `#{…}`, which Spring evaluates as expressions. Returns true if there are any.
-    pub(crate) fn refuse_expressions(&self, diagnostics: &mut Diagnostics) -> bool {
-        let is_one = |arg: &&Arg| {
-            let text = arg.value.trim();
-            text.starts_with("#{") && text.ends_with('}')
+    /// Reports a value of a shortcut beyond its `count` arguments.
+    pub(super) fn report_surplus(&self, arg: &Arg, count: usize, diagnostics: &mut Diagnostics) {
+        let (name, value) = (&self.name, &arg.value);
+        let takes = match count {
+            0 => "no argument".to_owned(),
+            1 => "1 argument".to_owned(),
+            _ => format!("{count} arguments"),
         };
-        let before = diagnostics.mark();
-        for arg in self.args.iter().filter(is_one) {
-            diagnostics
-                .error(
-                    arg.span,
-                    format!("`{}` is a Java expression of Spring's, which Tollgate cannot evaluate", arg.value.trim()),
-                )
-                .help("write the value itself, or `${NAME}` for an environment variable");
+        let message = format!("`{name}` takes {takes}; `{value}` is one too many");
+        diagnostics.mistake(arg.span, message).ineffective().help(match count {
+            0 => format!("write `{name}` without arguments"),
+            _ => "a value with a comma needs the long form: `name:` and `args:`".to_owned(),
+        });
+    }
+
+    /// Reports values `#{…}`, which Spring evaluates as expressions.
+    pub(crate) fn refuse_expressions(&self, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+        let mut result = Ok(());
+        for arg in &self.args {
+            let text = arg.value.trim();
+            if text.starts_with("#{") && text.ends_with('}') {
+                let message = format!("`{text}` is a Java expression of Spring's, which Tollgate cannot evaluate");
+                let help = "write the value itself, or `${NAME}` for an environment variable";
+                result = Err(diagnostics.error(arg.span, message).reported_with(help));
+            }
         }
-        diagnostics.has_errors_since(before)
+        result
     }
 
     /// Reports arguments that are unknown and have no value.
@@ -154,45 +162,31 @@ impl Spec {
         }
     }
 
-    /// Returns a copy in which each list is one argument: `x[0]` and `x[1]` become `x`, the items joined by commas.
-    pub(crate) fn with_joined_lists(&self) -> Self {
-        let mut args: Vec<Arg> = Vec::with_capacity(self.args.len());
-        for arg in &self.args {
-            let name = arg.name.as_deref().map(|name| name.split('[').next().unwrap_or(name));
-            let is_item = name.is_some_and(|name| Some(name.len()) != arg.name.as_deref().map(str::len));
-            match args.iter_mut().find(|known| is_item && known.name.as_deref() == name) {
-                Some(known) => {
-                    known.value.push(',');
-                    known.value.push_str(&arg.value);
-                }
-                None => args.push(Arg { name: name.map(str::to_owned), ..arg.clone() }),
-            }
-        }
-        Self { args, ..self.clone() }
-    }
-
     /// Returns all values, in order, without regard to names: Spring's `GATHER_LIST`. Reports an error if there are none.
-    pub(crate) fn gather(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
+    pub(crate) fn gather(&self, diagnostics: &mut Diagnostics) -> Result<Vec<String>, Reported> {
         if self.args.is_empty() {
-            diagnostics.error(self.span, format!("`{}` needs at least one argument", self.name));
-            return None;
+            let message = format!("`{}` needs at least one argument", self.name);
+            return Err(diagnostics.error(self.span, message).reported());
         }
-        Some(self.args.iter().map(|arg| arg.value.clone()).collect())
+        Ok(self.args.iter().map(|arg| arg.value.clone()).collect())
     }
 
     /// Returns all values as [`Spec::gather`] does, but a final `true` or `false` as a flag: Spring's
     /// `GATHER_LIST_TAIL_FLAG`.
-    pub(crate) fn gather_with_flag(&self, diagnostics: &mut Diagnostics) -> Option<(Vec<String>, Option<bool>)> {
+    pub(crate) fn gather_with_flag(
+        &self,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<(Vec<String>, Option<bool>), Reported> {
         let mut values = self.gather(diagnostics)?;
         let flag = values.last().and_then(|last| last.parse::<bool>().ok());
         if flag.is_some() {
             values.pop();
         }
         if values.is_empty() {
-            diagnostics.error(self.span, format!("`{}` needs at least one argument besides the flag", self.name));
-            return None;
+            let message = format!("`{}` needs at least one argument besides the flag", self.name);
+            return Err(diagnostics.error(self.span, message).reported());
         }
-        Some((values, flag))
+        Ok((values, flag))
     }
 
     /// Returns the place of the argument that `message` quotes, else of the specification.
@@ -211,10 +205,9 @@ impl Spec {
         arg: Option<&'w Arg>,
         field: &str,
         diagnostics: &mut Diagnostics,
-    ) -> Option<&'w Arg> {
-        if arg.is_none() {
-            diagnostics.error(self.span, format!("`{}` needs the argument `{field}`", self.name));
-        }
-        arg
+    ) -> Result<&'w Arg, Reported> {
+        arg.ok_or_else(|| {
+            diagnostics.error(self.span, format!("`{}` needs the argument `{field}`", self.name)).reported()
+        })
     }
 }

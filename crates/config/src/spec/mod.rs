@@ -3,10 +3,10 @@
 //! [`parse`] reads the text or map into a [`Spec`]; [`tree`] turns its arguments into nodes for the positioned
 //! deserializer; [`values`] reads single arguments.
 
-pub(crate) mod argument;
 pub(crate) mod definition;
 mod masked;
 pub(crate) mod parse;
+pub(crate) mod rejection;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod tree;

@@ -1,7 +1,7 @@
 //! Text or map to [`Spec`].
 
 use crate::de::canonical;
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::spec::definition::{Arg, Spec};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -19,31 +19,30 @@ pub(crate) struct Syntax {
 }
 
 impl Syntax {
-    /// Reads one specification. Returns `None` and reports an error if the node cannot be read.
-    pub(crate) fn parse(&self, node: &Node, diagnostics: &mut Diagnostics) -> Option<Spec> {
+    /// Reads one specification. Reports errors.
+    pub(crate) fn parse(&self, node: &Node, diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
         match &node.kind {
             NodeKind::Scalar(text) => self.shortcut(text, node.span, diagnostics),
             NodeKind::Map(entries) => self.named(node, entries, diagnostics),
             _ => {
-                let (noun, example) = (self.noun, self.example);
-                diagnostics
-                    .error(node.span, format!("expected a {noun} such as `{example}`, found {}", node.describe()));
-                None
+                let (noun, example, found) = (self.noun, self.example, node.describe());
+                let message = format!("expected a {noun} such as `{example}`, found {found}");
+                Err(diagnostics.error(node.span, message).reported())
             }
         }
     }
 
     /// Reads `Name=a,b`: splits at the first `=`, then at commas; trims the arguments and drops empty ones.
-    pub(crate) fn shortcut(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<Spec> {
+    pub(crate) fn shortcut(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
         let (name, args) = match text.split_once('=') {
             Some((name, args)) => (name.trim(), args),
             None if self.takes_bare_names => (text.trim(), ""),
             None => {
-                diagnostics.error(span, format!("expected `Name=args`, found `{text}`")).help(format!(
-                    "write a {} like `{}`; within `[…]` quote it if it contains a comma",
-                    self.noun, self.example
-                ));
-                return None;
+                let (noun, example) = (self.noun, self.example);
+                let error = diagnostics.error(span, format!("expected `Name=args`, found `{text}`"));
+                return Err(error.reported_with(format!(
+                    "write a {noun} like `{example}`; within `[…]` quote it if it contains a comma"
+                )));
             }
         };
         let args = args
@@ -55,7 +54,7 @@ impl Syntax {
             .collect();
         self.check_indentation(text, span, diagnostics);
         let node = Node { span, kind: NodeKind::Null };
-        Some(Spec { name: name.to_owned(), span, args, empty: Vec::new(), node, text: text.trim().to_owned() })
+        Ok(Spec { name: name.to_owned(), span, args, empty: Vec::new(), node, text: text.trim().to_owned() })
     }
 
     /// Reports an over-indented list item, which YAML appends to the item above it.
@@ -74,9 +73,9 @@ impl Syntax {
         }
     }
 
-    fn named(&self, node: &Node, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Option<Spec> {
-        if !entries.iter().any(|(key, _)| canonical(key) == "name") && self.report_name_as_key(entries, diagnostics) {
-            return None;
+    fn named(&self, node: &Node, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
+        if !entries.iter().any(|(key, _)| canonical(key) == "name") {
+            self.report_name_as_key(entries, diagnostics)?;
         }
         let (mut name, mut args) = (None, None);
         for (key, value) in entries {
@@ -95,27 +94,20 @@ impl Syntax {
             }
         }
         let Some((name, span)) = name else {
-            diagnostics
-                .error(node.span, format!("{} without a name", self.noun))
-                .help(format!("write `{}`, or `name:` and `args:`", self.example));
-            return None;
+            let error = diagnostics.error(node.span, format!("{} without a name", self.noun));
+            return Err(error.reported_with(format!("write `{}`, or `name:` and `args:`", self.example)));
         };
-        Some(Spec::with_named_args(name, span, args))
+        Ok(Spec::with_named_args(name, span, args))
     }
 
-    /// Reports `Name: …` written for `Name=…` or `name: Name`. Returns false if the map is something else.
-    fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> bool {
-        let Some((key, value)) = entries.iter().find(|(key, _)| (self.is_known)(key)) else { return false };
-        diagnostics
-            .error(
-                value.span.key(),
-                format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun),
-            )
-            .help(match &value.kind {
-                NodeKind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
-                _ => format!("write `- name: {key}` and its arguments under `args:`"),
-            });
-        true
+    /// Reports `Name: …` written for `Name=…` or `name: Name`.
+    fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+        let Some((key, value)) = entries.iter().find(|(key, _)| (self.is_known)(key)) else { return Ok(()) };
+        let message = format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun);
+        Err(diagnostics.error(value.span.key(), message).reported_with(match &value.kind {
+            NodeKind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
+            _ => format!("write `- name: {key}` and its arguments under `args:`"),
+        }))
     }
 }
 

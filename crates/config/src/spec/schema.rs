@@ -2,16 +2,17 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
+use tollgate_routing::{PredicateArgument, ValueKind};
 
 use crate::de::given::Texts;
-use crate::de::units::{Size, Time};
-use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::types::{FieldName, Status};
 
 /// Turns the schema of a struct of arguments into one that refuses unknown names, accepts each name in every spelling
 /// (`burst-capacity`, `burstCapacity`, `burst_capacity`), and has the defaults that the descriptions name.
 pub(crate) fn arguments(schema: &mut Schema) {
     if let Some(object) = schema.as_object_mut() {
+        // A required argument may have another spelling.
+        object.remove("required");
+        object.entry("properties").or_insert_with(|| json!({}));
         relax(object);
     }
 }
@@ -30,6 +31,8 @@ pub(crate) fn relax(object: &mut Map<String, Value>) {
         }
         patterns.insert(spellings(name), bare);
     }
+    // Spring's names of positional arguments.
+    patterns.insert("^_genkey_[0-9]+$".to_owned(), json!(true));
     object.insert("patternProperties".to_owned(), Value::Object(patterns));
     object.insert("additionalProperties".to_owned(), Value::Bool(false));
 }
@@ -73,7 +76,7 @@ fn default_of(description: &str) -> Option<Value> {
 }
 
 /// Returns the schema of the map of `arguments`.
-pub(crate) fn argument_map(arguments: &[Argument], generator: &mut SchemaGenerator) -> Value {
+pub(crate) fn argument_map(arguments: &[PredicateArgument], generator: &mut SchemaGenerator) -> Value {
     let properties: Map<String, Value> = arguments
         .iter()
         .map(|argument| {
@@ -89,11 +92,10 @@ pub(crate) fn argument_map(arguments: &[Argument], generator: &mut SchemaGenerat
     object.insert("properties".to_owned(), Value::Object(properties));
     relax(&mut object);
     if let Some(Value::Object(patterns)) = object.get_mut("patternProperties") {
-        // Spring's names of positional arguments, and of nested ones such as `weight.group`.
-        patterns.insert("^_genkey_[0-9]+$".to_owned(), json!(true));
+        // Spring's names of nested arguments, such as `weight.group`.
         patterns.insert(r"^[a-zA-Z]+\.[a-zA-Z-]+$".to_owned(), json!(true));
         // A list may have the singular of its name.
-        for argument in arguments.iter().filter(|argument| argument.kind == ArgumentType::List) {
+        for argument in arguments.iter().filter(|argument| argument.kind == ValueKind::List) {
             let singular = argument.name.trim_end_matches('s');
             patterns.insert(format!("^{singular}$"), type_schema(argument.kind, generator));
         }
@@ -101,18 +103,13 @@ pub(crate) fn argument_map(arguments: &[Argument], generator: &mut SchemaGenerat
     Value::Object(object)
 }
 
-fn type_schema(kind: ArgumentType, generator: &mut SchemaGenerator) -> Value {
-    let schema = match kind {
-        ArgumentType::Text => return json!({"type": ["string", "integer", "number", "boolean"]}),
-        ArgumentType::Flag => return json!({"type": "boolean"}),
-        ArgumentType::Number => return json!({"type": "integer", "minimum": 0}),
-        ArgumentType::Size => generator.subschema_for::<Size>(),
-        ArgumentType::Duration => generator.subschema_for::<Time>(),
-        ArgumentType::Status => generator.subschema_for::<Status>(),
-        ArgumentType::HeaderName => generator.subschema_for::<FieldName>(),
-        ArgumentType::List => generator.subschema_for::<Texts>(),
-    };
-    schema.to_value()
+fn type_schema(kind: ValueKind, generator: &mut SchemaGenerator) -> Value {
+    match kind {
+        ValueKind::Text => json!({"type": ["string", "integer", "number", "boolean"]}),
+        ValueKind::Flag => json!({"type": "boolean"}),
+        ValueKind::Number => json!({"type": "integer", "minimum": 0}),
+        ValueKind::List => generator.subschema_for::<Texts>().to_value(),
+    }
 }
 
 /// Accepts the dotted names of nested arguments: `backoff.firstBackoff`.

@@ -1,75 +1,164 @@
 //! Arguments of a [`Spec`] as nodes, for the positioned deserializer.
 
-use crate::de;
-use crate::diagnostics::Diagnostics;
-use crate::diagnostics::UnknownKey;
-use crate::spec::definition::Spec;
+use serde::de::DeserializeOwned;
+
+use crate::de::fields::field_names;
+use crate::de::{self, same_name};
+use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
+use crate::spec::definition::{Arg, GENERATED, Spec};
 use crate::yaml::{NameIndex, Node, NodeKind, Span};
 
+/// Assignment of the values of a shortcut `Name=a,b` to the arguments, as Spring's `ShortcutType`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shortcut {
+    /// One value per argument, in the order of the struct.
+    All,
+    /// One value for each of these arguments.
+    Some(&'static [&'static str]),
+    /// All values, whatever their names, to the first argument, a list. Others are given by their names.
+    List,
+    /// As [`List`](Self::List); a last `true` or `false` goes to the second argument, unless it is named.
+    ListAndFlag,
+    /// No shortcut: the long form of an example.
+    None(&'static str),
+}
+
 impl Spec {
-    /// Reads the arguments as a `T`, positional ones by the order of `positions`. Reports values of the wrong type,
-    /// unknown arguments, and positional arguments beyond `positions`.
+    /// Reads the arguments as a `T`. Reports values of the wrong type, and arguments that are unknown or missing.
     ///
-    /// Dotted names mean nested ones: `backoff.factor` is `factor` in `backoff`.
-    pub(crate) fn read<T>(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> T
-    where
-        T: serde::de::DeserializeOwned + Default,
-    {
-        let tree = self.tree(positions, diagnostics);
-        self.read_tree(&tree, diagnostics)
+    /// # Errors
+    /// An error is reported.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &self,
+        shortcut: Shortcut,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<T, Reported> {
+        let tree = self.tree(shortcut, field_names::<T>(), diagnostics)?;
+        let report_missing = |field: &str, diagnostics: &mut Diagnostics| {
+            diagnostics.error(self.span, format!("`{}` needs the argument `{field}`", self.name)).reported()
+        };
+        de::read_struct(
+            &tree,
+            diagnostics,
+            |unknown, diagnostics| self.report_unknown(unknown, diagnostics),
+            report_missing,
+        )
     }
 
-    /// Reads `tree`, the arguments of this specification, as a `T`. Reports what [`Spec::read`] does.
+    /// Reads `tree`, the arguments of this specification, as a `T` whose fields say if they are wrong.
     pub(crate) fn read_tree<T>(&self, tree: &Node, diagnostics: &mut Diagnostics) -> T
     where
-        T: serde::de::DeserializeOwned + Default,
+        T: DeserializeOwned + Default,
     {
         let (value, unknown) = de::read::<T>(tree, diagnostics);
         unknown.iter().for_each(|unknown| self.report_unknown(unknown, diagnostics));
         value
     }
 
-    /// Returns the arguments as one map, positional ones by the order of `positions`.
-    pub(crate) fn tree(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> Node {
+    /// Returns the arguments as one map. `fields` are the names of all arguments.
+    ///
+    /// Dotted names mean nested ones: `backoff.factor` is `factor` in `backoff`.
+    ///
+    /// # Errors
+    /// A shortcut without a meaning is reported.
+    pub(crate) fn tree(
+        &self,
+        shortcut: Shortcut,
+        fields: &'static [&'static str],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Node, Reported> {
         let mut root = Node { span: self.span, kind: NodeKind::Map(Vec::new()) };
-        if let NodeKind::Map(entries) = &self.node.kind {
-            nest(entries, &mut root);
-            return root;
-        }
+        let positions = match shortcut {
+            Shortcut::All => fields,
+            Shortcut::Some(names) => names,
+            Shortcut::List => return Ok(self.gathered(fields, false)),
+            Shortcut::ListAndFlag => return Ok(self.gathered(fields, true)),
+            Shortcut::None(example) => {
+                if let Some(arg) = self.args.iter().find(|arg| arg.name.is_none()) {
+                    let message = format!("`{}` has no shortcut form", self.name);
+                    let help = format!("write `name: {}` and `args: {example}`", self.name);
+                    return Err(diagnostics.error(arg.span, message).reported_with(help));
+                }
+                &[]
+            }
+        };
         let mut names = NameIndex::exact();
+        if let NodeKind::Map(entries) = &self.node.kind {
+            nest(entries, positions, &mut root);
+            return Ok(root);
+        }
         for (position, arg) in self.args.iter().enumerate() {
             let Some(name) = positions.get(position) else {
-                let message = format!("the shortcut form of `{}` has no argument for `{}`", self.name, arg.value);
-                diagnostics
-                    .mistake(arg.span, message)
-                    .ineffective()
-                    .help(format!("use the long form for all arguments: `name: {}` and `args:`", self.name));
-                continue;
+                if positions.len() == fields.len() {
+                    self.report_surplus(arg, positions.len(), diagnostics);
+                } else {
+                    self.report_no_position(arg, diagnostics);
+                }
+                break;
             };
-            let node = Node { span: arg.span, kind: NodeKind::Scalar(arg.value.clone()) };
-            insert(&mut root, &steps(name), node, &mut names);
+            insert(&mut root, &steps(name), arg.node(), &mut names);
         }
-        root
+        Ok(root)
+    }
+
+    /// Returns the arguments with all values in the first of `fields`, but for those that are named like another field.
+    fn gathered(&self, fields: &[&str], has_flag: bool) -> Node {
+        let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut items: Vec<Node> = Vec::new();
+        let (list, others) = fields.split_first().unwrap_or((&"", &[]));
+        for arg in &self.args {
+            let name = arg.name.as_deref();
+            match others.iter().find(|field| name.is_some_and(|name| same_name(field, name))) {
+                Some(field) => entries.push(((*field).to_owned(), arg.node())),
+                None => items.push(arg.node()),
+            }
+        }
+        if has_flag
+            && entries.is_empty()
+            && let Some(flag) = items.pop_if(|last| last.scalar().is_some_and(|text| text.parse::<bool>().is_ok()))
+        {
+            entries.extend(others.first().map(|field| ((*field).to_owned(), flag)));
+        }
+        if !items.is_empty() {
+            entries.push(((*list).to_owned(), Node { span: self.span, kind: NodeKind::Seq(items) }));
+        }
+        Node { span: self.span, kind: NodeKind::Map(entries) }
+    }
+
+    /// Reports a value of a shortcut that gives some arguments only.
+    fn report_no_position(&self, arg: &Arg, diagnostics: &mut Diagnostics) {
+        let (name, value) = (&self.name, &arg.value);
+        diagnostics
+            .mistake(arg.span, format!("the shortcut form of `{name}` has no argument for `{value}`"))
+            .ineffective()
+            .help(format!("use the long form for all arguments: `name: {name}` and `args:`"));
     }
 
     fn report_unknown(&self, unknown: &UnknownKey, diagnostics: &mut Diagnostics) {
         let path = unknown.path.join(".");
         let name = unknown.path.last().map_or("", String::as_str);
-        diagnostics
-            .mistake(unknown.span.key(), format!("`{}` has no argument `{path}`", self.name))
-            .suggest(name, unknown.fields);
+        let error = diagnostics.mistake(unknown.span.key(), format!("`{}` has no argument `{path}`", self.name));
+        match unknown.fields {
+            [] => error.help("it takes no arguments"),
+            fields => error.suggest(name, fields),
+        }
     }
 }
 
-/// Copies `entries` into the map `root`, keys such as `a.b` and `a[0]` as nested nodes.
-fn nest(entries: &[(String, Node)], root: &mut Node) {
+/// Copies `entries` into the map `root`, keys such as `a.b` and `a[0]` as nested nodes. Names that Spring generates for
+/// values of a shortcut are those of `positions`.
+fn nest(entries: &[(String, Node)], positions: &[&str], root: &mut Node) {
     let mut names = NameIndex::exact();
-    for (key, value) in entries {
+    for (position, (key, value)) in entries.iter().enumerate() {
+        let key = match positions.get(position) {
+            Some(name) if key.starts_with(GENERATED) => name,
+            _ => key.as_str(),
+        };
         let mut node = Node { span: value.span, kind: value.kind.clone() };
         match &value.kind {
             NodeKind::Map(inner) => {
                 node.kind = NodeKind::Map(Vec::new());
-                nest(inner, &mut node);
+                nest(inner, &[], &mut node);
             }
             NodeKind::Seq(items) => node.kind = NodeKind::Seq(items.iter().map(nested).collect()),
             NodeKind::Null | NodeKind::Scalar(_) => {}
@@ -81,7 +170,7 @@ fn nest(entries: &[(String, Node)], root: &mut Node) {
 fn nested(item: &Node) -> Node {
     let NodeKind::Map(entries) = &item.kind else { return item.clone() };
     let mut node = Node { span: item.span, kind: NodeKind::Map(Vec::new()) };
-    nest(entries, &mut node);
+    nest(entries, &[], &mut node);
     node
 }
 

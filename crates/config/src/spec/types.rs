@@ -1,6 +1,7 @@
 //! Types of arguments, each with its check and its schema.
 
 use std::num::NonZeroU32;
+use std::ops::Deref;
 use std::time::Duration;
 
 use http::header::HeaderName;
@@ -53,6 +54,18 @@ pub(crate) struct Status(pub(crate) StatusCode);
 #[derive(Clone, Debug)]
 pub(crate) struct FieldName(pub(crate) HeaderName);
 
+/// A text, or a number or flag that is read as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Text(pub(crate) String);
+
+/// A text that is a header name.
+#[derive(Clone, Debug)]
+pub(crate) struct HeaderText(String);
+
+/// A number of segments of a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segments(pub(crate) u32);
+
 /// A request method.
 #[derive(Clone, Debug)]
 pub(crate) struct MethodName(pub(crate) Method);
@@ -64,6 +77,34 @@ pub(crate) struct BufferSize(pub(crate) usize);
 /// A number that is parsed as a `T`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number<T>(pub(crate) T);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Deref for HeaderText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HeaderText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
 
 /// Reads a scalar with `parse`.
 pub(crate) fn read<'de, D: Deserializer<'de>, T>(
@@ -113,6 +154,7 @@ read_by! {
     };
     Status: |text| parse_status(text).map(Status);
     FieldName: |text| header_name(text).map(FieldName);
+    Segments: |text| text.parse().map(Segments).map_err(|_| format!("expected a number of path segments, found `{text}`"));
     MethodName: |text| {
         let method = Method::from_bytes(text.to_ascii_uppercase().as_bytes());
         method.map(MethodName).map_err(|_| format!("`{text}` is not a valid method"))
@@ -149,6 +191,9 @@ described_by! {
         "examples": [429, 503]
     };
     FieldName: "HeaderName" {"type": "string", "pattern": r"^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*$|\$\{"};
+    Text: "Text" {"type": ["string", "integer", "number", "boolean"]};
+    HeaderText: "HeaderName" {"type": "string", "pattern": r"^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*$|\$\{"};
+    Segments: "Segments" {"type": "integer", "minimum": 0};
     MethodName: "Method" {"type": "string", "examples": ["GET", "POST"]};
     BufferSize: "BufferSize" {
         "type": ["string", "integer"],

@@ -4,37 +4,34 @@ use http::StatusCode;
 use http::header::HeaderName;
 
 use crate::de::spanned::Spanned;
-use crate::de::status::parse_status;
 use crate::de::units::Size;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::definition::Arg;
+use crate::spec::types::Status;
 use crate::yaml::Span;
 
-/// Reads `true` or `false`; `default` if the argument is absent.
-pub(crate) fn flag(arg: Option<&Arg>, default: bool, diagnostics: &mut Diagnostics) -> Option<bool> {
-    let Some(arg) = arg else { return Some(default) };
+/// Reads `true` or `false`.
+pub(crate) fn flag(arg: &Arg, diagnostics: &mut Diagnostics) -> Result<bool, Reported> {
     match arg.value.trim().to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" => Some(true),
-        "false" | "no" | "off" => Some(false),
-        _ => {
-            diagnostics.error(arg.span, format!("expected true or false, found `{}`", arg.value));
-            None
-        }
+        "true" | "yes" | "on" => Ok(true),
+        "false" | "no" | "off" => Ok(false),
+        _ => Err(diagnostics.error(arg.span, format!("expected true or false, found `{}`", arg.value)).reported()),
     }
 }
 
-/// Reads a status: a number or Spring's name.
-pub(crate) fn status_of(arg: &Arg, diagnostics: &mut Diagnostics) -> Option<StatusCode> {
-    parse_status(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()
-}
-
-/// Reports a denial status that is not an error status.
-pub(crate) fn refusal(status: StatusCode, at: Span, diagnostics: &mut Diagnostics) {
+/// Returns the status of refusals, or `default` if absent. Reports one that is not an error status.
+pub(crate) fn refusal(
+    status: Option<Spanned<Status>>,
+    default: StatusCode,
+    diagnostics: &mut Diagnostics,
+) -> StatusCode {
+    let Some(Spanned { value: Status(status), span }) = status else { return default };
     if !status.is_client_error() && !status.is_server_error() {
         diagnostics
-            .mistake(at, format!("expected an error status from 400 to 599, found {}", status.as_u16()))
+            .mistake(span, format!("expected an error status from 400 to 599, found {}", status.as_u16()))
             .help("429 is Too Many Requests, 403 Forbidden, 503 Service Unavailable");
     }
+    status
 }
 
 /// Reads a header name.

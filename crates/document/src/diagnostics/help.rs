@@ -9,6 +9,17 @@ use crate::yaml::Span;
 /// The diagnostic just reported, to add a help text to.
 pub struct Help<'s>(Option<&'s mut Found>);
 
+/// Proof that an error was collected: the caller has nothing to add. [`Help::reported`] returns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported(());
+
+impl Reported {
+    /// Returns the proof for an error that a reader has found, and adds as soon as it ends.
+    pub fn promised() -> Self {
+        Self(())
+    }
+}
+
 impl<'s> Help<'s> {
     /// Additions to `found`, or to nothing for a diagnostic that was dropped.
     pub(super) fn of(found: Option<&'s mut Found>) -> Self {
@@ -18,6 +29,18 @@ impl<'s> Help<'s> {
     /// Returns the diagnostic.
     pub(super) fn found(&mut self) -> Option<&mut Found> {
         self.0.as_deref_mut()
+    }
+
+    /// Returns the proof that the error was collected.
+    pub fn reported(&self) -> Reported {
+        Reported(())
+    }
+
+    /// Adds a help text to the error, and returns the proof that it was collected.
+    pub fn reported_with(self, help: impl Into<String>) -> Reported {
+        let reported = self.reported();
+        self.help(help);
+        reported
     }
 
     /// Marks the setting as one without effect: `tollgate migrate` leaves it out.

@@ -14,7 +14,7 @@ mod text;
 mod unknown;
 
 pub use collect::Diagnostics;
-pub use help::Help;
+pub use help::{Help, Reported};
 pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
 pub use report::{Diagnostic, Report, Severity};
 pub use secrets::{NAMED_VALUES, is_secret_name};

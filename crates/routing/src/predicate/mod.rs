@@ -185,6 +185,12 @@ impl Predicate {
         if let Kind::Weight(weight) = &self.0 { Some((weight.group(), weight.weight())) } else { None }
     }
 
+    /// Returns the methods of a `Method` predicate.
+    #[must_use]
+    pub fn methods(&self) -> Option<&[http::Method]> {
+        if let Kind::Method(method) = &self.0 { Some(method.methods()) } else { None }
+    }
+
     /// Returns the patterns of a `Host` predicate.
     pub(crate) fn host_patterns(&self) -> Option<&[HostPattern]> {
         if let Kind::Host(host) = &self.0 { Some(host.patterns()) } else { None }

@@ -35,6 +35,8 @@ pub struct PredicateArgument {
 pub enum ValueKind {
     /// A text.
     Text,
+    /// `true` or `false`.
+    Flag,
     /// A whole number.
     Number,
     /// One text or a list of texts.
@@ -82,17 +84,26 @@ pub struct Remark {
 
 impl PredicateArgument {
     /// Creates a text argument.
-    pub(super) const fn text(name: &'static str, doc: &'static str) -> Self {
+    #[must_use]
+    pub const fn text(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc, kind: ValueKind::Text }
     }
 
+    /// Creates an argument that is `true` or `false`.
+    #[must_use]
+    pub const fn flag(name: &'static str, doc: &'static str) -> Self {
+        Self { name, doc, kind: ValueKind::Flag }
+    }
+
     /// Creates an argument that is a whole number.
-    pub(super) const fn number(name: &'static str, doc: &'static str) -> Self {
+    #[must_use]
+    pub const fn number(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc, kind: ValueKind::Number }
     }
 
     /// Creates an argument that is a list.
-    pub(super) const fn list(name: &'static str, doc: &'static str) -> Self {
+    #[must_use]
+    pub const fn list(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc, kind: ValueKind::List }
     }
 }

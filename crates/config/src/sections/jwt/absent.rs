@@ -4,7 +4,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::jwt::raw::RawJwt;
 use crate::yaml::Span;
 
@@ -23,11 +23,9 @@ impl Tokens {
 
     /// Reports that tokens cannot be verified.
     #[expect(clippy::unused_self, reason = "the same shape as in a build with the feature")]
-    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-        diagnostics
-            .error(at, "`RequireToken` needs the feature `jwt`, which this build lacks")
-            .help("build without `--no-default-features`, or with `--features jwt`");
-        None
+    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        let error = diagnostics.error(at, "`RequireToken` needs the feature `jwt`, which this build lacks");
+        Err(error.reported_with("build without `--no-default-features`, or with `--features jwt`"))
     }
 
     /// Returns `resolver` unchanged: `jwt:CLAIM` is refused by its name.

@@ -12,7 +12,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::positive;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::{Diagnostics, reasons};
+use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;
 use crate::spec::values::header_name;
@@ -36,8 +36,8 @@ impl Tokens {
 
     /// Returns the resolver of requests with any valid token. `at` is the place that needs it.
     #[expect(clippy::unnecessary_wraps, reason = "the same shape as in a build without the feature")]
-    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-        Some(self.bind(KeyResolver::any_token(), at, diagnostics))
+    pub(crate) fn any(&self, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        Ok(self.bind(KeyResolver::any_token(), at, diagnostics))
     }
 
     /// Adds the verifier to `resolver` if it needs one. `at` is its place.

@@ -4,10 +4,9 @@ use serde::Deserialize;
 use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
 use crate::de;
-use crate::de::given::Reported;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Transport, Url};

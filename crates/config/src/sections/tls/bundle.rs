@@ -1,9 +1,8 @@
 //! SSL bundles of Spring (`spring.ssl.bundle`): certificates and keys by name, in PEM or in stores.
 
 use crate::de::canonical;
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::{Diagnostics, Reported, suggest};
 use crate::sections::tls::files::{Files, Names};
 use crate::spec::definition::{Arg, flatten};
 use crate::yaml::{Node, NodeKind, Span};
@@ -130,8 +129,7 @@ fn named<'n>(
         (Some(bundle), None) => return Ok(bundle),
         (Some(_), Some(_)) => {
             let text = format!("the SSL bundle `{wanted}` is given twice: below `pem` and below `jks`");
-            diagnostics.error(name.span, text).help("rename one of the two");
-            return Err(Reported);
+            return Err(diagnostics.error(name.span, text).reported_with("rename one of the two"));
         }
         (None, _) => {}
     }
@@ -143,12 +141,11 @@ fn named<'n>(
         })
         .flatten()
         .collect();
-    diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).help(if names.is_empty() {
+    Err(diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).reported_with(if names.is_empty() {
         format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
     } else {
         suggest(wanted, &names)
-    });
-    Err(Reported)
+    }))
 }
 
 /// Returns the enabled versions of TLS: a list, or names on one line.

@@ -4,9 +4,8 @@ use rustls::pki_types::ServerName;
 use serde::Deserialize;
 
 use crate::de;
-use crate::de::given::Reported;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::no_effect;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;

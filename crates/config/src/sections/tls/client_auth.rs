@@ -8,9 +8,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use serde::Deserialize;
 
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::files::{Files, non_blank};
 
 /// Use of client certificates.
@@ -46,18 +45,16 @@ pub(super) fn verifier(
         return Ok(WebPkiClientVerifier::no_client_auth());
     };
     let Some(trusted) = files.trusted(diagnostics)? else {
-        diagnostics
+        return Err(diagnostics
             .error(auth.span, "`client-auth` needs `trust-certificate` or `trust-store` to verify client certificates")
-            .help("set one of them to the CA that signs your clients' certificates");
-        return Err(Reported);
+            .reported_with("set one of them to the CA that signs your clients' certificates"));
     };
     let mut roots = RootCertStore::empty();
     // All can be parsed: `read` has checked each.
     roots.add_parsable_certificates(trusted.read(diagnostics)?);
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let builder = if auth.value == RawClientAuth::Want { builder.allow_unauthenticated() } else { builder };
-    builder.build().map_err(|error| {
-        diagnostics.error(trusted.span(), format!("invalid trusted certificates: {error}"));
-        Reported
-    })
+    builder
+        .build()
+        .map_err(|error| diagnostics.error(trusted.span(), format!("invalid trusted certificates: {error}")).reported())
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::de;
-use crate::de::given::Reported;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::no_effect;
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::client::{self, identity, report_unverified};

@@ -7,9 +7,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore};
 
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::pem::{self, PemFile};
 use crate::sections::tls::store::{Store, StoreFile};
 use crate::yaml::Span;
@@ -84,13 +83,12 @@ impl Files {
         if let Some(bundle) = &self.bundle {
             let (has, lacks) = if has_certificate { (certificate, key) } else { (key, certificate) };
             let name = bundle.value.trim();
-            diagnostics.error(bundle.span, format!("the SSL bundle `{name}` has a `{has}` and no `{lacks}`"));
+            diagnostics.error(bundle.span, format!("the SSL bundle `{name}` has a `{has}` and no `{lacks}`")).reported()
         } else {
             diagnostics
                 .error(alone.span.key(), format!("`{certificate}` and `{key}` are required together"))
-                .help("give both, or neither");
+                .reported_with("give both, or neither")
         }
-        Reported
     }
 
     /// Returns the trusted certificates, if they are given. Reports errors.
@@ -117,8 +115,7 @@ pub(crate) fn both_given(at: Span, names: (&str, &str), other: Span, diagnostics
     diagnostics
         .error(at.key(), format!("`{}` and `{}` are both given", names.0, names.1))
         .beside(", the other at", other.key())
-        .help("remove one of the two");
-    Reported
+        .reported_with("remove one of the two")
 }
 
 impl Trusted {
@@ -177,17 +174,17 @@ fn certified(
     let private = aws_lc_rs::default_provider().key_provider.load_private_key(private).map_err(|error| {
         diagnostics
             .error(key.1, format!("the key in {key_path} cannot be used: {error}"))
-            .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
-        Reported
+            .reported_with("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519")
     })?;
     let certified = CertifiedKey::new(chain, private);
     match certified.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-            diagnostics
-                .error(key.1, format!("the key in {key_path} does not fit the certificate in {path}"))
-                .help("`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same");
-            Err(Reported)
+            let error =
+                diagnostics.error(key.1, format!("the key in {key_path} does not fit the certificate in {path}"));
+            Err(error.reported_with(
+                "`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same",
+            ))
         }
         Err(error) => Err(report_unusable(path, &error, certificate.1, diagnostics)),
     }
@@ -197,6 +194,5 @@ fn certified(
 fn report_unusable(path: Display<'_>, error: &rustls::Error, at: Span, diagnostics: &mut Diagnostics) -> Reported {
     diagnostics
         .error(at, format!("a certificate in {path} cannot be used: {error}"))
-        .help("`openssl x509 -in FILE -noout -text` shows a certificate");
-    Reported
+        .reported_with("`openssl x509 -in FILE -noout -text` shows a certificate")
 }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::yaml::Span;
 
 /// Contents of a PEM file.
@@ -22,17 +21,15 @@ pub(super) fn read(location: &Spanned<String>, what: &str, diagnostics: &mut Dia
     let span = location.span;
     let path = path(location, diagnostics)?;
     let bytes = std::fs::read(path).map_err(|error| {
-        diagnostics
-            .error(span, format!("cannot read {path}: {error}"))
-            .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
-        Reported
+        diagnostics.error(span, format!("cannot read {path}: {error}")).reported_with(
+            "a path starts at the working directory; the user that runs the gateway must be able to read it",
+        )
     })?;
     let text = String::from_utf8_lossy(&bytes);
     if text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED") {
-        diagnostics
+        return Err(diagnostics
             .error(span, format!("the key in {path} is encrypted, and there is no way to enter its password"))
-            .help(format!("`openssl pkey -in {path} -out FILE` writes it in plain"));
-        return Err(Reported);
+            .reported_with(format!("`openssl pkey -in {path} -out FILE` writes it in plain")));
     }
     if !text.contains(&format!("{what}-----")) {
         return Err(report_absent(what, Path::new(path), span, diagnostics));
@@ -41,26 +38,24 @@ pub(super) fn read(location: &Spanned<String>, what: &str, diagnostics: &mut Dia
 }
 
 fn report_absent(what: &str, path: &Path, at: Span, diagnostics: &mut Diagnostics) -> Reported {
-    diagnostics
-        .error(at, format!("{} holds no {} in PEM", path.display(), what.to_lowercase()))
-        .help(format!("its first line is like `-----BEGIN {what}-----`; `openssl` turns other formats into it"));
-    Reported
+    diagnostics.error(at, format!("{} holds no {} in PEM", path.display(), what.to_lowercase())).reported_with(format!(
+        "its first line is like `-----BEGIN {what}-----`; `openssl` turns other formats into it"
+    ))
 }
 
 /// Returns the path of a file: a plain one, or a resource location of Spring (`file:`). Reports errors.
 pub(super) fn path<'t>(location: &'t Spanned<String>, diagnostics: &mut Diagnostics) -> Result<&'t str, Reported> {
     let (text, at) = (location.value.trim(), location.span);
     if text.contains("-----BEGIN") {
-        diagnostics
+        return Err(diagnostics
             .error(at, "a certificate or key within the YAML cannot be read")
-            .help("write it to a file and name that");
-        return Err(Reported);
+            .reported_with("write it to a file and name that"));
     }
     if let Some(inside) = text.strip_prefix("classpath:") {
-        diagnostics
-            .error(at, format!("`{text}` is inside of a Java archive"))
-            .help(format!("copy it out: `file:/etc/tollgate/{}`", inside.rsplit('/').next().unwrap_or(inside)));
-        return Err(Reported);
+        return Err(diagnostics.error(at, format!("`{text}` is inside of a Java archive")).reported_with(format!(
+            "copy it out: `file:/etc/tollgate/{}`",
+            inside.rsplit('/').next().unwrap_or(inside)
+        )));
     }
     Ok(text.strip_prefix("file:").map_or(text, |path| path.strip_prefix("//").unwrap_or(path)))
 }
@@ -90,7 +85,6 @@ impl PemFile {
         };
         diagnostics
             .error(self.span, format!("{} is not valid PEM: {error}", self.path.display()))
-            .help("check that the file is complete and unchanged");
-        Reported
+            .reported_with("check that the file is complete and unchanged")
     }
 }

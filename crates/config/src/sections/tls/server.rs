@@ -8,11 +8,10 @@ use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
-use crate::de::given::Reported;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, canonical};
-use crate::diagnostics::{Diagnostics, UnknownKey};
+use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::tls::bundle::{self, Bundle, Side};

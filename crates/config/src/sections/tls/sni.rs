@@ -8,9 +8,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use serde::Deserialize;
 
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::files::{Files, non_blank};
 use crate::yaml::{Node, Span};
@@ -67,8 +66,9 @@ pub(super) fn read(
     for entry in entries {
         let (Some(name), Some(bundle)) = (&entry.server_name, non_blank(entry.bundle.as_ref())) else {
             let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(Span::ROOT, |given| given.span);
-            diagnostics.error(at, "`server-name` and `bundle` are required together").help("give both");
-            return Err(Reported);
+            return Err(diagnostics
+                .error(at, "`server-name` and `bundle` are required together")
+                .reported_with("give both"));
         };
         let files = bundle::find(bundle, bundles, Side::Server, diagnostics)?.files;
         by_name.insert(name.value.trim().to_ascii_lowercase(), certified(&files, bundle.span, diagnostics)?);
@@ -83,12 +83,11 @@ pub(super) fn certified(files: &Files, at: Span, diagnostics: &mut Diagnostics) 
     }
     if let Some(bundle) = &files.bundle {
         let text = format!("the SSL bundle `{}` has no certificate of the gateway", bundle.value.trim());
-        diagnostics.error(bundle.span, text).help("add its `keystore`");
+        Err(diagnostics.error(bundle.span, text).reported_with("add its `keystore`"))
     } else {
-        diagnostics.error(at, "TLS without a certificate").help(
+        Err(diagnostics.error(at, "TLS without a certificate").reported_with(
             "set `certificate` and `certificate-private-key` to files in PEM, or `key-store` to a store in PKCS#12; \
              `enabled: false` disables TLS",
-        );
+        ))
     }
-    Err(Reported)
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use tollgate_key_store::{Identity, KeyStoreError};
 
-use crate::de::given::Reported;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::files::non_blank;
 use crate::sections::tls::pem;
 use crate::yaml::Span;
@@ -48,12 +47,11 @@ impl Store {
         // An empty password is Spring's default and means that there is none.
         let is_other = |other: &&Spanned<String>| !other.value.is_empty() && other.value != password;
         if let Some(other) = self.key_password.as_ref().filter(is_other) {
-            diagnostics
+            return Err(diagnostics
                 .error(other.span, "the password of the key is not the password of its store, which is not supported")
-                .help(format!(
+                .reported_with(format!(
                     "`keytool -importkeystore -srckeystore {path} -destkeystore FILE.p12` writes a store with one password"
-                ));
-            return Err(Reported);
+                )));
         }
         let alias = self.alias.as_ref().map(|alias| alias.value.trim().to_owned()).filter(|alias| !alias.is_empty());
         Ok(Some(StoreFile { path: path.into(), password, alias, span: location.span }))
@@ -96,7 +94,6 @@ impl StoreFile {
             }
             _ => format!("`keytool -list -v -keystore {path}` shows what it has"),
         };
-        diagnostics.error(self.span, format!("cannot use the store {path}: {error}")).help(help);
-        Reported
+        diagnostics.error(self.span, format!("cannot use the store {path}: {error}")).reported_with(help)
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn check(
                     .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of these");
                 return None;
             };
-            return key_resolvers.resolve_node(node, diagnostics).map(Balance::ConsistentHash);
+            return key_resolvers.resolve_node(node, diagnostics).ok().map(Balance::ConsistentHash);
         }
     };
     if let Some(node) = hash_by {

@@ -1,0 +1,87 @@
+//! Reading of a whole tree, with all errors in one run.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use serde::de::DeserializeOwned;
+
+use crate::de::error::DeError;
+use crate::de::{Context, De};
+use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
+use crate::yaml::{Node, Span};
+
+/// Maximum number of errors of values, after which reading stops.
+const MAX_PROBLEMS: usize = 100;
+
+/// Reads `node` as a `T`, reports its errors and returns its unknown keys.
+pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<UnknownKey>) {
+    let reading = read_all::<T>(node, diagnostics);
+    match reading.value {
+        Ok(value) => (value, reading.unknown),
+        Err(error) => {
+            let span = error.span.unwrap_or(node.span);
+            diagnostics.error(span, error.message);
+            (T::default(), Vec::new())
+        }
+    }
+}
+
+/// Reads the struct `T` from `node`: an argument that may be absent is an `Option` or has a default. Reports values of the
+/// wrong type; calls `report_unknown` for each unknown key, and `report_missing` for a required field that is absent.
+///
+/// # Errors
+/// An error is reported.
+pub(crate) fn read_struct<T: DeserializeOwned>(
+    node: &Node,
+    diagnostics: &mut Diagnostics,
+    report_unknown: impl Fn(&UnknownKey, &mut Diagnostics),
+    report_missing: impl Fn(&str, &mut Diagnostics) -> Reported,
+) -> Result<T, Reported> {
+    let reading = read_all::<T>(node, diagnostics);
+    reading.unknown.iter().for_each(|unknown| report_unknown(unknown, diagnostics));
+    match (reading.value, reading.reported) {
+        (Ok(value), None) => Ok(value),
+        (_, Some(reported)) => Err(reported),
+        (Err(DeError { missing: Some(field), .. }), None) => Err(report_missing(field, diagnostics)),
+        (Err(error), None) => Err(diagnostics.error(error.span.unwrap_or(node.span), error.message).reported()),
+    }
+}
+
+/// Result of [`read_all`].
+struct Reading<T> {
+    /// The value, or an error of the whole node, which is not reported.
+    value: Result<T, DeError>,
+    unknown: Vec<UnknownKey>,
+    /// Set if a value has the wrong type, which is reported.
+    reported: Option<Reported>,
+}
+
+/// Reads `node` as a `T`. Reports values of the wrong type, and reads on without them.
+fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> Reading<T> {
+    let mut blank = HashSet::new();
+    let mut reported = None;
+    loop {
+        let context =
+            Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
+        let value = T::deserialize(De { node, context: &context });
+        let (found, unknown) = (context.found.take(), context.unknown.take());
+        match value {
+            Err(DeError { message, span: Some(span), .. })
+                if span != node.span && blank.len() < MAX_PROBLEMS && blank.insert(identity(span)) =>
+            {
+                reported = Some(diagnostics.error(span, message).reported());
+            }
+            value => {
+                for (span, message) in found {
+                    reported = Some(diagnostics.error(span, message).reported());
+                }
+                return Reading { value, unknown, reported };
+            }
+        }
+    }
+}
+
+/// Returns the node of a span, and which argument of a shortcut it is.
+pub(super) fn identity(span: Span) -> (u32, u8) {
+    (span.node, span.argument)
+}
