@@ -4,8 +4,10 @@
 //! - Of the functions that ship, 90 % have at most [`MAX_P90`] lines, and fewer than [`MAX_LONG`] % have more than
 //!   [`LONG`]. Tests, examples and benchmarks do not count.
 //! - The crates have at most the lines of code in [`lines`].
+//! - Types of results say what they mean ([`unclear`]).
 
 mod lines;
+mod unclear;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,6 +17,7 @@ use syn::visit::{self, Visit};
 
 use crate::files::below;
 use crate::sizes::lines::Lines;
+use crate::sizes::unclear::Unclear;
 
 /// Lines that a file may have.
 const MAX_LINES: usize = 300;
@@ -42,7 +45,7 @@ struct Function {
 /// The report, if a file or a figure is above its limit.
 pub(crate) fn check(root: &Path) -> Result<String, String> {
     let (mut functions, mut violations, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut lines, mut report) = (Lines::default(), String::new());
+    let (mut lines, mut unclear, mut report) = (Lines::default(), Unclear::default(), String::new());
     for file in below(root, &["rs"]).iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
         let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {name}: {error}\n"))?;
@@ -53,11 +56,13 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
         if ships(&name) {
             functions.extend(functions_of(&name, &text)?);
             lines.add(&name, &text)?;
+            unclear.add(&name, &text)?;
         }
     }
     let lost = TABLES.iter().filter(|table| !tables.iter().any(|found| found == *table));
     violations.extend(lost.map(|table| format!("{table}: a table that does not exist; remove it from the list")));
     violations.extend(lines.summarize(&mut report));
+    violations.extend(unclear.violation());
     summarize(functions, &violations, report)
 }
 

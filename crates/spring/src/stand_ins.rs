@@ -125,7 +125,7 @@ fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostic
         }
         match stand_in(node) {
             Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
-            Err(at) => {
+            Err(NoStandIn(at)) => {
                 diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
                 // Keeps references to the name from being reported as unknown.
                 named.push((name.clone(), 1, StandIn::Skip));
@@ -135,23 +135,27 @@ fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostic
     named
 }
 
-/// Reads one stand-in. The error is its place.
-fn stand_in(node: &Node) -> Result<StandIn, Span> {
+/// Part of an entry that is no stand-in for a filter.
+struct NoStandIn(Span);
+
+/// Reads one stand-in.
+fn stand_in(node: &Node) -> Result<StandIn, NoStandIn> {
     let entries = match &node.kind {
         NodeKind::Scalar(text) if text.trim() == SKIP => return Ok(StandIn::Skip),
         NodeKind::Map(entries) => entries,
-        _ => return Err(node.span),
+        _ => return Err(NoStandIn(node.span)),
     };
-    let used = entries.iter().find(|(key, _)| same_name(key, "use")).map(|(_, node)| node).ok_or(node.span)?;
-    let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(used.span)?;
+    let used =
+        entries.iter().find(|(key, _)| same_name(key, "use")).map(|(_, node)| node).ok_or(NoStandIn(node.span))?;
+    let name = used.scalar().map(str::trim).filter(|name| !name.is_empty()).ok_or(NoStandIn(used.span))?;
     if name == "jwt" {
         return Ok(StandIn::Filter(verifier(entries, node.span)?));
     }
     if let Some((_, other)) = entries.iter().find(|(key, _)| !["use", "args"].contains(&canonical(key).as_str())) {
-        return Err(other.span.key());
+        return Err(NoStandIn(other.span.key()));
     }
     if name.contains('=') {
-        return if entries.len() == 1 { Ok(StandIn::Filter(used.clone())) } else { Err(node.span) };
+        return if entries.len() == 1 { Ok(StandIn::Filter(used.clone())) } else { Err(NoStandIn(node.span)) };
     }
     let renamed = entries.iter().map(|(key, node)| {
         let key = if same_name(key, "use") { "name".to_owned() } else { key.clone() };
@@ -161,17 +165,17 @@ fn stand_in(node: &Node) -> Result<StandIn, Span> {
 }
 
 /// Returns the filter that refuses requests without a valid token.
-fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, Span> {
+fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, NoStandIn> {
     let mut args = Vec::new();
     for (key, node) in entries {
         let name = canonical(key);
         match name.as_str() {
             "use" => {}
             "claim" | "status" => {
-                let text = node.scalar().map(|text| text.trim().to_owned()).ok_or(node.span)?;
+                let text = node.scalar().map(|text| text.trim().to_owned()).ok_or(NoStandIn(node.span))?;
                 args.push((name, Node { span: node.span.again(), kind: NodeKind::Scalar(text) }));
             }
-            _ => return Err(node.span.key()),
+            _ => return Err(NoStandIn(node.span.key())),
         }
     }
     let filter = NodeKind::Scalar("RequireToken".to_owned());

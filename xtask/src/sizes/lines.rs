@@ -108,7 +108,7 @@ impl<'ast> Visit<'ast> for TestLines {
     }
 }
 
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,
         syn::Item::Enum(item) => &item.attrs,
@@ -125,7 +125,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
 }
 
 /// Returns true for `#[test]`, `#[cfg(test)]` and conditions that name `test`.
-fn is_test(attribute: &syn::Attribute) -> bool {
+pub(super) fn is_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("test")
         || attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| {
