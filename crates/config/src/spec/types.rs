@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::de::status::parse_status;
 use crate::de::units::{parse_size, parse_time};
@@ -55,11 +56,11 @@ pub(crate) struct Status(pub(crate) StatusCode);
 pub(crate) struct FieldName(pub(crate) HeaderName);
 
 /// A text, or a number or flag that is read as text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Text(pub(crate) String);
 
 /// A text that is a header name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct HeaderText(String);
 
 /// A number of segments of a path.
@@ -91,18 +92,6 @@ impl Deref for HeaderText {
 
     fn deref(&self) -> &str {
         &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for HeaderText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self)
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Diagnostics {
 }
 
 /// A diagnostic whose line is not yet known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
     severity: Severity,
     /// `None` for an error without a position in the files.
@@ -133,20 +133,7 @@ impl Diagnostics {
         if at.is_some_and(|span| self.muted.contains(&span.node)) {
             return Help::of(None);
         }
-        let (sections, missing, ineffective, is_mistake) = (Vec::new(), Vec::new(), false, false);
-        let (help, unknown, beside) = (None, None, None);
-        self.found.push(Found {
-            severity,
-            at,
-            message,
-            help,
-            unknown,
-            beside,
-            sections,
-            missing,
-            ineffective,
-            is_mistake,
-        });
+        self.found.push(Found { severity, at, message, ..Found::default() });
         Help::of(self.found.last_mut())
     }
 
