@@ -90,6 +90,7 @@ mod spellings;
 mod spring_endpoints;
 mod spring_files;
 mod spring_properties;
+mod stalled_clients;
 mod startup;
 mod steering;
 mod streaming;

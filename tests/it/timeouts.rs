@@ -1,14 +1,14 @@
 //! Timeouts for slow clients and upstreams.
 
 use std::io::{Read, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::http2::raw::{END_STREAM, ORDINARY, Raw, SETTINGS, WINDOW_UPDATE};
+use crate::log_fields::lines;
+use crate::support::PATIENCE;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
-use crate::support::{PATIENCE, eventually};
 
 /// Starts a gateway with one timeout of `server` set to 300 ms.
 fn patient_for_300_ms(setting: &str, uri: &str) -> Gateway {
@@ -125,85 +125,6 @@ fn the_response_timeout_ends_a_stalled_body_that_has_no_timeout() {
     assert!(rest.starts_with("HTTP/1.1 408"), "{rest:?}");
 }
 
-/// Upstreams that wait for bodies, with an ejection after two failures and a breaker that opens at two.
-#[test]
-fn clients_that_stall_their_bodies_neither_eject_an_endpoint_nor_open_a_breaker() {
-    let upstream = Upstream::ok("ok");
-    let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 1500ms}}\n\
-         httpclient: {{response-timeout: 700ms}}\n\
-         resilience4j: {{circuitbreaker: {{instances: {{cb: {{sliding-window-size: 2, minimum-number-of-calls: 2}}}}}}, \
-         timelimiter: {{instances: {{cb: {{timeout-duration: 700ms}}}}}}}}\n\
-         upstreams: {{orders: {{endpoints: ['{}'], ejection: {{consecutive-failures: 2}}}}}}\n\
-         routes:\n\
-         - {{id: a, uri: 'lb://orders', predicates: [Path=/a]}}\n\
-         - {{id: b, uri: 'lb://orders', predicates: [Path=/b], filters: [{{name: CircuitBreaker, args: {{name: cb}}}}]}}",
-        upstream.uri()
-    ));
-    for path in ["/a", "/b"] {
-        let stalled: Vec<Connection> = (0..3)
-            .map(|_| {
-                let mut client = gateway.connect();
-                client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"));
-                client
-            })
-            .collect();
-        for mut client in stalled {
-            assert_eq!(client.response().unwrap().status, 408, "{path}");
-        }
-        assert_eq!(gateway.get(path).status, 200, "{path}");
-    }
-    assert_eq!(gateway.metric("tollgate_upstream_ejections_total", &[]), 0.0);
-    assert_eq!(gateway.metric("tollgate_circuit_breaker_calls_total", &["kind=\"failed\""]), 0.0);
-}
-
-/// Without `body-timeout`, no other timeout ends the silent client's call.
-#[test]
-fn a_silent_client_does_not_keep_a_breaker_half_open() {
-    let is_broken = Arc::new(AtomicBool::new(true));
-    let broken = Arc::clone(&is_broken);
-    let upstream = Upstream::start(move |_| response(if broken.load(Relaxed) { 500 } else { 200 }, &[], b""));
-    let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1, body-timeout: 0}}\nhttpclient: {{response-timeout: 0}}\n\
-         resilience4j: {{circuitbreaker: {{instances: {{cb: {{sliding-window-size: 2, minimum-number-of-calls: 2, \
-         permitted-number-of-calls-in-half-open-state: 1, wait-duration-in-open-state: 1ms}}}}}}, \
-         timelimiter: {{instances: {{cb: {{timeout-duration: 300ms}}}}}}}}\n\
-         routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [{{name: CircuitBreaker, args: {{name: cb, \
-         statusCodes: [500]}}}}]}}]",
-        upstream.uri()
-    ));
-    assert_eq!([gateway.get("/").status, gateway.get("/").status], [500; 2]);
-    is_broken.store(false, Relaxed);
-    // Only waiting ends the open state.
-    std::thread::sleep(Duration::from_millis(50));
-    let mut silent = gateway.connect();
-    silent.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
-    eventually("the silent client has the place", || {
-        gateway.metric("tollgate_circuit_breaker_state", &["state=\"half_open\""]) == 1.0
-    });
-    assert_eq!(gateway.get("/").status, 503);
-    eventually("another call has closed the breaker", || gateway.get("/").status == 200);
-    silent.send("lf");
-    assert_eq!(silent.response().unwrap().status, 200, "it goes on");
-    let failed = gateway.metric("tollgate_circuit_breaker_calls_total", &["kind=\"failed\""]);
-    assert_eq!(failed, 2.0);
-}
-
-#[test]
-fn an_upstream_that_gives_up_a_stalled_upload_has_not_failed() {
-    let upstream = Upstream::scripted(|stream, _| {
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(1_500)));
-        let mut bytes = [0; 4096];
-        while matches!(stream.read(&mut bytes), Ok(1..)) {}
-    });
-    let gateway = Gateway::filtering(&upstream.uri(), "[{name: CircuitBreaker, args: {name: cb}}]");
-    let mut client = gateway.connect();
-    client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
-    assert_eq!(client.response().unwrap().status, 408);
-    let calls = |kind: &str| gateway.metric("tollgate_circuit_breaker_calls_total", &[&format!("kind=\"{kind}\"")]);
-    assert_eq!((calls("failed"), calls("ignored")), (0.0, 1.0));
-}
-
 #[test]
 fn a_route_sets_its_body_timeout_or_switches_it_off() {
     let upstream = Upstream::ok("ok");
@@ -254,6 +175,43 @@ fn a_client_that_stops_reading_is_disconnected_and_frees_its_upstream() {
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     ending.recv_timeout(PATIENCE).unwrap();
     assert!(!client.response().unwrap().complete);
+}
+
+#[test]
+fn the_access_log_names_the_timeout_that_ended_a_request() {
+    const LARGEST: [u8; 4] = [0x7f, 0xff, 0, 0];
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let upstream = Upstream::scripted(|stream, _| {
+        let Some(request) = read_request(stream) else { return };
+        if request.target().starts_with("/silent") {
+            let _ = stream.read(&mut [0]);
+            return;
+        }
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let chunk = [b"10000\r\n".as_slice(), &vec![0; 0x10000], b"\r\n"].concat();
+        while stream.write_all(&chunk).is_ok() {}
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, write-timeout: 300ms}}\n\
+         httpclient: {{response-timeout: 300ms}}\naccess-log: {{output: '{}', format: json}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        log.display(),
+        upstream.uri()
+    ));
+    let mut http1 = gateway.connect();
+    http1.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let get = |client: &mut Raw, path| client.headers(1, END_STREAM, &[&ORDINARY[..3], &[(":path", path)]].concat());
+    // The window of the stream stops the first response, the socket the second one.
+    let (mut stream, mut socket) = (Raw::open(&gateway), Raw::open(&gateway));
+    get(&mut stream, "/2");
+    socket.frame(SETTINGS, 0, 0, &[&[0, 4][..], &LARGEST].concat());
+    socket.frame(WINDOW_UPDATE, 0, 0, &LARGEST);
+    get(&mut socket, "/3");
+    assert_eq!(gateway.get("/silent").status, 504);
+    let reasons: Vec<_> = lines(&log, 4).iter().map(|line| (line["status"].clone(), line["reason"].clone())).collect();
+    let cut = (200.into(), "write-timeout".into());
+    assert_eq!(reasons, [cut.clone(), cut.clone(), cut, (504.into(), "response-timeout".into())]);
 }
 
 #[test]

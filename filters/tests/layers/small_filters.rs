@@ -84,7 +84,7 @@ async fn statuses_of_local_replies_and_upgrades_stay() {
             let mut response = Response::<Body>::default();
             *response.status_mut() = StatusCode::from_u16(status).unwrap();
             if local {
-                response.extensions_mut().insert(LocalReply { reason: "upstream-timeout" });
+                response.extensions_mut().insert(LocalReply { reason: "response-timeout" });
             }
             response
         });

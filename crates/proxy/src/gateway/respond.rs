@@ -29,7 +29,7 @@ impl Failure {
             Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
-            Self::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

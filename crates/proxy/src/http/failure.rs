@@ -62,9 +62,12 @@ pub enum Failure {
     /// The upstream closed the connection or sent an invalid response.
     #[error("the upstream sent no valid response")]
     BadGateway,
-    /// The upstream took too long to accept the connection or to respond.
+    /// The upstream took too long to accept the connection.
     #[error("the upstream did not respond in time")]
-    GatewayTimeout,
+    ConnectTimeout,
+    /// The upstream took too long to respond.
+    #[error("the upstream did not respond in time")]
+    ResponseTimeout,
     /// A defect of the gateway.
     #[error("internal gateway error")]
     Internal,
@@ -90,7 +93,8 @@ impl Failure {
             Self::Unreachable => "upstream-unreachable",
             Self::NoEndpoint { .. } => "no-endpoint",
             Self::BadGateway => "upstream-broken",
-            Self::GatewayTimeout => "upstream-timeout",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::ResponseTimeout => "response-timeout",
             Self::Internal => "internal-error",
         }
     }

@@ -17,7 +17,7 @@ use crate::http::upgrade::TunnelHost;
 /// Service that handles requests.
 pub trait Handler: 'static {
     /// Body of its responses.
-    type Body: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + 'static;
+    type Body: ResponseBody;
     /// Future of a response.
     type Future: Future<Output = Response<Self::Body>>;
 
@@ -26,6 +26,12 @@ pub trait Handler: 'static {
 
     /// Records a request whose head the HTTP parser refused with `status`; `detail` says why. There is no request to handle.
     fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode, detail: &'static str);
+}
+
+/// Body of a response.
+pub trait ResponseBody: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + 'static {
+    /// Notes that the body will be dropped before its end, because the client took no byte of it in time.
+    fn client_stalled(&mut self);
 }
 
 /// Client connection of a request.
@@ -69,24 +75,24 @@ pub trait BusyCount: Debug + Send + Sync {
 
 /// One unfinished part of a request. Dropping it finishes the part.
 #[derive(Debug)]
-pub struct BusyGuard(Arc<dyn BusyCount>);
+pub struct BusyGuard<C: BusyCount + ?Sized = dyn BusyCount>(Arc<C>);
 
-impl BusyGuard {
+impl<C: BusyCount + ?Sized> BusyGuard<C> {
     /// Counts a part of a request on `connection` until the guard is dropped.
     #[must_use]
-    pub fn new(connection: Arc<dyn BusyCount>) -> Self {
+    pub fn new(connection: Arc<C>) -> Self {
         connection.acquire();
         Self(connection)
     }
 
     /// Returns the connection.
     #[must_use]
-    pub fn connection(&self) -> &dyn BusyCount {
-        &*self.0
+    pub fn connection(&self) -> &C {
+        &self.0
     }
 }
 
-impl Drop for BusyGuard {
+impl<C: BusyCount + ?Sized> Drop for BusyGuard<C> {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::http::body::BodyError;
 use crate::http::facts::RequestFacts;
 use crate::http::failure::Failure;
+use crate::http::handler::ResponseBody;
 use crate::http::request_id::RequestId;
 use crate::instrumentation::access_log::{AccessLog, Completion, Details, LogLine};
 use crate::instrumentation::metrics::RouteMetrics;
@@ -23,8 +24,10 @@ use crate::instrumentation::traces::request::RequestTrace;
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Reason code of a response that was cut because the client disconnected or stopped reading.
+/// Reason code of a response that was cut because the client disconnected.
 const CLIENT_DISCONNECTED: &str = "client-disconnected";
+/// Reason code of a response that was cut because the client took no byte of it in time.
+const WRITE_TIMEOUT: &str = "write-timeout";
 
 /// Record of one request. It is dropped when the response has been sent or the client has disconnected. The drop counts
 /// the request and writes its log line.
@@ -200,15 +203,22 @@ impl Record {
     }
 }
 
-impl<B> Drop for RecordedBody<B> {
-    /// Marks a response that was dropped before its end: the client disconnected, reset the stream or stopped reading.
-    fn drop(&mut self) {
+impl<B> RecordedBody<B> {
+    /// Records `reason` if the response is dropped before its end and has no reason yet.
+    fn record_cut(&mut self, reason: &'static str) {
         if let Some(record) = &mut self.record
             && !self.has_ended
             && record.sends_body()
         {
-            record.failure.get_or_insert(CLIENT_DISCONNECTED);
+            record.failure.get_or_insert(reason);
         }
+    }
+}
+
+impl<B> Drop for RecordedBody<B> {
+    /// Marks a response that was dropped before its end: the client disconnected or reset the stream.
+    fn drop(&mut self) {
+        self.record_cut(CLIENT_DISCONNECTED);
     }
 }
 
@@ -241,6 +251,12 @@ impl<B: HttpBody> RecordedBody<B> {
     #[must_use]
     pub fn new(body: B, record: Option<Box<Record>>) -> Self {
         Self { has_ended: body.is_end_stream(), body, record }
+    }
+}
+
+impl<B: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static> ResponseBody for RecordedBody<B> {
+    fn client_stalled(&mut self) {
+        self.record_cut(WRITE_TIMEOUT);
     }
 }
 

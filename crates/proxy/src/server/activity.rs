@@ -43,7 +43,7 @@ pub struct Activity {
     is_tunnel: AtomicU8,
     /// Tunnel that waits for the socket.
     tunnel: Mutex<Option<oneshot::Sender<TunnelClient>>>,
-    /// 1 from the moment that the socket accepts no more bytes until all bytes have been written.
+    /// 1 while bytes are unwritten that the socket did not accept; 2 if it accepted none in time.
     write_blocked: AtomicU8,
     /// Bytes of the response body that were given to hyper since it last had written everything.
     unwritten: AtomicUsize,
@@ -108,22 +108,16 @@ impl Activity {
         self.tunnel.lock().take()
     }
 
-    /// Returns true while the client does not take the bytes that were sent to it.
-    fn is_write_blocked(&self) -> bool {
-        self.write_blocked.load(Relaxed) != 0
-    }
-
-    /// Returns true if no more of the response should be requested: the client does not take the bytes that were sent
-    /// to it, or hyper has at least `most` bytes to write.
+    /// Returns true if no more of the response is requested: the client takes no bytes, or `most` bytes are unwritten.
     pub(super) fn holds_response(&self, most: usize) -> bool {
-        let holds = self.is_write_blocked() || self.unwritten.load(Relaxed) >= most;
+        let holds = self.write_blocked.load(Relaxed) != 0 || self.unwritten.load(Relaxed) >= most;
         self.is_held.store(u8::from(holds), Relaxed);
         holds
     }
 
     /// Returns true if a held response can go on.
     pub(super) fn may_go_on(&self) -> bool {
-        self.is_held.load(Relaxed) != 0 && self.unwritten.load(Relaxed) == 0 && !self.is_write_blocked()
+        self.is_held.load(Relaxed) != 0 && self.unwritten.load(Relaxed) == 0 && self.write_blocked.load(Relaxed) == 0
     }
 
     /// Adds bytes of the response body that were given to hyper.
@@ -172,8 +166,14 @@ impl Activity {
         self.write_blocked.store(0, Relaxed);
     }
 
-    pub(super) fn set_write_blocked(&self) {
-        self.write_blocked.store(1, Relaxed);
+    /// Notes that the socket accepts no more bytes. If it `is_stalled`, it has accepted none in time.
+    pub(super) fn set_write_blocked(&self, is_stalled: bool) {
+        self.write_blocked.store(1 + u8::from(is_stalled), Relaxed);
+    }
+
+    /// Returns true if the client took no byte in time.
+    pub(super) fn is_write_stalled(&self) -> bool {
+        self.write_blocked.load(Relaxed) == 2
     }
 
     /// Returns true if the connection takes no further request, because the rest of a request body is not read.

@@ -197,8 +197,9 @@ impl ClientIo {
         if progress.is_ready() {
             self.write_deadline.clear();
         } else {
-            self.activity.set_write_blocked();
-            if self.is_write_stalled(cx) {
+            let is_stalled = self.is_write_stalled(cx);
+            self.activity.set_write_blocked(is_stalled);
+            if is_stalled {
                 return Poll::Ready(Err(timed_out("the client stopped reading the response")));
             }
         }

@@ -151,7 +151,7 @@ async fn shake_hands(
 
 /// Waits until the client of a connection that the gateway has closed has sent everything, if bytes of it have arrived or
 /// if it `is_sending`. The connection counts as idle meanwhile.
-async fn linger(stream: &ClientStream, is_sending: bool, open: &OpenConnection) {
+pub(super) async fn linger(stream: &ClientStream, is_sending: bool, open: &OpenConnection) {
     let socket = stream.socket();
     if is_sending || discard_some(socket).is_ok_and(|count| count > 0) {
         let _ = wait_for_client(discard(socket), open, LINGER_TIME).await;

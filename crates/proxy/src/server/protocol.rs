@@ -21,7 +21,7 @@ use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
 use crate::http::body::Incoming;
-use crate::http::handler::{BusyGuard, ConnectionInfo, Handler};
+use crate::http::handler::{BusyGuard, ConnectionInfo, Handler, ResponseBody};
 use crate::http::interim::InterimSender;
 use crate::http::upgrade::{TunnelClient, TunnelStream};
 use crate::server::activity::Activity;
@@ -138,7 +138,7 @@ pin_project! {
         #[pin]
         response: F,
         served: Rc<ServedConnection>,
-        busy: Option<BusyGuard>,
+        busy: Option<BusyGuard<Activity>>,
         // Sends interim responses; `None` for HTTP/1.0.
         interim: Option<InterimSender>,
         // True if interim responses wake the connection.
@@ -152,7 +152,7 @@ fn respond<H: Handler>(
     mut request: Request<hyper::body::Incoming>,
     served: &Rc<ServedConnection>,
 ) -> ServedResponse<H::Future> {
-    let busy = Some(BusyGuard::new(Arc::clone(&served.info.busy)));
+    let busy = Some(BusyGuard::new(Arc::clone(&served.activity)));
     let mut interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
     if request.extensions_mut().remove::<OnUpgrade>().is_some() {
         served.asks_upgrade.set(true);
@@ -162,7 +162,7 @@ fn respond<H: Handler>(
     ServedResponse { response, served: Rc::clone(served), busy, interim, is_watched: false }
 }
 
-impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
+impl<F: Future<Output = Response<B>>, B: ResponseBody> Future for ServedResponse<F> {
     type Output = Result<Response<ServedBody<B>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -180,8 +180,8 @@ impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
         if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let (socket, busy) = (Arc::clone(&served.activity), this.busy.take());
-        Poll::Ready(Ok(response.map(|body| ServedBody::new(body, socket, busy))))
+        let busy = this.busy.take().unwrap_or_else(|| BusyGuard::new(Arc::clone(&served.activity)));
+        Poll::Ready(Ok(response.map(|body| ServedBody::new(body, busy))))
     }
 }
 
@@ -224,32 +224,39 @@ const UNWRITTEN: usize = 16 * 1024;
 /// Response body that keeps its connection busy until it ends, and stops while the client does not read. hyper alone
 /// would ask for more of the body while the socket accepts no bytes, and before it has tried to write.
 #[derive(Debug)]
-pub(super) struct ServedBody<B> {
+pub(super) struct ServedBody<B: ResponseBody> {
     body: B,
-    socket: Arc<Activity>,
-    _busy: Option<BusyGuard>,
+    busy: BusyGuard<Activity>,
 }
 
-impl<B> ServedBody<B> {
-    pub(super) fn new(body: B, socket: Arc<Activity>, busy: Option<BusyGuard>) -> Self {
-        Self { body, socket, _busy: busy }
+impl<B: ResponseBody> ServedBody<B> {
+    pub(super) fn new(body: B, busy: BusyGuard<Activity>) -> Self {
+        Self { body, busy }
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for ServedBody<B> {
+impl<B: ResponseBody> Drop for ServedBody<B> {
+    fn drop(&mut self) {
+        if self.busy.connection().is_write_stalled() {
+            self.body.client_stalled();
+        }
+    }
+}
+
+impl<B: ResponseBody> HttpBody for ServedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         // The connection polls again when all bytes have been written.
-        if self.socket.holds_response(UNWRITTEN) {
+        if self.busy.connection().holds_response(UNWRITTEN) {
             return Poll::Pending;
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &frame
             && let Some(data) = frame.data_ref()
         {
-            self.socket.add_unwritten(data.remaining());
+            self.busy.connection().add_unwritten(data.remaining());
         }
         frame
     }

@@ -185,3 +185,64 @@ pub(super) async fn discard(socket: &TcpStream) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+
+    use tokio::net::TcpListener;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::server::connection::linger;
+    use crate::server::drain::Connections;
+
+    /// Returns both ends of a connection: the client's and the gateway's.
+    async fn connected() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (client, listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_waited_for_during_five_seconds() {
+        let (_client, socket) = connected().await;
+        let start = Instant::now();
+        assert_eq!(discard(&socket).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_trickles_is_read_during_thirty_seconds() {
+        let (mut client, socket) = connected().await;
+        let trickling = tokio::spawn(async move {
+            while client.write_all(b"x").await.is_ok() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let (stream, open) = (ClientStream::Plain(socket), Arc::<Connections>::default().open());
+        let start = Instant::now();
+        linger(&stream, true, &open).await;
+        assert_eq!(start.elapsed().as_secs(), 30);
+        trickling.abort();
+    }
+
+    #[tokio::test]
+    async fn no_more_than_64_mib_are_read() {
+        /// More than the buffers of two sockets hold.
+        const BUFFERS: usize = 32 * 1024 * 1024;
+        let (client, socket) = connected().await;
+        let mut client = client.into_std().unwrap();
+        client.set_nonblocking(false).unwrap();
+        let sending = std::thread::spawn(move || {
+            let part = [b'x'; READ_BYTES];
+            (0..).map(|_| client.write(&part)).map_while(Result::ok).sum::<usize>()
+        });
+        discard(&socket).await.unwrap();
+        drop(socket);
+        let sent = sending.join().unwrap();
+        assert!((64 * 1024 * 1024..64 * 1024 * 1024 + BUFFERS).contains(&sent), "{sent}");
+    }
+}

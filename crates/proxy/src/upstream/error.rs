@@ -89,7 +89,8 @@ impl ForwardError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Timeout | Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Failure::GatewayTimeout,
+            Self::Timeout => Failure::ResponseTimeout,
+            Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Failure::ConnectTimeout,
             Self::Connect(ConnectError::Exhausted) | Self::TooManyOrigins => Failure::Busy,
             Self::Connect(_) => Failure::Unreachable,
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },

@@ -180,7 +180,7 @@ pub(super) fn outcome_of(error: &ForwardError) -> Outcome {
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
             Outcome::ClientFailed
         }
-        Failure::GatewayTimeout => Outcome::TimedOut,
+        Failure::ConnectTimeout | Failure::ResponseTimeout => Outcome::TimedOut,
         _ => Outcome::Disconnected,
     }
 }

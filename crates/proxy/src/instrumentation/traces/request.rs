@@ -171,7 +171,7 @@ impl RequestTrace {
         let mut attributes = std::mem::take(&mut *self.attributes.lock());
         attributes.push(("http.response.status_code", status.into()));
         let is_error = status >= 500;
-        if is_error || reason == Some("client-disconnected") {
+        if is_error || matches!(reason, Some("client-disconnected" | "write-timeout")) {
             attributes.push(("error.type", reason.map_or_else(|| status.to_string().into(), Value::from)));
         }
         if let Some(reason) = reason {

@@ -174,12 +174,12 @@ impl<H: Handler> Http2Server<H> {
         let mut sender = Some(interim.open());
         let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
         let body = body::ClientStream::new(StreamBody::new(stream, &head.headers, self.limits.max_bytes), waiting);
-        let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
+        let busy = BusyGuard::new(Arc::clone(&self.served.activity));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
         let response = InterimSender::scope(&mut sender, || self.handler.handle(request, &self.served.info));
         let exchange =
-            Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, _busy: busy, _place: place };
+            Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, busy, _place: place };
         tokio::task::spawn_local(exchange.run(response));
     }
 }

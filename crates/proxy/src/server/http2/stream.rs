@@ -5,7 +5,6 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::header::{
@@ -14,8 +13,9 @@ use http::header::{
 use http::{Response, StatusCode};
 use http_body::Body as HttpBody;
 
-use crate::http::handler::BusyGuard;
+use crate::http::handler::{BusyGuard, ResponseBody};
 use crate::http::interim::{InterimResponses, InterimSender};
+use crate::server::activity::Activity;
 use crate::server::clients::ClientStreamGuard;
 use crate::server::http2::outstanding::{Outstanding, Part, Watched};
 use crate::server::refusal::date;
@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     pub(super) sender: Option<InterimSender>,
     pub(super) is_head: bool,
     /// Keeps the connection busy until the response has been written.
-    pub(super) _busy: BusyGuard,
+    pub(super) busy: BusyGuard<Activity>,
     /// Counts the stream among those of its client.
     pub(super) _place: Option<ClientStreamGuard>,
 }
@@ -57,14 +57,14 @@ impl Exchange {
     /// Sends the response to its end. Drops it when the client resets the stream.
     pub(super) async fn run<B>(self, response: impl Future<Output = Response<B>>)
     where
-        B: HttpBody<Data = Bytes> + Unpin,
+        B: ResponseBody,
     {
         let _ = self.send(response).await;
     }
 
     async fn send<B>(mut self, response: impl Future<Output = Response<B>>) -> Result<(), StreamEnded>
     where
-        B: HttpBody<Data = Bytes> + Unpin,
+        B: ResponseBody,
     {
         let (mut head, mut body) = self.response(response).await?.into_parts();
         self.interim.close(false);
@@ -75,6 +75,9 @@ impl Exchange {
             return Ok(());
         }
         let sent = poll_fn(|cx| poll_body(cx, &mut body, &mut stream, &self.watched)).await;
+        if sent.is_err() && (self.watched.is_stalled() || self.busy.connection().is_write_stalled()) {
+            body.client_stalled();
+        }
         // The upstream's connection and the record of the request end here, not when the client has read everything.
         drop(body);
         sent?;
@@ -102,7 +105,7 @@ impl Exchange {
 }
 
 /// Passes the body to the connection: the next part when the client has taken the one before.
-fn poll_body<B: HttpBody<Data = Bytes> + Unpin>(
+fn poll_body<B: ResponseBody>(
     cx: &mut Context<'_>,
     body: &mut B,
     stream: &mut SendStream<Part>,
