@@ -85,6 +85,22 @@ fn forwarded_has_the_gateways_address_and_keeps_trusted_elements() {
 }
 
 #[test]
+fn a_forwarded_prefix_of_a_spring_file_begins_with_one_slash() {
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, path: {{backslash: keep}}}}\nspring.cloud.gateway:\n  trusted-proxies: '127\\.0\\.0\\.1'\n  {}",
+        ROUTES.replace('\n', "\n  ")
+    ));
+    for (path, prefix) in [
+        ("/%2Fevil.example/x", "/edge,/%2Fevil.example"),
+        ("/%2fevil.example/x", "/edge,/%2Fevil.example"),
+        ("/%5Cevil.example/x", "/edge,/%5Cevil.example"),
+        ("//api//x", "/edge,/api"),
+    ] {
+        assert_eq!(forwarded_field(&mut gateway.connect(), path, "x-forwarded-prefix"), prefix, "{path}");
+    }
+}
+
+#[test]
 fn predicates_and_filters_read_no_forwarded_field_of_a_peer_that_is_not_trusted() {
     let routes = "routes:\n\
         - {id: by-address, uri: 'no://op', predicates: [Path=/address, 'XForwardedRemoteAddr=10.0.0.0/8'], filters: [SetStatus=202]}\n\

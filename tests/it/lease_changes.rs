@@ -58,6 +58,25 @@ fn a_change_of_a_leased_key_holds_for_all_gateways() {
         assert_eq!(drain(&mut other_client), LIMIT, "{rule}");
         // Both gateways count in Redis: nothing is left for the other one, in a lease or otherwise.
         assert_eq!(drain(&mut client), 0);
-        change(&other, "DELETE", "");
+        let ended = change(&other, "DELETE", "");
+        assert_eq!(ended["limits"][0]["leases-end-within-ms"], 1_000, "{ended}");
     }
+}
+
+#[test]
+fn the_reply_to_a_reset_says_when_the_leases_of_the_key_are_over() {
+    let redis = Redis::start();
+    let rule = "algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 2000";
+    let [leasing, other] = [gateway(&redis, rule), gateway(&redis, rule)];
+    let mut client = leasing.connect();
+    // A key is leased once it is busy.
+    for _ in 0..200 {
+        assert_eq!(client.request("GET", "/a", &[("x-key", "k")], b"").status, 200);
+    }
+    let reset = change(&other, "DELETE", "");
+    assert_eq!(reset["limits"][0]["leases-end-within-ms"], 1_000, "{reset}");
+    assert_eq!(reset["limits"][0]["remaining"], LIMIT, "{reset}");
+    // What was leased before the reset is not admitted beside the full limit a second later.
+    std::thread::sleep(Duration::from_millis(1_100));
+    assert_eq!(drain(&mut other.connect()) + drain(&mut client), LIMIT);
 }

@@ -1,4 +1,4 @@
-//! Paths that filters make.
+//! Paths and hosts that filters make.
 
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
@@ -75,5 +75,32 @@ fn a_path_that_a_filter_made_bypasses_no_route() {
     }
     for (path, status) in [("/fallback/f-a", 200), ("/fallback/f-..%2Fadmin", 400), ("/fallback/f-a%2Fb", 200)] {
         assert_eq!(gateway.get(path).status, status, "{path}");
+    }
+}
+
+#[test]
+fn a_host_that_a_filter_makes_is_a_valid_one() {
+    let upstream = Upstream::ok("reached");
+    let mut routes = String::from("routes:\n");
+    for (id, filter) in [
+        ("host", "'SetRequestHostHeader={name}.example'"),
+        ("field", "PreserveHostHeader, 'SetRequestHeader=Host, {name}.example'"),
+    ] {
+        routes += &format!(
+            "  - {{id: {id}, uri: '{}', predicates: ['Path=/{id}/{{name}}'], filters: [{filter}]}}\n",
+            upstream.uri()
+        );
+    }
+    for yaml in [format!("{KEEP}{routes}"), format!("spring.cloud.gateway:\n  {routes}")] {
+        let gateway = Gateway::start(&yaml);
+        for path in ["/host/", "/field/"] {
+            assert_eq!(gateway.get(&format!("{path}a")).status, 200, "{path}");
+            assert_eq!(upstream.requests().last().unwrap().header("host"), Some("a.example"));
+            for name in ["a,b", "a%2Cb", "a%20b", "a@b", "a%2Fb", "%5Ba%5D", "a%0D%0AX:b", "a%3Ab"] {
+                let before = upstream.requests().len();
+                let answer = gateway.get(&format!("{path}{name}"));
+                assert_eq!((answer.status, upstream.requests().len()), (400, before), "{path}{name}");
+            }
+        }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+use tollgate_test_support::registry::ConsulServer;
+
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
 
@@ -86,4 +89,39 @@ fn metrics_of_removed_routes_end_after_the_next_scrape() {
         });
     }
     assert!(lines_of(9) > 10);
+}
+
+#[test]
+fn metrics_of_removed_upstreams_and_services_end_after_the_next_scrape() {
+    let consul = ConsulServer::start();
+    let yaml = |round: usize| {
+        consul.register(&format!("s{round}-"), &format!("i{round}"), ([127, 0, 0, 1], 9).into(), Value::Null);
+        format!(
+            "consul: {{host: 127.0.0.1, port: {}}}\nupstreams: {{u{round}-: {{endpoints: ['http://127.0.0.{}:9']}}}}\nroutes:\n\
+             - {{id: listed, uri: 'lb://u{round}-', predicates: [Path=/listed]}}\n\
+             - {{id: found, uri: 'lb://s{round}-', predicates: [Path=/found]}}\n",
+            consul.address.port(),
+            round + 1
+        )
+    };
+    let gateway = Gateway::start(&yaml(0));
+    let lines_of = |round: usize| {
+        let page = gateway.admin("/metrics").text();
+        ["\"u", "\"s"].map(|start| {
+            let name = format!("{start}{round}-\"");
+            page.lines().filter(|line| line.contains(&name) || line.contains(&name.replacen('"', "lb://", 1))).count()
+        })
+    };
+    for round in 1..6 {
+        for path in ["/listed", "/found"] {
+            eventually("the endpoint refuses the connection", || gateway.get(path).status == 502);
+        }
+        gateway.reload(&yaml(round));
+    }
+    eventually("series of the running configuration", || lines_of(5).iter().all(|lines| *lines > 3));
+    for round in 0..5 {
+        eventually("the upstreams before are dropped, and a scrape has shown their last values", || {
+            lines_of(round) == [0, 0]
+        });
+    }
 }

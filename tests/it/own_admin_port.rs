@@ -1,6 +1,9 @@
 //! Requests of clients never reach the admin port through the gateway, where a request of this host needs no token.
 
+use tollgate_test_support::registry::ConsulServer;
+
 use crate::support::client::Response;
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 
 /// Ways to choose the target of a request: by a header, by the path, behind a forward, a fallback and a denial.
@@ -58,6 +61,21 @@ fn no_upstream_leads_to_the_admin_port() {
         assert_eq!(gateway.get(path).status, 502, "{path}: {}", gateway.log());
         assert_eq!(gateway.admin(path).status, 200);
     }
+}
+
+#[test]
+fn no_registry_leads_to_the_admin_port() {
+    let consul = ConsulServer::start();
+    let registry = format!("consul: {{host: 127.0.0.1, port: {}}}", consul.address.port());
+    let route = "routes: [{id: a, uri: 'lb://shop', predicates: [Path=/api/**]}]";
+    let gateway = Gateway::start(&format!("{registry}\n{route}\n"));
+    assert_eq!(gateway.get("/api/config").status, 503, "no endpoint yet");
+    consul.register("shop", "self", gateway.admin, serde_json::Value::Null);
+    eventually("the endpoint is known", || gateway.get("/api/config").status != 503);
+    assert_eq!(gateway.get("/api/config").status, 502, "{}", gateway.log());
+    assert_eq!(reload_through(&gateway, "/api/reload", "").status, 502);
+    gateway.logged("the target is the admin port of the gateway itself");
+    assert!(!gateway.log().contains("configuration reloaded"), "{}", gateway.log());
 }
 
 #[test]

@@ -24,6 +24,9 @@ fn upstream() -> Upstream {
             "star" => (200, &[("Vary", "*")]),
             "bytes-private" => return with_field(b"Cache-Control: private, ext=\"caf\xe9\"", &body),
             "bytes-no-store" => return with_field(b"Cache-Control: no-store, x=\xff", &body),
+            "bytes-alone" => return with_field(b"Cache-Control: \xe9,private", &body),
+            "bytes-lines" => return with_field(b"Cache-Control: \xe9\r\nCache-Control: no-store", &body),
+            "bytes-vary" => return with_field(b"Vary: \xe9\r\nVary: *", &body),
             "bytes-star" => return with_field(b"Vary: *, \xe9", &body),
             "https" if request.header("x-forwarded-proto").is_some_and(|proto| proto.starts_with("http,")) => {
                 (301, &[("Location", "https://shop.example/")])
@@ -105,6 +108,9 @@ routes:
         "/a/bytes-private",
         "/a/bytes-no-store",
         "/a/bytes-star",
+        "/a/bytes-alone",
+        "/a/bytes-lines",
+        "/a/bytes-vary",
     ] {
         let answers = [(); 2].map(|()| ask(&gateway, "GET", path, &[]).text());
         assert_eq!(answers, ["1", "2"], "{path}");

@@ -103,3 +103,18 @@ fn nodes_of_two_clusters_are_reported_once() {
     assert_eq!(gateway.log().matches(advice).count(), 1, "{}", gateway.log());
     assert!(other.nodes.iter().all(|node| node.cli(&["DBSIZE"]) == "0"));
 }
+
+#[test]
+fn a_gateway_warns_when_it_uses_another_cluster_and_when_it_leaves_it() {
+    let [known, other] = [Cluster::primaries(), Cluster::primaries()];
+    let nodes = format!("cluster: {{nodes: ['{}', '{}']}}", known.nodes[0].address, other.nodes[0].address);
+    let gateway = Gateway::start(&yaml(&nodes).replace("timeout: 20s", "timeout: 500ms"));
+    let decided_by = |cluster: &Cluster| cluster.nodes.iter().any(|node| node.cli(&["KEYS", "request_rate*"]) != "");
+    eventually("redis decides", || ask(&gateway, "/a") == 200 && decided_by(&known));
+    known.nodes.iter().for_each(Redis::freeze);
+    let left = gateway.logged("using another redis cluster: no node of the known one replies");
+    assert!(left.contains("WARN") && left.contains(&other.nodes[0].address.to_string()), "{left}");
+    known.nodes.iter().for_each(Redis::thaw);
+    let returned = gateway.logged("using the known redis cluster again: its nodes reply");
+    assert!(returned.contains("WARN") && returned.contains(&known.nodes[0].address.to_string()), "{returned}");
+}

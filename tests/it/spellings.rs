@@ -1,48 +1,78 @@
 //! Spellings of targets: forwarded as the client wrote them, matched, counted and logged in normal form.
 
+use crate::http2::raw::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw, block};
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
+use crate::support::secure::{Server, ServerProtocol, answer};
 use crate::support::upstream::{Upstream, response};
+
+/// Targets that a client sends, and those that the upstream receives.
+const SPELLINGS: [(&str, &str); 30] = [
+    ("/", "/"),
+    ("/a/b", "/a/b"),
+    ("/a/b/", "/a/b/"),
+    ("/a/../b", "/b"),
+    ("/a/%2e%2E/b", "/b"),
+    ("/a/.%2e/b", "/b"),
+    ("/a/./b", "/a/b"),
+    ("/a/..", "/"),
+    ("/a//../b%7E", "/b~"),
+    ("/a//b", "/a//b"),
+    ("//a", "//a"),
+    ("//", "//"),
+    ("/unsafe/https://a.example//b.png", "/unsafe/https://a.example//b.png"),
+    ("/MEIwQDA%2BMDwwOjAJBgUrDgMCGgUABBQ//a=", "/MEIwQDA%2BMDwwOjAJBgUrDgMCGgUABBQ//a="),
+    ("/%61%7e", "/%61%7e"),
+    ("/%7Ea?b=%7E", "/%7Ea?b=%7E"),
+    ("/a%252fb", "/a%252fb"),
+    ("/a%252e%252e/b", "/a%252e%252e/b"),
+    ("/a%0d%0aX:y", "/a%0d%0aX:y"),
+    ("/%c3%a9", "/%c3%a9"),
+    ("/a;v=1/b", "/a;v=1/b"),
+    ("/...", "/..."),
+    ("/a?", "/a?"),
+    ("/a?x=/../%2e%2f&y=//", "/a?x=/../%2e%2f&y=//"),
+    ("/a?x=%0d%0a", "/a?x=%0d%0a"),
+    ("/a?x=[1]{2}|3^", "/a?x=[1]{2}|3^"),
+    ("http://localhost/a/../b?c", "/b?c"),
+    ("http://localhost/a//b?c", "/a//b?c"),
+    ("http://localhost", "/"),
+    ("http://localhost?a", "/?a"),
+];
 
 #[test]
 fn the_upstream_receives_the_spelling_of_the_client_unless_it_has_dot_segments() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
-    for (sent, seen) in [
-        ("/", "/"),
-        ("/a/b", "/a/b"),
-        ("/a/b/", "/a/b/"),
-        ("/a/../b", "/b"),
-        ("/a/%2e%2E/b", "/b"),
-        ("/a/.%2e/b", "/b"),
-        ("/a/./b", "/a/b"),
-        ("/a/..", "/"),
-        ("/a//../b%7E", "/b~"),
-        ("/a//b", "/a//b"),
-        ("//a", "//a"),
-        ("//", "//"),
-        ("/unsafe/https://a.example//b.png", "/unsafe/https://a.example//b.png"),
-        ("/MEIwQDA%2BMDwwOjAJBgUrDgMCGgUABBQ//a=", "/MEIwQDA%2BMDwwOjAJBgUrDgMCGgUABBQ//a="),
-        ("/%61%7e", "/%61%7e"),
-        ("/%7Ea?b=%7E", "/%7Ea?b=%7E"),
-        ("/a%252fb", "/a%252fb"),
-        ("/a%252e%252e/b", "/a%252e%252e/b"),
-        ("/a%0d%0aX:y", "/a%0d%0aX:y"),
-        ("/%c3%a9", "/%c3%a9"),
-        ("/a;v=1/b", "/a;v=1/b"),
-        ("/...", "/..."),
-        ("/a?", "/a?"),
-        ("/a?x=/../%2e%2f&y=//", "/a?x=/../%2e%2f&y=//"),
-        ("/a?x=%0d%0a", "/a?x=%0d%0a"),
-        ("/a?x=[1]{2}|3^", "/a?x=[1]{2}|3^"),
-        ("http://localhost/a/../b?c", "/b?c"),
-        ("http://localhost/a//b?c", "/a//b?c"),
-        ("http://localhost", "/"),
-        ("http://localhost?a", "/?a"),
-    ] {
+    for (sent, seen) in SPELLINGS {
         assert_eq!(client.request("GET", sent, &[], b"").status, 200, "{sent}");
         assert_eq!(upstream.targets().last().unwrap(), seen, "{sent}");
+    }
+}
+
+#[test]
+fn http2_clients_and_upstreams_send_and_receive_the_same_spellings() {
+    let old = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
+    let new = Server::start(ServerProtocol::plain(), |request| {
+        let target = request.uri().path_and_query().unwrap().to_string();
+        Box::pin(async move { answer(target) })
+    });
+    for (uri, http2) in [(old.uri(), "off"), (new.uri("http"), "prior-knowledge")] {
+        let route = format!("{{id: a, uri: '{uri}', http2: {http2}, predicates: [Path=/**]}}");
+        let gateway = Gateway::start(&format!("routes: [{route}]"));
+        let (mut client, mut raw) = (gateway.connect(), Raw::open(&gateway));
+        for (stream, (sent, seen)) in (1..).step_by(2).zip(SPELLINGS) {
+            assert_eq!(client.request("GET", sent, &[], b"").text(), seen, "{sent} to {http2}");
+            if sent.starts_with('/') {
+                raw.headers(stream, END_STREAM, &[&ORDINARY[..3], &[(":path", sent)]].concat());
+                assert_eq!(
+                    raw.until(&[DATA, RST_STREAM, GOAWAY]),
+                    (DATA, seen.into()),
+                    "{sent} over HTTP/2 to {http2}"
+                );
+            }
+        }
     }
 }
 
@@ -144,6 +174,30 @@ fn bytes_of_a_query_that_must_be_encoded_are_forwarded_encoded() {
             assert_eq!((request.target(), &*request.body), (seen, &b"\"<>\xe9"[..]), "{}", sent.escape_ascii());
         }
     }
+}
+
+/// The `h2` crate refuses a `:path` that the `http` crate does not parse, and a connection with one that is not UTF-8.
+#[test]
+fn bytes_of_a_query_that_must_be_encoded_are_refused_over_http2_unless_they_are_utf8() {
+    const PROTOCOL_ERROR: [u8; 4] = [0, 0, 0, 1];
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = Raw::open(&gateway);
+    let paths = [&b"/a?q=\"x\""[..], b"/a?<b", b"/a?b>", "/a?q=caf\u{e9}".as_bytes(), b"/a?q=%22", b"/a?q=caf\xe9"];
+    let outcomes = [RST_STREAM, RST_STREAM, RST_STREAM, HEADERS, HEADERS, GOAWAY];
+    for (stream, (path, outcome)) in (1..).step_by(2).zip(paths.into_iter().zip(outcomes)) {
+        let mut head = block(&[&ORDINARY[..3], &[(":path", "")]].concat());
+        head.pop();
+        head.push(u8::try_from(path.len()).unwrap());
+        client.frame(HEADERS, END_HEADERS | END_STREAM, stream, &[&head, path].concat());
+        let (kind, payload) = client.until(&[HEADERS, RST_STREAM, GOAWAY]);
+        assert_eq!(kind, outcome, "{}", path.escape_ascii());
+        match kind {
+            HEADERS => assert_eq!(payload[0], OK),
+            _ => assert!(payload.ends_with(&PROTOCOL_ERROR), "{payload:?}"),
+        }
+    }
+    assert_eq!(upstream.targets(), ["/a?q=caf%C3%A9", "/a?q=%22"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
@@ -136,4 +137,26 @@ fn an_upstream_that_does_not_read_slows_the_client_in_bounded_memory() {
     go.send(()).unwrap();
     write_zeros(&mut stream, LARGE - written);
     assert_eq!(client.response().unwrap().text(), LARGE.to_string());
+}
+
+/// Spring has no limit for a response that pauses, and no other timeout acts as one.
+#[test]
+fn a_quiet_event_stream_of_a_spring_file_is_not_cut() {
+    let upstream = Upstream::scripted(|stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        let mut send = |bytes: &[u8]| stream.write_all(bytes).unwrap();
+        send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+        // Only waiting can show it.
+        std::thread::sleep(Duration::from_millis(1_500));
+        send(b"data: 2\n\n");
+    });
+    let short =
+        ["header", "idle", "body", "write", "tunnel-idle"].map(|name| format!(", {name}-timeout: 300ms")).concat();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1{short}}}\nspring.cloud.gateway.routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let events = gateway.get("/events");
+    assert_eq!(events.text(), "data: 1\n\ndata: 2\n\n");
 }

@@ -3,9 +3,12 @@
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 
+use http_body_util::BodyExt;
+
 use crate::http2::raw::{DATA, END_STREAM, HEADERS, OK, ORDINARY, RST_STREAM, Raw};
 use crate::support::gateway::Gateway;
 use crate::support::raw_http2::{RawHttp2, fields};
+use crate::support::secure::{Server, ServerProtocol, answer};
 use crate::support::upstream::{Upstream, response};
 
 /// Fields of a client that its head may not have either, and one that passes.
@@ -144,6 +147,33 @@ fn trailers_to_an_http2_upstream_carry_no_field_that_the_head_may_not_have() {
     let has = |text: &str| trailers.windows(text.len()).any(|part| part == text.as_bytes());
     // One short field, coded or not.
     assert!(!has("x_user") && (1..20).contains(&trailers.len()), "{trailers:?}");
+}
+
+#[test]
+fn trailers_to_an_http2_upstream_carry_no_key_of_a_limiter() {
+    let upstream = Server::start(ServerProtocol::plain(), |request| {
+        Box::pin(async move {
+            let sent = request.into_body().collect().await.unwrap();
+            answer(sent.trailers().map_or_else(String::new, |trailers| {
+                trailers.keys().map(http::HeaderName::as_str).collect::<Vec<_>>().join(" ")
+            }))
+        })
+    });
+    let limiter =
+        "{name: RequestRateLimiter, args: {replenish-rate: 100, burst-capacity: 100, key-resolver: 'header:X-Key'}}";
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', http2: prior-knowledge, predicates: [Path=/**], filters: [{limiter}]}}]",
+        upstream.uri("http")
+    ));
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nX-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n");
+    client.send("X-Key: other\r\nX-Sum: 42\r\n\r\n");
+    assert_eq!(client.response().unwrap().text(), "x-sum");
+    let mut raw = Raw::open(&gateway);
+    raw.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..], &[("x-key", "k")]].concat());
+    raw.frame(DATA, 0, 1, b"abc");
+    raw.headers(1, END_STREAM, &[("x-key", "other"), ("x-sum", "42")]);
+    assert_eq!(raw.until(&[DATA, RST_STREAM]), (DATA, b"x-sum".to_vec()));
 }
 
 #[test]
