@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
+use crate::log_fields::lines;
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
@@ -52,12 +53,17 @@ fn a_connection_that_is_not_accepted_becomes_504_at_the_connect_timeout() {
     while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
         queued.push(stream);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
     let gateway = Gateway::start(&format!(
-        "routes: [{{id: a, uri: 'http://{address}', predicates: [Path=/**], metadata: {{connect-timeout: 200}}}}]"
+        "access-log: {{output: '{}', format: json}}\n\
+         routes: [{{id: a, uri: 'http://{address}', predicates: [Path=/**], metadata: {{connect-timeout: 200}}}}]",
+        log.display()
     ));
     let start = Instant::now();
     assert_eq!(gateway.get("/x").status, 504);
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(lines(&log, 1)[0]["reason"], "connect-timeout");
 }
 
 #[test]
