@@ -149,12 +149,13 @@ impl Process {
             Arc::new(SharedGeneration::new(new, &admin.stores, &admin.metrics, is_traced))
         };
         let generation = reader.run(build).await;
+        self.config.send_replace(Arc::clone(&config));
+        drop(self.generation.send_replace(Arc::clone(&generation)));
+        // A client that sees the reload sees its routes.
         match state {
             Some(state) => self.admin.reload_applied(&config, state),
             None => self.admin.config.store(Arc::clone(&config)),
         }
-        self.config.send_replace(Arc::clone(&config));
-        drop(self.generation.send_replace(Arc::clone(&generation)));
         reader.keep(generation, Arc::clone(&self.admin.metrics));
         // Its thread drops the configuration before.
         self.reader = reader;

@@ -1,5 +1,6 @@
 //! Applies the recipes of CONTRIBUTING.md to a copy of the repository, and compiles it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -41,7 +42,10 @@ fn copy_files(root: &Path, copy: &Path) -> Result<(), String> {
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output();
     let listed = listed.map_err(|error| format!("git: {error}\n"))?;
-    for name in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|name| !name.is_empty()) {
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let names: HashSet<&str> = listed.split('\0').filter(|name| !name.is_empty() && root.join(name).exists()).collect();
+    remove_others(copy, copy, &names);
+    for name in names {
         let (source, target) = (root.join(name), copy.join(name));
         if let Ok(link) = std::fs::read_link(&source) {
             // A link to a folder; from an earlier run, it is there.
@@ -55,6 +59,19 @@ fn copy_files(root: &Path, copy: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Removes files from an earlier run that the repository no longer has: two files of one module would not compile.
+fn remove_others(folder: &Path, copy: &Path, names: &HashSet<&str>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(copy).unwrap_or(&path).to_string_lossy();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_others(&path, copy, names);
+        } else if !names.contains(name.as_ref()) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 }
 
 /// Returns the text from the heading `heading` to the next one of its level.
