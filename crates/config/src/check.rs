@@ -44,7 +44,7 @@ pub(crate) fn check(
     report_disabled(raw, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let underscores = raw.headers.underscores.unwrap_or_default();
+    let underscores = raw.headers.underscores.0;
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, underscores, diagnostics);
     let context = filter_context(raw, &key_resolvers, diagnostics);
     let (registries, registrations) = registries(raw, nodes, env, diagnostics);
@@ -62,7 +62,7 @@ pub(crate) fn check(
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
         memory: crate::sections::memory::check(&raw.memory),
-        metering: crate::sections::metering::check(&raw.metering, diagnostics),
+        metering: crate::sections::metering::check(&raw.metering),
         request_id: crate::sections::request_id::check(&raw.request_id, &access_log, diagnostics),
         access_log,
         logging: crate::sections::log::check(&raw.log),
@@ -74,7 +74,7 @@ pub(crate) fn check(
         registrations,
         locator: None,
         upstreams: upstreams.into_all(),
-        use404: raw.loadbalancer.use404.unwrap_or(false),
+        use404: raw.loadbalancer.use404.get(),
         cors,
         repeated_keys: raw.repeated_keys.unwrap_or_default(),
         routes,

@@ -13,12 +13,29 @@ pub(crate) struct DeError {
     pub(super) span: Option<Span>,
     /// The required field that a struct lacks.
     pub(super) missing: Option<&'static str>,
+    /// True if the message is about a key that it does not name yet.
+    lacks_key: bool,
 }
 
 impl DeError {
     /// Creates the error of the value at `span`.
     pub(super) fn at(span: Span, message: String) -> Self {
-        Self { message, span: Some(span), missing: None }
+        Self { message, span: Some(span), missing: None, lacks_key: false }
+    }
+
+    /// Names the key of the value, if the message is about it.
+    pub(super) fn of_key(self, key: Option<&String>) -> Self {
+        match key {
+            Some(key) if self.lacks_key => {
+                Self { message: format!("`{key}` {}", self.message), lacks_key: false, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Adds the span, if there is none.
+    pub(super) fn or_at(self, span: Span) -> Self {
+        Self { span: self.span.or(Some(span)), ..self }
     }
 }
 
@@ -32,7 +49,7 @@ impl std::error::Error for DeError {}
 
 impl serde::de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None, missing: None }
+        Self { message: message.to_string(), span: None, missing: None, lacks_key: false }
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -40,10 +57,13 @@ impl serde::de::Error for DeError {
     }
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
-        match found {
+        let message = match found {
             // The message of `NonZero` names Rust types.
-            Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
-            _ => Self::custom(format_args!("expected {wanted}, found {found}")),
-        }
+            Unexpected::Unsigned(0) => "must be at least 1, got 0".to_owned(),
+            // A value outside its range.
+            Unexpected::Other(found) => format!("must be {wanted}, {found}"),
+            _ => return Self::custom(format_args!("expected {wanted}, found {found}")),
+        };
+        Self { lacks_key: true, ..Self::custom(message) }
     }
 }

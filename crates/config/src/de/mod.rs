@@ -5,6 +5,7 @@
 //! absent. So one run reports all errors.
 
 pub(crate) mod access;
+pub(crate) mod defaults;
 mod error;
 pub(crate) mod fields;
 pub(crate) mod given;
@@ -67,7 +68,7 @@ impl<'n> De<'n, '_> {
         }
     }
 
-    /// Adds the span of this node to an error without one.
+    /// Adds the span of this node to an error without one, and its key to an error of its value.
     pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
         match result {
             Ok(value) => Ok(value),
@@ -77,7 +78,7 @@ impl<'n> De<'n, '_> {
 
     #[inline(never)]
     fn located(self, error: DeError) -> DeError {
-        DeError { span: error.span.or(Some(self.node.span)), ..error }
+        error.of_key(self.context.path.borrow().last()).or_at(self.node.span)
     }
 
     /// Reports `error` and goes on.

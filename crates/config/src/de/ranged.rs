@@ -1,36 +1,34 @@
 //! Values with a range, which their type names: the check, its message, the JSON Schema and the reference have it from there.
 
-use std::time::Duration;
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
-use serde::Deserialize;
-
-use crate::de::spanned::Spanned;
+use crate::de::defaults::Unit;
 use crate::de::units::{Number, Size, Time};
-use crate::diagnostics::Diagnostics;
 
 /// No upper bound of a [`Ranged`].
 pub(crate) const UNBOUNDED: u64 = u64::MAX;
 
-/// A value that must be from `MIN` to `MAX`; times in nanoseconds, sizes in bytes. It is read whatever it is, and checked by
-/// [`within`](Spanned::within).
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(transparent)]
+/// A value from `MIN` to `MAX`; times in nanoseconds, sizes in bytes. Any other value is an error of its key.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranged<T, const MIN: u64, const MAX: u64>(T);
 
 /// A time above 0.
 pub(crate) type PositiveTime = Ranged<Time, 1, UNBOUNDED>;
 
 /// Type of values that can have a range.
-pub(crate) trait Scale: Copy + PartialOrd {
+pub(crate) trait Scale: Unit + PartialOrd {
     /// Number of units of a bound in a bare number.
     #[cfg(test)]
     const UNIT: u64 = 1;
 
-    /// Returns the value of a bound.
-    fn of_bound(bound: u64) -> Self;
-
     /// Describes a range: `from 1 to 10`, `at least 1`, `at most 10`.
-    fn range(min: u64, max: u64) -> String;
+    fn range(min: u64, max: u64) -> String {
+        match (min, max) {
+            (0, max) => format!("at most {}", Self::describe(max)),
+            (min, UNBOUNDED) => format!("at least {}", Self::describe(min)),
+            (min, max) => format!("from {} to {}", Self::describe(min), Self::describe(max)),
+        }
+    }
 
     /// Describes a value outside its range: `found 0`.
     fn found(self) -> String;
@@ -44,77 +42,53 @@ impl<T: Scale, const MIN: u64, const MAX: u64> Ranged<T, MIN, MAX> {
         T::range(MIN, MAX)
     }
 
-    /// Returns the value, or the nearest bound.
-    pub(crate) fn clamped(self) -> T {
-        let (min, max) = (T::of_bound(MIN), T::of_bound(MAX));
-        match self.0 {
-            value if value < min => min,
-            value if value > max && MAX != UNBOUNDED => max,
-            value => value,
+    /// Returns the value nearest to `value`, and true if that is another one.
+    pub(crate) fn nearest(value: T) -> (Self, bool) {
+        let (min, max) = (T::of(MIN), T::of(MAX));
+        match value {
+            value if value < min => (Self(min), true),
+            value if value > max && MAX != UNBOUNDED => (Self(max), true),
+            value => (Self(value), false),
         }
     }
 
-    /// Returns the value if it is outside the range.
-    pub(crate) fn outside(self) -> Option<T> {
-        (self.clamped() != self.0).then_some(self.0)
+    /// Returns the value without its notation.
+    pub(crate) fn get(self) -> T::Value {
+        self.0.get()
     }
 }
 
-impl<T: Scale, const MIN: u64, const MAX: u64> Spanned<Ranged<T, MIN, MAX>> {
-    /// Returns the value, or the nearest bound. Reports a value outside the range of `key`.
-    pub(crate) fn within(self, key: &str, diagnostics: &mut Diagnostics) -> T {
-        if let Some(value) = self.value.outside() {
-            let range = Ranged::<T, MIN, MAX>::range();
-            diagnostics.error(self.span, format!("`{key}` must be {range}, {}", value.found()));
+impl<T: Scale, const MIN: u64, const MAX: u64> Unit for Ranged<T, MIN, MAX> {
+    type Value = T::Value;
+
+    fn of(units: u64) -> Self {
+        Self::nearest(T::of(units)).0
+    }
+
+    fn get(self) -> T::Value {
+        self.0.get()
+    }
+
+    fn describe(units: u64) -> String {
+        T::describe(units)
+    }
+}
+
+impl<'de, T: Scale + Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de> for Ranged<T, MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = T::deserialize(deserializer)?;
+        match Self::nearest(value) {
+            (value, false) => Ok(value),
+            (_, true) => Err(D::Error::invalid_value(Unexpected::Other(&value.found()), &Self::range().as_str())),
         }
-        self.value.clamped()
     }
-}
-
-/// Returns a time above zero, or the default of `default_secs`; reports zero.
-pub(crate) fn positive(
-    time: Option<Spanned<PositiveTime>>,
-    default_secs: u64,
-    diagnostics: &mut Diagnostics,
-) -> Duration {
-    let default = Duration::from_secs(default_secs);
-    time.map_or(default, |time| above_zero(time, "remove the key for the default", diagnostics))
-}
-
-/// Returns a time above zero; reports zero, with `help`.
-pub(crate) fn above_zero<const MAX: u64>(
-    time: Spanned<Ranged<Time, 1, MAX>>,
-    help: &str,
-    diagnostics: &mut Diagnostics,
-) -> Duration {
-    if time.value.0.0.is_zero() {
-        diagnostics.error(time.span, format!("must be {}", PositiveTime::range())).help(help);
-    }
-    time.value.clamped().0
 }
 
 // === impl Scale ===
 
-/// Describes a range of values from 0.
-fn unsigned_range(min: u64, max: u64, bound: impl Fn(u64) -> String) -> String {
-    match (min, max) {
-        (0, max) => format!("at most {}", bound(max)),
-        (min, UNBOUNDED) => format!("at least {}", bound(min)),
-        (min, max) => format!("from {} to {}", bound(min), bound(max)),
-    }
-}
-
 macro_rules! whole_scales {
     ($($type:ty)*) => {$(
         impl Scale for $type {
-            fn of_bound(bound: u64) -> Self {
-                Self::try_from(bound).unwrap_or(Self::MAX)
-            }
-
-            fn range(min: u64, max: u64) -> String {
-                unsigned_range(min, max, |bound| bound.to_string())
-            }
-
             fn found(self) -> String {
                 format!("found {self}")
             }
@@ -125,10 +99,6 @@ macro_rules! whole_scales {
 whole_scales!(u8 u16 u32 usize);
 
 impl Scale for Number {
-    fn of_bound(bound: u64) -> Self {
-        Self(bound as f64)
-    }
-
     fn range(min: u64, max: u64) -> String {
         if max == UNBOUNDED { format!("at least {min}") } else { format!("from {min} to {max}") }
     }
@@ -139,18 +109,6 @@ impl Scale for Number {
 }
 
 impl Scale for Size {
-    fn of_bound(bound: u64) -> Self {
-        Self(bound)
-    }
-
-    fn range(min: u64, max: u64) -> String {
-        unsigned_range(min, max, |bound| match bound {
-            bound if bound.is_multiple_of(1 << 20) => format!("{}MB", bound >> 20),
-            bound if bound.is_multiple_of(1 << 10) => format!("{}KB", bound >> 10),
-            bound => bound.to_string(),
-        })
-    }
-
     fn found(self) -> String {
         format!("got {} bytes", self.0)
     }
@@ -160,14 +118,9 @@ impl Scale for Time {
     #[cfg(test)]
     const UNIT: u64 = 1_000_000;
 
-    fn of_bound(bound: u64) -> Self {
-        Self(Duration::from_nanos(bound))
-    }
-
     fn range(min: u64, max: u64) -> String {
-        let shown = |bound| humantime::format_duration(Duration::from_nanos(bound));
-        let least = if min <= 1 { "longer than 0".to_owned() } else { format!("at least {}", shown(min)) };
-        if max == UNBOUNDED { least } else { format!("{least} and at most {}", shown(max)) }
+        let least = if min <= 1 { "longer than 0".to_owned() } else { format!("at least {}", Self::describe(min)) };
+        if max == UNBOUNDED { least } else { format!("{least} and at most {}", Self::describe(max)) }
     }
 
     fn found(self) -> String {
@@ -198,20 +151,19 @@ impl<T: Scale + schemars::JsonSchema, const MIN: u64, const MAX: u64> schemars::
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_value_is_outside_its_range_from_the_first_value_beyond_a_bound() {
-        type Headers = Ranged<u32, 1, 10>;
-        for (value, outside, clamped) in [(0, true, 1), (1, false, 1), (10, false, 10), (11, true, 10)] {
-            assert_eq!(
-                (Headers::outside(Ranged(value)).is_some(), Headers::clamped(Ranged(value))),
-                (outside, clamped)
-            );
+        for (value, nearest, is_outside) in [(0, 1, true), (1, 1, false), (10, 10, false), (11, 10, true)] {
+            let (ranged, outside) = Ranged::<u32, 1, 10>::nearest(value);
+            assert_eq!((ranged.get(), outside), (nearest, is_outside));
         }
-        let weight = |value| Ranged::<Number, 0, 1>(Number(value)).outside().is_some();
+        let weight = |value| Ranged::<Number, 0, 1>::nearest(Number(value)).1;
         assert_eq!([-0.01, 0.0, 1.0, 1.01].map(weight), [true, false, false, true]);
-        let time = |time| PositiveTime::outside(Ranged(Time(time))).is_some();
+        let time = |time| PositiveTime::nearest(Time(time)).1;
         assert_eq!([Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(time), [true, false, false]);
     }
 

@@ -7,10 +7,43 @@ use crate::raw::RawConfig;
 /// Returns the JSON Schema of the YAML in our own form.
 pub(super) fn schema() -> Value {
     let mut schema = schemars::schema_for!(RawConfig).to_value();
+    describe_keys(&mut schema);
     let definitions = schema["$defs"].clone();
     allow_comma_lists(&mut schema, &definitions);
     allow_placeholders(&mut schema);
     schema
+}
+
+/// Writes the defaults of types into the descriptions of their keys, in place of `{}` or behind them, and drops keys without
+/// a description.
+fn describe_keys(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            // A field without a doc comment is no key of ours: most are Spring's keys that have no effect here.
+            if let Some(Value::Object(fields)) = members.get_mut("properties") {
+                fields.retain(|_, field| field.get("description").is_some());
+            }
+            if members.get("default") == Some(&Value::Null) {
+                members.remove("default");
+            }
+            let mut default = members.remove("x-default");
+            if let Some(Value::Array(parts)) = members.get_mut("anyOf")
+                && let Some(optional) = parts.iter().position(|part| part.get("x-default").is_some())
+            {
+                let mut optional = parts.swap_remove(optional);
+                default = Some(optional["x-default"].take());
+                members.insert("anyOf".to_owned(), optional["anyOf"].take());
+            }
+            if let (Some(default), Some(Value::String(text))) = (default, members.get_mut("description")) {
+                let default = default.as_str().unwrap();
+                let has_place = text.contains("{}");
+                *text = if has_place { text.replace("{}", default) } else { format!("{text} Default {default}.") };
+            }
+            members.values_mut().for_each(describe_keys);
+        }
+        Value::Array(items) => items.iter_mut().for_each(describe_keys),
+        _ => {}
+    }
 }
 
 /// Allows one text with commas for a list of texts.

@@ -39,7 +39,7 @@ pub(crate) fn all(
         }
         add_route_policy(route, cors, &mut table, diagnostics);
     }
-    let includes_unrouted = globalcors.add_to_simple_url_handler_mapping == Some(true);
+    let includes_unrouted = globalcors.add_to_simple_url_handler_mapping.get();
     let node = globalcors.cors_configurations.and_then(|node| nodes.get(node));
     if let Some(node) = node {
         for (pattern, policy) in by_pattern(node, diagnostics) {
@@ -64,7 +64,7 @@ pub(crate) fn all(
     Cors {
         by_path: predicates(table.by_path, node, diagnostics),
         unrouted: predicates(table.unrouted, node, diagnostics),
-        keeps_upstream_headers: globalcors.keep_upstream_headers.unwrap_or(false),
+        keeps_upstream_headers: globalcors.keep_upstream_headers.get(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::de::defaults::Word;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
@@ -17,8 +18,8 @@ pub(crate) struct RawAccessLog {
     /// Destination: `stdout`, `off` or a file's path. Default `stdout`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     output: Option<Spanned<String>>,
-    /// Format of a line: `combined` or `json`. Default `combined`, which all log tools read.
-    format: Option<AccessLogFormat>,
+    /// Format of a line: `combined` or `json`. Default {}, which all log tools read.
+    format: Word<AccessLogFormat>,
 }
 
 /// Access log: one line per request.
@@ -43,7 +44,7 @@ pub enum LogOutput {
 
 /// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessLogFormat {
     /// Apache's combined log format.
@@ -55,7 +56,7 @@ pub enum AccessLogFormat {
 
 /// Checks `access-log:`.
 pub(crate) fn check(raw: &RawAccessLog, diagnostics: &mut Diagnostics) -> AccessLog {
-    AccessLog { output: output(raw.output.as_ref(), diagnostics), format: raw.format.unwrap_or_default() }
+    AccessLog { output: output(raw.output.as_ref(), diagnostics), format: raw.format.0 }
 }
 
 fn output(output: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> LogOutput {

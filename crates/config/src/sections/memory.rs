@@ -4,13 +4,15 @@ use std::num::NonZeroUsize;
 
 use serde::Deserialize;
 
+use crate::de::defaults::Or;
+
 /// Limits kept in memory.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
-    /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets. Default 1000000, some tens of megabytes.
-    max_keys: Option<NonZeroUsize>,
+    /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets. Default {}, some tens of megabytes.
+    max_keys: Or<NonZeroUsize, 1_000_000>,
 }
 
 /// Limits kept in memory.
@@ -22,5 +24,5 @@ pub struct Memory {
 
 /// Checks `memory:`.
 pub(crate) fn check(raw: &RawMemory) -> Memory {
-    Memory { max_keys: raw.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) }
+    Memory { max_keys: raw.max_keys.get() }
 }

@@ -5,21 +5,20 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::de::ranged::{PositiveTime, positive};
-use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::de::defaults::{Or, secs};
+use crate::de::ranged::PositiveTime;
 
 /// Delivery of the counts of `RequestCounter` to Redis.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMetering {
-    /// Interval at which counts are sent. Default 1s: a killed gateway loses at most as much.
-    flush_every: Option<Spanned<PositiveTime>>,
-    /// Counts kept in memory, each a key, route, method and status class; further ones are counted under the key `#`. Default 100000, some twenty megabytes.
-    max_cells: Option<NonZeroUsize>,
-    /// Batches that may wait for Redis at once; further counts wait in memory. Default 16.
-    retry_queue: Option<NonZeroUsize>,
+    /// Interval at which counts are sent. Default {}: a killed gateway loses at most as much.
+    flush_every: Or<PositiveTime, { secs(1) }>,
+    /// Counts kept in memory, each a key, route, method and status class; further ones are counted under the key `#`. Default {}, some twenty megabytes.
+    max_cells: Or<NonZeroUsize, 100_000>,
+    /// Batches that may wait for Redis at once; further counts wait in memory.
+    retry_queue: Or<NonZeroUsize, 16>,
 }
 
 /// Delivery of the counts of `RequestCounter` to Redis.
@@ -34,10 +33,6 @@ pub struct Metering {
 }
 
 /// Checks `metering:`.
-pub(crate) fn check(raw: &RawMetering, diagnostics: &mut Diagnostics) -> Metering {
-    Metering {
-        flush_every: positive(raw.flush_every, 1, diagnostics),
-        max_cells: raw.max_cells.unwrap_or(NonZeroUsize::MIN.saturating_add(99_999)),
-        retry_queue: raw.retry_queue.unwrap_or(NonZeroUsize::MIN.saturating_add(15)),
-    }
+pub(crate) fn check(raw: &RawMetering) -> Metering {
+    Metering { flush_every: raw.flush_every.get(), max_cells: raw.max_cells.get(), retry_queue: raw.retry_queue.get() }
 }

@@ -21,7 +21,11 @@ pub(crate) mod upstreams;
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::yaml::Span;
 
-/// Reports a setting of Spring's that has no effect, with the reason.
-fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
-    diagnostics.unused(Severity::Error, at.key(), format!("`{name}` has no effect here")).help(why);
+/// Reports those of Spring's keys in `section` that are given and have no effect here, each with its name and the reason.
+fn no_effect(section: &str, keys: &[(Option<Span>, &str, &str)], diagnostics: &mut Diagnostics) {
+    for (at, name, why) in keys {
+        if let Some(at) = at {
+            diagnostics.unused(Severity::Error, at.key(), format!("`{section}{name}` has no effect here")).help(*why);
+        }
+    }
 }

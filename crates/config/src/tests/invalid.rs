@@ -124,7 +124,7 @@ fn a_redis_timeout_of_zero_is_reported_once() {
     for time in ["0", "0s", "PT0S"] {
         let text = refused(&format!("redis: {{host: localhost, timeout: {time}}}\nroutes: ['a=http://a,Path=/**']\n"));
         assert_eq!(text.matches("error: ").count(), 1, "{text}");
-        assert!(text.contains("test.yaml:1:35: error: must be longer than 0"), "{text}");
+        assert!(text.contains("test.yaml:1:35: error: `timeout` must be longer than 0"), "{text}");
     }
 }
 

@@ -92,8 +92,8 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
         allowed_methods: texts(&raw.allowed_methods),
         allowed_headers: texts(&raw.allowed_headers),
         exposed_headers: texts(&raw.exposed_headers),
-        allow_credentials: raw.allow_credentials.unwrap_or(false),
-        allow_private_network: raw.allow_private_network.unwrap_or(false),
+        allow_credentials: raw.allow_credentials.get(),
+        allow_private_network: raw.allow_private_network.get(),
         max_age_secs: raw.max_age.map(|seconds| seconds.0),
     };
     if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {

@@ -2,6 +2,7 @@
 
 use http::header::HeaderValue;
 
+use crate::de::defaults::Flag;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
@@ -41,7 +42,7 @@ pub(crate) fn check(
         trusts_client_address: trusts_client_address(&sections, &trusted_proxies, diagnostics),
         headers: headers(&sections, diagnostics),
         trusted_proxies,
-        underscores: sections.headers.underscores.unwrap_or_default(),
+        underscores: sections.headers.underscores.0,
         via,
         remove_hop_by_hop,
         tunnels,
@@ -68,11 +69,10 @@ fn via(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<H
 /// Checks `x-forwarded` and `forwarded`.
 fn headers(sections: &ForwardingSections<'_>, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
     let x = sections.x_forwarded;
-    let is_on = x.enabled.unwrap_or(true);
-    let action = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
+    let action = |enabled: Flag<true>, append: Flag<true>| match (x.enabled.get() && enabled.get(), append.get()) {
         (false, _) => HeaderAction::Keep,
-        (true, Some(false)) => HeaderAction::Replace,
-        (true, _) => HeaderAction::Append,
+        (true, false) => HeaderAction::Replace,
+        (true, true) => HeaderAction::Append,
     };
     if let Some(order) = &x.order {
         diagnostics
@@ -86,9 +86,9 @@ fn headers(sections: &ForwardingSections<'_>, diagnostics: &mut Diagnostics) -> 
         port: action(x.port_enabled, x.port_append),
         proto: action(x.proto_enabled, x.proto_append),
         prefix: action(x.prefix_enabled, x.prefix_append),
-        forwarded: sections.forwarded.enabled.unwrap_or(true),
-        by: sections.forwarded.by.enabled.unwrap_or(false),
-        trusted_only: x.trusted_only.unwrap_or(false),
+        forwarded: sections.forwarded.enabled.get(),
+        by: sections.forwarded.by.enabled.get(),
+        trusted_only: x.trusted_only.get(),
     }
 }
 

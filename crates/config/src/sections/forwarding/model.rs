@@ -91,7 +91,7 @@ pub enum HeaderAction {
 
 /// Treatment of header names with an underscore, which many upstreams cannot distinguish from a hyphen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum Underscores {
     /// The header is removed.

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Or, Word, secs};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Size, Timeout};
 use crate::diagnostics::Diagnostics;
@@ -20,6 +21,7 @@ use crate::sections::http_client::proxy::{Proxy, RawProxy};
 use crate::sections::no_effect;
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::client_ssl::HandshakeTimeout;
 use crate::sections::tls::files::both_given;
 use crate::sections::tls::model::Tls;
 use crate::sections::tls::{client, client_ssl};
@@ -29,18 +31,18 @@ use crate::sections::tls::{client, client_ssl};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpClient {
-    /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
-    connect_timeout: Option<Spanned<PositiveTime>>,
-    /// Timeout for the head of a response; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
-    response_timeout: Option<Timeout>,
-    /// Timeout for each part of a response body, or of a request body that is still being sent; `0` or `-1`: none. Default 60s; none in a Spring file, as in Spring.
-    read_timeout: Option<Timeout>,
-    /// Upper bound of a response's head. Default 64KB.
-    max_header_size: Option<Spanned<HeaderBytes>>,
-    /// Upper bound of header fields in a response. Default 200.
-    max_headers: Option<Spanned<MaxHeaders>>,
-    /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
-    http2: Option<Http2>,
+    /// Timeout for connecting. Default {}; a bare number is milliseconds, as in Spring.
+    connect_timeout: Or<PositiveTime, { secs(5) }>,
+    /// Timeout for the head of a response; `0` or `-1`: none. Default {}; none in a Spring file, as in Spring.
+    response_timeout: Or<Timeout, { secs(60) }>,
+    /// Timeout for each part of a response body, or of a request body that is still being sent; `0` or `-1`: none. Default {}; none in a Spring file, as in Spring.
+    read_timeout: Or<Timeout, { secs(60) }>,
+    /// Upper bound of a response's head.
+    max_header_size: Or<HeaderBytes, { 64 << 10 }>,
+    /// Upper bound of header fields in a response.
+    max_headers: Or<MaxHeaders, 200>,
+    /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS.
+    http2: Word<Http2>,
     /// TLS to `https` targets of routes without their own `tls`.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
@@ -48,17 +50,13 @@ pub(crate) struct RawHttpClient {
     pool: RawPool,
     /// Proxy for connections to upstreams.
     proxy: Option<Spanned<RawProxy>>,
-    /// Spring's TLS.
-    #[cfg_attr(test, schemars(skip))]
+    // Spring's TLS.
     ssl: Option<NodeRef>,
     /// Spring's WebSocket client.
     #[cfg_attr(test, schemars(skip))]
     websocket: RawWebsocket,
-    #[cfg_attr(test, schemars(skip))]
     max_initial_line_length: Option<Spanned<String>>,
-    #[cfg_attr(test, schemars(skip))]
     wiretap: Option<Spanned<bool>>,
-    #[cfg_attr(test, schemars(skip))]
     compression: Option<Spanned<bool>>,
 }
 
@@ -96,23 +94,18 @@ pub struct HttpClient {
 }
 
 /// Use of HTTP/2 with an upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum Http2 {
     /// Over TLS if the upstream selects it; never without TLS.
+    #[default]
     Auto,
     /// Never.
     Off,
     /// Over TLS if the upstream selects it, and always without TLS (h2c with prior knowledge).
     PriorKnowledge,
 }
-
-/// Room for large cookies.
-const DEFAULT_HEADER_BYTES: u64 = 64 * 1024;
-
-/// Twice the usual limit of servers and proxies.
-const DEFAULT_HEADERS: usize = 200;
 
 /// Upper bound of header fields. `HeaderMap` of the `http` crate holds at most 32768.
 pub(crate) type MaxHeaders = Ranged<usize, 1, 10_000>;
@@ -122,69 +115,56 @@ type HeaderBytes = Ranged<Size, 1024, { 16 << 20 }>;
 
 /// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
-    let timeout = |given: Option<Timeout>| given.map_or(Some(Duration::from_secs(60)), |timeout| timeout.0);
     let (tls, handshake_timeout) = tls(raw, nodes, diagnostics);
     unread(raw, diagnostics);
-    let max_header_bytes =
-        raw.max_header_size.map_or(DEFAULT_HEADER_BYTES, |size| size.within("max-header-size", diagnostics).0);
     HttpClient {
-        connect_timeout: positive(raw.connect_timeout, 5, diagnostics),
-        response_timeout: timeout(raw.response_timeout),
-        read_timeout: timeout(raw.read_timeout),
-        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
-        max_headers: raw.max_headers.map_or(DEFAULT_HEADERS, |count| count.within("max-headers", diagnostics)),
-        http2: raw.http2.unwrap_or(Http2::Auto),
+        connect_timeout: raw.connect_timeout.get(),
+        response_timeout: raw.response_timeout.get(),
+        read_timeout: raw.read_timeout.get(),
+        max_header_bytes: raw.max_header_size.get(),
+        max_headers: raw.max_headers.get(),
+        http2: raw.http2.0,
         tls: Arc::new(tls.unwrap_or_default()),
-        handshake_timeout: handshake_timeout.unwrap_or(Duration::from_secs(10)),
+        handshake_timeout: handshake_timeout.get(),
         pool: pool::check(&raw.pool, diagnostics),
         proxy: raw.proxy.as_ref().and_then(|proxy| proxy::check(proxy, diagnostics)).map(Arc::new),
     }
 }
 
-/// Checks `tls` or `ssl`. Returns the settings and the handshake timeout; `None` if absent or after an error.
-fn tls(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, Option<Duration>) {
+/// Checks `tls` or `ssl`. Returns the settings, `None` if absent or after an error, and the handshake timeout.
+fn tls(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
     let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(raw.tls), node(raw.ssl)) {
         (Some(tls), Some(ssl)) => {
             both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics);
-            (None, None)
+            (None, HandshakeTimeout::default())
         }
-        (Some(tls), None) => (client::check(tls, diagnostics), None),
+        (Some(tls), None) => (client::check(tls, diagnostics), HandshakeTimeout::default()),
         (None, Some(ssl)) => client_ssl::check(ssl, nodes, diagnostics),
-        (None, None) => (None, None),
+        (None, None) => (None, HandshakeTimeout::default()),
     }
 }
 
 /// Reports settings of Spring's client that have no effect here.
 fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
-    if let Some(length) = &raw.max_initial_line_length {
-        no_effect(
-            length.span,
-            "httpclient.max-initial-line-length",
+    let on = |flag: Option<Spanned<bool>>| flag.filter(|on| on.value).map(|on| on.span);
+    let (line, frame) = (&raw.max_initial_line_length, raw.websocket.max_frame_payload_length);
+    let forwarded = "the client's `Accept-Encoding` reaches the upstream, and its response the client as it is";
+    let keys = [
+        (
+            line.as_ref().map(|at| at.span),
+            "max-initial-line-length",
             "the status line is a part of the head: `max-header-size`",
-            diagnostics,
-        );
-    }
-    if let Some(on) = raw.wiretap.filter(|on| on.value) {
-        no_effect(
-            on.span,
-            "httpclient.wiretap",
-            "`log.level: debug` logs failures; use tcpdump for traffic",
-            diagnostics,
-        );
-    }
-    if let Some(on) = raw.compression.filter(|on| on.value) {
-        let why = "the client's `Accept-Encoding` reaches the upstream, and its response the client as it is";
-        no_effect(on.span, "httpclient.compression", why, diagnostics);
-    }
-    if let Some(length) = raw.websocket.max_frame_payload_length {
-        no_effect(
-            length.span,
-            "httpclient.websocket.max-frame-payload-length",
+        ),
+        (on(raw.wiretap), "wiretap", "`log.level: debug` logs failures; use tcpdump for traffic"),
+        (on(raw.compression), "compression", forwarded),
+        (
+            frame.map(|at| at.span),
+            "websocket.max-frame-payload-length",
             "frames are forwarded unread, whatever their length",
-            diagnostics,
-        );
-    }
+        ),
+    ];
+    no_effect("httpclient.", &keys, diagnostics);
     if let Some(off) = raw.websocket.proxy_ping.filter(|on| !on.value) {
         diagnostics
             .mistake(

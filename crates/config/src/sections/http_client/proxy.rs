@@ -5,6 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use crate::de::defaults::Word;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 
@@ -13,9 +14,9 @@ use crate::diagnostics::Diagnostics;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProxy {
-    /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`. Default `http`.
+    /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`.
     #[serde(rename = "type")]
-    kind: Option<ProxyKind>,
+    kind: Word<ProxyKind>,
     /// Its host.
     host: Option<Spanned<String>>,
     /// Its port.
@@ -44,11 +45,12 @@ pub struct Proxy {
 }
 
 /// Protocol of a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProxyKind {
     /// HTTP's `CONNECT` (RFC 9110 §9.3.6).
+    #[default]
     Http,
     /// SOCKS 4a.
     Socks4,
@@ -72,7 +74,7 @@ const REGEX_SIZE_LIMIT: usize = 1 << 20;
 pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> Option<Proxy> {
     let at = raw.span;
     let raw = &raw.value;
-    let kind = raw.kind.unwrap_or(ProxyKind::Http);
+    let kind = raw.kind.0;
     // `${PROXY_HOST:}` is empty in an environment without a proxy.
     let Some(host) = raw.host.as_ref().map(|host| host.value.trim()).filter(|host| !host.is_empty()) else {
         if raw.host.is_none() {

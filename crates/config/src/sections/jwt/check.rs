@@ -10,7 +10,6 @@ use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::nodes::Nodes;
-use crate::de::ranged::positive;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::jwt::model::{Jwt, KeySource};
@@ -79,7 +78,7 @@ fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) 
         }
     }
     let source = source(raw, diagnostics);
-    let refresh = positive(raw.refresh, 300, diagnostics);
+    let refresh = raw.refresh.get();
     let Some(jwks) = &raw.jwks else {
         diagnostics
             .error(at, "`jwt` needs `jwks`, the keys that tokens are verified with")

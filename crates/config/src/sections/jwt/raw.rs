@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Or, secs};
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
@@ -32,6 +33,6 @@ pub(crate) struct RawJwt {
     /// Cookie with the token, instead of a header. Default: none.
     #[cfg_attr(test, schemars(example = &"access_token"))]
     pub(crate) cookie: Option<Spanned<String>>,
-    /// Interval at which the key set is read again. Default 5m; an unknown key id triggers an earlier read.
-    pub(crate) refresh: Option<Spanned<PositiveTime>>,
+    /// Interval at which the key set is read again. Default {}; an unknown key id triggers an earlier read.
+    pub(crate) refresh: Or<PositiveTime, { secs(300) }>,
 }

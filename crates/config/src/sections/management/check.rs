@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::de::defaults::Flag;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
@@ -42,7 +43,7 @@ pub(crate) fn management(
     let own = |port: &i32| !(is_shared && *port == i32::from(traffic.port));
     let overridden = overridden.filter(|port| own(&i32::from(*port)));
     let given = raw.server.port.filter(|port| own(&port.value));
-    let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
+    let enabled = raw.enabled.get() && given.is_none_or(|port| port.value != -1 || overridden.is_some());
     let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
     let suffice = overridden.is_none() && given.is_none();
     let on_traffic = on_traffic(raw, (enabled, is_shared), traffic, diagnostics)
@@ -50,7 +51,7 @@ pub(crate) fn management(
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
-    let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.unwrap_or(true));
+    let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
     let tls = server::check(raw.server.ssl, false, nodes, diagnostics);
     if enabled {
         report_port(given, port, traffic.port, diagnostics);
@@ -68,7 +69,7 @@ pub(crate) fn management(
         tls,
         address,
         port,
-        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
+        readiness_needs_redis: raw.readiness.redis.get(),
         actuator: endpoints::check(raw, diagnostics),
         on_traffic,
         tags: labels(raw.metrics.tags, nodes, diagnostics),
@@ -87,7 +88,7 @@ fn on_traffic(
     diagnostics: &mut Diagnostics,
 ) -> Option<TrafficEndpoints> {
     let always = raw.on_traffic_port.filter(|word| word.value == OnTrafficPort::Always);
-    let is_off = raw.enabled == Some(false);
+    let is_off = !raw.enabled.get();
     if let Some(at) = always.filter(|_| is_off) {
         diagnostics
             .mistake(at.span, "`on-traffic-port` has no effect with `management.enabled: false`")
@@ -210,9 +211,9 @@ pub(crate) fn request_series(
     // `metrics.tags.path.enabled` is the former name of `path-tags.enabled`.
     let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
     RequestSeries {
-        enabled: raw.enabled.unwrap_or(true),
+        enabled: raw.enabled.get(),
         name,
         tags,
-        path: raw.path_tags.enabled.or(older).unwrap_or(false),
+        path: raw.path_tags.enabled.map(Flag::get).or(older).unwrap_or(false),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::de::defaults::Flag;
 use crate::de::spanned::{NodeRef, Spanned};
 
 /// Metrics of requests that match a route.
@@ -12,8 +13,8 @@ use crate::de::spanned::{NodeRef, Spanned};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRequestSeries {
-    /// Enables the metrics. Default true.
-    pub(crate) enabled: Option<bool>,
+    /// Enables the metrics.
+    pub(crate) enabled: Flag<true>,
     /// Prefix of the metric's name, before `requests`. Default `spring.cloud.gateway`, which gives `spring_cloud_gateway_requests_seconds`.
     pub(crate) prefix: Option<Spanned<String>>,
     /// Additional labels by name. Default: none.
@@ -28,8 +29,8 @@ pub(crate) struct RawRequestSeries {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPathTags {
-    /// Adds a label with the matched pattern of `Path`. Default false: each pattern adds a series.
-    pub(crate) enabled: Option<bool>,
+    /// Adds a label with the matched pattern of `Path`. Default {}: each pattern adds a series.
+    pub(crate) enabled: Option<Flag<false>>,
 }
 
 /// Labels of all metrics, and access to them.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::de::defaults::Flag;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
@@ -19,8 +20,8 @@ use crate::sections::tls::server::RawServerSsl;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagement {
-    /// Enables the listener. Default true.
-    pub(crate) enabled: Option<bool>,
+    /// Enables the listener.
+    pub(crate) enabled: Flag<true>,
     /// Its address, port, socket and TLS.
     pub(crate) server: RawManagementServer,
     /// Serves Spring Boot's endpoints on the port for traffic too, only for reads: `/actuator/health`, and what `management.endpoints.web.exposure.include` names. `auto` does so unless `management.server.port` is another port, as Spring Boot. Default false; `auto` in a Spring file with `management`.
@@ -106,8 +107,7 @@ pub(crate) struct RawManagementServer {
     pub(crate) ssl: Option<NodeRef>,
     /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,
-    /// Spring Boot's prefix of the path of every endpoint.
-    #[cfg_attr(test, schemars(skip))]
+    // Spring Boot's prefix of the path of every endpoint.
     pub(crate) base_path: Option<String>,
 }
 
@@ -116,8 +116,8 @@ pub(crate) struct RawManagementServer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawReadiness {
-    /// Reports not ready while Redis is unreachable. Default false: limits then follow `on-store-failure`.
-    pub(crate) redis: Option<bool>,
+    /// Reports not ready while Redis is unreachable. Default {}: limits then follow `on-store-failure`.
+    pub(crate) redis: Flag<false>,
 }
 
 /// Spring Boot's settings of all endpoints.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or, secs};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
@@ -17,18 +18,14 @@ use crate::spec::definition::flatten;
 
 /// Share of sampled traces without `sampling.probability`, as in Spring Boot.
 const DEFAULT_PROBABILITY: f64 = 0.1;
-/// Seconds without `timeout`, as in Spring Boot.
-const DEFAULT_TIMEOUT_SECS: u64 = 10;
-
-type Probability = Ranged<Number, 0, 1>;
 
 /// Traces of requests.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTracing {
-    /// Enables traces. Default true; without `management.otlp.tracing.endpoint` there are none.
-    pub(crate) enabled: Option<bool>,
+    /// Enables traces. Default {}; without `management.otlp.tracing.endpoint` there are none.
+    pub(crate) enabled: Flag<true>,
     /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
     pub(crate) sampling: RawSampling,
 }
@@ -39,7 +36,7 @@ pub(crate) struct RawTracing {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSampling {
     /// Share of sampled traces. Default 0.1.
-    pub(crate) probability: Option<Spanned<Probability>>,
+    pub(crate) probability: Option<Ranged<Number, 0, 1>>,
 }
 
 /// Export over OTLP.
@@ -61,10 +58,9 @@ pub(crate) struct RawOtlpTracing {
     /// Header fields of each export request, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) headers: Option<NodeRef>,
-    /// Timeout for an export request, connecting included. Default 10s.
-    pub(crate) timeout: Option<Spanned<PositiveTime>>,
-    /// Spring Boot's transport: `http` only.
-    #[cfg_attr(test, schemars(skip))]
+    /// Timeout for an export request, connecting included.
+    pub(crate) timeout: Or<PositiveTime, { secs(10) }>,
+    // Spring Boot's transport: `http` only.
     pub(crate) transport: Option<Spanned<String>>,
 }
 
@@ -107,8 +103,8 @@ impl std::fmt::Debug for OtlpExport {
 /// Checks the settings of traces. Returns `None` if they are off, or after an error.
 pub(crate) fn check(raw: &RawManagement, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<OtlpExport> {
     let collector = &raw.otlp.tracing;
-    let probability = probability(raw.tracing.sampling.probability, diagnostics);
-    let timeout = positive(collector.timeout, DEFAULT_TIMEOUT_SECS, diagnostics);
+    let probability = raw.tracing.sampling.probability.map_or(DEFAULT_PROBABILITY, Ranged::get);
+    let timeout = collector.timeout.get();
     if let Some(transport) = collector.transport.as_ref().filter(|given| !given.value.eq_ignore_ascii_case("http")) {
         diagnostics
             .error(transport.span, format!("the transport `{}` is not supported", transport.value))
@@ -119,17 +115,7 @@ pub(crate) fn check(raw: &RawManagement, nodes: &Nodes<'_>, diagnostics: &mut Di
     // `${OTLP_ENDPOINT:}` is empty in an environment without it.
     let given = collector.endpoint.as_ref().filter(|given| !given.value.trim().is_empty())?;
     let endpoint = endpoint(given, diagnostics)?;
-    raw.tracing.enabled.unwrap_or(true).then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
-}
-
-fn probability(given: Option<Spanned<Probability>>, diagnostics: &mut Diagnostics) -> f64 {
-    let Some(given) = given else { return DEFAULT_PROBABILITY };
-    if let Some(value) = given.value.outside() {
-        diagnostics
-            .error(given.span, format!("expected a probability {}, found `{}`", Probability::range(), value.0))
-            .help("0.01 samples one trace of a hundred");
-    }
-    given.value.clamped().0
+    raw.tracing.enabled.get().then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
 }
 
 fn endpoint(given: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {

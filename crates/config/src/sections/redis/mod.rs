@@ -14,8 +14,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::RedisSettings;
 
+use crate::de::defaults::{Flag, Or, millis};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, above_zero};
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, reasons};
 pub(crate) use crate::sections::redis::credentials::secret_file;
@@ -54,23 +55,22 @@ pub(crate) struct RawRedis {
     tls: Option<NodeRef>,
     /// Protocol version: `resp3` or `resp2`. Default `resp3`, which carries notices between gateways; servers before Redis 6 and some proxies need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
-    /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default 100ms, so that a slow Redis does not slow down clients.
-    timeout: Option<Spanned<PositiveTime>>,
-    /// Connections per worker and server. Default 1: commands are pipelined.
-    connections: Option<NonZeroUsize>,
-    /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default true; no effect in a cluster.
-    batch: Option<bool>,
-    /// Writes key ids as hashes, for secret keys such as API keys. Default false, so that operators can read them.
-    hash_keys: Option<bool>,
+    /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default {}, so that a slow Redis does not slow down clients.
+    timeout: Option<Spanned<DecisionTimeout>>,
+    /// Connections per worker and server. Default {}: commands are pipelined.
+    connections: Or<NonZeroUsize, 1>,
+    /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default {}; no effect in a cluster.
+    batch: Flag<true>,
+    /// Writes key ids as hashes, for secret keys such as API keys. Default {}, so that operators can read them.
+    hash_keys: Flag<false>,
     /// Text before the name of every key and channel, such as `prod:`, so that environments with the same route ids can share servers: letters, digits and `-_.:/`. Spring's own limiter has none and counts elsewhere then. A change resets all limits. Default: none.
     #[cfg_attr(test, schemars(example = &"prod:"))]
     key_prefix: Option<Spanned<String>>,
-    /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`. Default true.
-    denial_cache: Option<bool>,
-    /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order. Default true.
-    coalesce: Option<bool>,
-    /// Spring's TLS: `enabled` and `bundle`.
-    #[cfg_attr(test, schemars(skip))]
+    /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`.
+    denial_cache: Flag<true>,
+    /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order.
+    coalesce: Flag<true>,
+    // Spring's TLS: `enabled` and `bundle`.
     ssl: Option<NodeRef>,
 }
 
@@ -98,8 +98,8 @@ pub struct Redis {
     pub coalesce: bool,
 }
 
-/// Short, so that a slow Redis does not slow down clients.
-const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
+/// Time of one decision: short, so that a slow Redis does not slow down clients.
+type DecisionTimeout = Or<PositiveTime, { millis(100) }>;
 
 /// Every key in Redis holds the prefix.
 const MAX_KEY_PREFIX: usize = 64;
@@ -123,8 +123,8 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
         tls,
         resp2: resp2?,
         timeout,
-        connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
-        batch: redis.batch.unwrap_or(true),
+        connections: redis.connections.get(),
+        batch: redis.batch.get(),
         ..RedisSettings::of(servers)
     };
     if let Err(error) = settings.check() {
@@ -133,19 +133,19 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     }
     Some(Redis {
         settings,
-        hash_keys: redis.hash_keys.unwrap_or(false),
-        denial_cache: redis.denial_cache.unwrap_or(true),
-        coalesce: redis.coalesce.unwrap_or(true),
+        hash_keys: redis.hash_keys.get(),
+        denial_cache: redis.denial_cache.get(),
+        coalesce: redis.coalesce.get(),
     })
 }
 
-/// Returns the time of one decision; reports zero.
+/// Returns the time of one decision. Warns of a long one.
 fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
-    let Some(spanned) = redis.timeout else { return DEFAULT_TIMEOUT };
-    let time = above_zero(spanned, "remove the key for the default, 100ms", diagnostics);
+    let Some(timeout) = redis.timeout else { return DecisionTimeout::default().get() };
+    let time = timeout.value.get();
     if time > Duration::from_secs(1) {
         diagnostics
-            .warn(spanned.span, format!("while Redis hangs, every limited request waits {time:?}"))
+            .warn(timeout.span, format!("while Redis hangs, every limited request waits {time:?}"))
             .help("100ms is the default");
     }
     time

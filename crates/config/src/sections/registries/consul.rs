@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or, secs};
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
@@ -27,8 +28,8 @@ pub(crate) struct RawConsul {
     enabled: Option<bool>,
     /// Host of a Consul agent. Default `localhost`.
     host: Option<Spanned<String>>,
-    /// Port of the agent's HTTP API. Default 8500.
-    port: Option<Spanned<u16>>,
+    /// Port of the agent's HTTP API.
+    port: Option<Spanned<Or<u16, 8500>>>,
     /// `http` or `https`. Default `http`.
     scheme: Option<Spanned<String>>,
     /// Start of the path of each request to the agent. Default: none.
@@ -47,12 +48,12 @@ pub(crate) struct RawConsul {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawConsulDiscovery {
-    /// Enables the lookup. Default true.
-    enabled: Option<bool>,
+    /// Enables the lookup.
+    enabled: Flag<true>,
     /// ACL token, instead of `consul.token`. Default: none.
     acl_token: Option<Spanned<String>>,
-    /// Asks for instances whose checks all pass; `false` includes those with a warning. Default true.
-    query_passing: Option<bool>,
+    /// Asks for instances whose checks all pass; `false` includes those with a warning.
+    query_passing: Flag<true>,
     /// Tag that instances must have. Default: none.
     default_query_tag: Option<Spanned<String>>,
     /// Tags that instances must have, by service. Default: none.
@@ -63,10 +64,10 @@ pub(crate) struct RawConsulDiscovery {
     datacenters: BTreeMap<String, Spanned<String>>,
     /// Metadata key with the zone of an instance. Default `zone`.
     default_zone_metadata_name: Option<String>,
-    /// Longest time that Consul may hold a query open. Default 30s.
-    wait: Option<Spanned<Ranged<Time, 1, MAX_WAIT>>>,
-    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
-    order: Option<i32>,
+    /// Longest time that Consul may hold a query open.
+    wait: Or<Ranged<Time, 1, { secs(600) }>, { secs(30) }>,
+    /// Registries of a lower number come first; equal ones in the order of the file.
+    order: Or<i32, 0>,
     /// Registers the gateway itself, with a check by TTL. Default false.
     register: Option<Spanned<bool>>,
     /// Name under which the gateway registers. Default: `spring.application.name`, in a Spring file.
@@ -96,8 +97,8 @@ pub(crate) struct RawConsulDiscovery {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawConsulHeartbeat {
-    /// Time without a heartbeat after which the check is critical; heartbeats are sent three times as often. Default 30s.
-    ttl: Option<Spanned<PositiveTime>>,
+    /// Time without a heartbeat after which the check is critical; heartbeats are sent three times as often.
+    ttl: Or<PositiveTime, { secs(30) }>,
 }
 
 /// Consul as a registry.
@@ -135,7 +136,7 @@ pub(super) fn registration(
     let discovery = &section.value.discovery;
     let asked = discovery.register.filter(|asked| asked.value)?;
     let (_, consul) = check(section, nodes, diagnostics)?;
-    let lease = positive(discovery.heartbeat.ttl, 30, diagnostics);
+    let lease = discovery.heartbeat.ttl.get();
     let keys = InstanceKeys {
         name_key: "consul.discovery.service-name",
         name: discovery.service_name.as_ref(),
@@ -158,9 +159,6 @@ pub(super) fn registration(
     Some((consul, instance))
 }
 
-/// Longest `wait` in nanoseconds: Consul's own limit, 10 minutes.
-const MAX_WAIT: u64 = 600_000_000_000;
-
 /// Checks `consul`. Returns its order and settings; `None` if it is not used, or after an error.
 pub(super) fn check(
     section: &Spanned<RawConsul>,
@@ -168,12 +166,11 @@ pub(super) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<(i32, Consul)> {
     let (raw, discovery) = (&section.value, &section.value.discovery);
-    if raw.enabled == Some(false) || discovery.enabled == Some(false) {
+    if raw.enabled == Some(false) || !discovery.enabled.get() {
         return None;
     }
     let server = agent(section, diagnostics)?;
     let tls = tls::of_consul(raw.tls, nodes, diagnostics)?;
-    let wait = discovery.wait.map_or(Duration::from_secs(30), |wait| wait.within("wait", diagnostics).0);
     let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
     let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {
@@ -183,15 +180,15 @@ pub(super) fn check(
         server,
         tls,
         token,
-        passing: discovery.query_passing.unwrap_or(true),
+        passing: discovery.query_passing.get(),
         tag: text(&discovery.default_query_tag),
         tags: by_service(&discovery.server_list_query_tags),
         datacenter: text(&discovery.datacenter),
         datacenters: by_service(&discovery.datacenters),
         zone_key: discovery.default_zone_metadata_name.clone().unwrap_or_else(|| "zone".to_owned()),
-        wait,
+        wait: discovery.wait.get(),
     };
-    Some((discovery.order.unwrap_or(0), consul))
+    Some((discovery.order.get(), consul))
 }
 
 /// Returns the agent. Spring also takes `scheme://host` as `host`.
@@ -207,7 +204,7 @@ fn agent(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics) -> Option<
     }
     let (scheme, host) = host.split_once("://").unwrap_or((scheme, host));
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    let port = raw.port.map_or(8500, |port| port.value);
+    let port = raw.port.map(|port| port.value).unwrap_or_default().get();
     let path = given(raw.path.as_ref()).map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
     let url = Spanned { value: format!("{scheme}://{host}:{port}{path}"), span: at };
     server::check(&url, "consul.host", None, diagnostics)

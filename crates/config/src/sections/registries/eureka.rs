@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or};
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
@@ -35,30 +36,30 @@ pub(crate) struct RawEureka {
 pub(crate) struct RawEurekaClient {
     /// Enables the registry. Default true if there is a `eureka` section.
     enabled: Option<bool>,
-    /// Enables the lookup of services. Default true.
-    fetch_registry: Option<bool>,
+    /// Enables the lookup of services.
+    fetch_registry: Flag<true>,
     /// Registers the gateway itself. Default false.
     register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
     service_url: BTreeMap<String, Spanned<String>>,
-    /// Seconds between two fetches. Default 30.
-    registry_fetch_interval_seconds: Option<NonZeroU32>,
-    /// Fetches the whole registry each time. Default false: only changes.
-    disable_delta: Option<bool>,
-    /// Leaves out instances whose status is not `UP`. Default true.
-    filter_only_up_instances: Option<bool>,
+    /// Seconds between two fetches.
+    registry_fetch_interval_seconds: Or<NonZeroU32, 30>,
+    /// Fetches the whole registry each time. Default {}: only changes.
+    disable_delta: Flag<false>,
+    /// Leaves out instances whose status is not `UP`.
+    filter_only_up_instances: Flag<true>,
     /// Region whose `availability-zones` apply. Default `us-east-1`.
     region: Option<Spanned<String>>,
     /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
     availability_zones: BTreeMap<String, Spanned<String>>,
     /// Asks the servers of the own zone first. Default true.
     prefer_same_zone_eureka: Option<bool>,
-    /// Seconds for a connection to a server. Default 5.
-    eureka_server_connect_timeout_seconds: Option<NonZeroU32>,
-    /// Seconds for a response of a server, besides the connection. Default 8.
-    eureka_server_read_timeout_seconds: Option<NonZeroU32>,
-    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
-    order: Option<i32>,
+    /// Seconds for a connection to a server.
+    eureka_server_connect_timeout_seconds: Or<NonZeroU32, 5>,
+    /// Seconds for a response of a server, besides the connection.
+    eureka_server_read_timeout_seconds: Or<NonZeroU32, 8>,
+    /// Registries of a lower number come first; equal ones in the order of the file.
+    order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawEurekaTls>"))]
     tls: Option<NodeRef>,
@@ -89,10 +90,10 @@ pub(crate) struct RawEurekaInstance {
     status_page_url_path: Option<Spanned<String>>,
     /// Path of its health check, on the management port. Default `/actuator/health`.
     health_check_url_path: Option<Spanned<String>>,
-    /// Seconds between two heartbeats. Default 30.
-    lease_renewal_interval_in_seconds: Option<NonZeroU32>,
-    /// Seconds without a heartbeat after which the server removes the gateway. Default 90.
-    lease_expiration_duration_in_seconds: Option<NonZeroU32>,
+    /// Seconds between two heartbeats.
+    lease_renewal_interval_in_seconds: Or<NonZeroU32, 30>,
+    /// Seconds without a heartbeat after which the server removes the gateway.
+    lease_expiration_duration_in_seconds: Or<NonZeroU32, 90>,
 }
 
 /// Eureka as a registry.
@@ -123,7 +124,7 @@ pub(super) fn check(
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<(i32, Eureka)> {
-    if section.value.client.fetch_registry == Some(false) { None } else { settings(section, nodes, diagnostics) }
+    if section.value.client.fetch_registry.get() { settings(section, nodes, diagnostics) } else { None }
 }
 
 /// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
@@ -136,8 +137,6 @@ pub(super) fn registration(
     let asked = section.value.client.register_with_eureka.filter(|asked| asked.value)?;
     let (_, eureka) = settings(section, nodes, diagnostics)?;
     let raw = &section.value.instance;
-    let seconds =
-        |given: Option<NonZeroU32>, default| Duration::from_secs(given.map_or(default, NonZeroU32::get).into());
     let keys = InstanceKeys {
         name_key: "eureka.instance.appname",
         name: raw.appname.as_ref(),
@@ -145,8 +144,8 @@ pub(super) fn registration(
         host: raw.ip_address.as_ref().or(raw.hostname.as_ref().filter(|_| raw.prefer_ip_address != Some(true))),
         port: raw.non_secure_port,
         metadata: &raw.metadata_map,
-        heartbeat: seconds(raw.lease_renewal_interval_in_seconds, 30),
-        lease: seconds(raw.lease_expiration_duration_in_seconds, 90),
+        heartbeat: seconds(raw.lease_renewal_interval_in_seconds),
+        lease: seconds(raw.lease_expiration_duration_in_seconds),
         at: asked.span.key(),
     };
     let mut instance = registration::instance(keys, diagnostics)?;
@@ -159,6 +158,10 @@ pub(super) fn registration(
     Some((eureka, instance))
 }
 
+fn seconds<const DEFAULT: u64>(number: Or<NonZeroU32, DEFAULT>) -> Duration {
+    Duration::from_secs(number.get().get().into())
+}
+
 /// Returns the order and settings; `None` if the registry is off, or after an error.
 fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<(i32, Eureka)> {
     let raw = &section.value.client;
@@ -166,18 +169,16 @@ fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut D
         return None;
     }
     let servers = servers(raw, section, diagnostics)?;
-    let seconds = |given: Option<NonZeroU32>, default| given.map_or(default, NonZeroU32::get);
-    let timeout = seconds(raw.eureka_server_connect_timeout_seconds, 5)
-        .saturating_add(seconds(raw.eureka_server_read_timeout_seconds, 8));
+    let timeout = seconds(raw.eureka_server_connect_timeout_seconds) + seconds(raw.eureka_server_read_timeout_seconds);
     let eureka = Eureka {
         servers,
         tls: tls::of_eureka(raw.tls, nodes, diagnostics)?,
-        interval: Duration::from_secs(seconds(raw.registry_fetch_interval_seconds, 30).into()),
-        delta: !raw.disable_delta.unwrap_or(false),
-        only_up: raw.filter_only_up_instances.unwrap_or(true),
-        timeout: Duration::from_secs(timeout.into()),
+        interval: seconds(raw.registry_fetch_interval_seconds),
+        delta: !raw.disable_delta.get(),
+        only_up: raw.filter_only_up_instances.get(),
+        timeout,
     };
-    Some((raw.order.unwrap_or(0), eureka))
+    Some((raw.order.get(), eureka))
 }
 
 /// Returns the servers of all zones, those of the own zone first.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or};
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
@@ -55,24 +56,24 @@ pub(crate) struct RawKubernetesClient {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawKubernetesDiscovery {
-    /// Enables the lookup. Default true.
-    enabled: Option<bool>,
+    /// Enables the lookup.
+    enabled: Flag<true>,
     /// Namespace whose services are used, instead of `client.namespace`. Default: none.
     namespace: Option<Spanned<String>>,
     /// Namespaces whose services are used. Default: that of `client.namespace`, or of the pod.
     namespaces: Vec<Spanned<String>>,
-    /// Uses the services of all namespaces; needs a ClusterRole. Default false.
-    all_namespaces: Option<bool>,
+    /// Uses the services of all namespaces; needs a ClusterRole.
+    all_namespaces: Flag<false>,
     /// Labels that services must have. Default: none.
     service_labels: BTreeMap<String, Spanned<String>>,
     /// Name of the port that requests go to. Default: the label `primary-port-name`, then `https`, `http`, and the first one.
     primary_port_name: Option<Spanned<String>>,
     /// Ports for `https`, besides those with an `appProtocol` of `https` and services with the label `secured: "true"`. Default 443 and 8443.
     known_secure_ports: Option<Vec<u16>>,
-    /// Uses endpoints that are not ready too. Default false.
-    include_not_ready_addresses: Option<bool>,
-    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
-    order: Option<i32>,
+    /// Uses endpoints that are not ready too.
+    include_not_ready_addresses: Flag<false>,
+    /// Registries of a lower number come first; equal ones in the order of the file.
+    order: Or<i32, 0>,
 }
 
 /// The API server of a Kubernetes cluster as a registry.
@@ -116,7 +117,7 @@ pub(super) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<(i32, Kubernetes)> {
     let (raw, client, discovery) = (&section.value, &section.value.client, &section.value.discovery);
-    if raw.enabled == Some(false) || discovery.enabled == Some(false) {
+    if raw.enabled == Some(false) || !discovery.enabled.get() {
         return None;
     }
     let server = api_server(section, env, diagnostics)?;
@@ -141,9 +142,9 @@ pub(super) fn check(
         labels: discovery.service_labels.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect(),
         port_name: given(discovery.primary_port_name.as_ref()).map(str::to_owned),
         secure_ports: discovery.known_secure_ports.clone().unwrap_or_else(|| vec![443, 8443]),
-        not_ready: discovery.include_not_ready_addresses.unwrap_or(false),
+        not_ready: discovery.include_not_ready_addresses.get(),
     };
-    Some((discovery.order.unwrap_or(0), kubernetes))
+    Some((discovery.order.get(), kubernetes))
 }
 
 /// Returns the API server: the configured one, or that of the cluster in which the gateway runs. A file is checked outside of
@@ -167,7 +168,7 @@ fn api_server(
 
 /// Returns the namespaces; an empty name stands for all.
 fn namespaces(client: &RawKubernetesClient, discovery: &RawKubernetesDiscovery) -> Vec<String> {
-    if discovery.all_namespaces == Some(true) {
+    if discovery.all_namespaces.get() {
         return vec![String::new()];
     }
     let mut names: Vec<String> =

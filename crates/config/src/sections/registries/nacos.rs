@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Or, secs};
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
@@ -56,10 +57,10 @@ pub(crate) struct RawNacosDiscovery {
     secure: Option<bool>,
     /// Start of the path of each request. Default `/nacos`.
     context_path: Option<Spanned<String>>,
-    /// Interval of lookups of each service. Default 5s.
-    poll_interval: Option<Spanned<PositiveTime>>,
-    /// Registries of a lower number come first; equal ones in the order of the file. Default 0.
-    order: Option<i32>,
+    /// Interval of lookups of each service.
+    poll_interval: Or<PositiveTime, { secs(5) }>,
+    /// Registries of a lower number come first; equal ones in the order of the file.
+    order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
     tls: Option<NodeRef>,
@@ -72,15 +73,15 @@ pub(crate) struct RawNacosDiscovery {
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
     /// Weight of the gateway's instance. Default 1.
-    weight: Option<Spanned<Ranged<Number, 0, 10_000>>>,
+    weight: Option<Ranged<Number, 0, 10_000>>,
     /// Cluster of the gateway's instance. Default `DEFAULT`.
     cluster_name: Option<Spanned<String>>,
     /// Metadata of the gateway's instance. Default: none.
     metadata: Metadata,
-    /// Interval of heartbeats. Default 5s.
-    heart_beat_interval: Option<Spanned<PositiveTime>>,
-    /// Time without a heartbeat after which the gateway is unhealthy. Default 15s.
-    heart_beat_timeout: Option<Spanned<PositiveTime>>,
+    /// Interval of heartbeats.
+    heart_beat_interval: Or<PositiveTime, { secs(5) }>,
+    /// Time without a heartbeat after which the gateway is unhealthy.
+    heart_beat_timeout: Or<PositiveTime, { secs(15) }>,
 }
 
 /// Nacos as a registry.
@@ -127,9 +128,9 @@ pub(super) fn check(
         namespace: if namespace == "public" { String::new() } else { namespace },
         group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },
         clusters: text(&discovery.clusters),
-        interval: positive(discovery.poll_interval, 5, diagnostics),
+        interval: discovery.poll_interval.get(),
     };
-    Some((discovery.order.unwrap_or(0), nacos))
+    Some((discovery.order.get(), nacos))
 }
 
 /// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
@@ -149,13 +150,13 @@ pub(super) fn registration(
         host: discovery.ip.as_ref(),
         port: discovery.port,
         metadata: &discovery.metadata,
-        heartbeat: positive(discovery.heart_beat_interval, 5, diagnostics),
-        lease: positive(discovery.heart_beat_timeout, 15, diagnostics),
+        heartbeat: discovery.heart_beat_interval.get(),
+        lease: discovery.heart_beat_timeout.get(),
         at: asked.span.key(),
     };
     let mut instance = registration::instance(keys, diagnostics)?;
     if let Some(weight) = &discovery.weight {
-        instance.weight = weight.within("weight", diagnostics).0.to_string();
+        instance.weight = weight.get().to_string();
     }
     if let Some(cluster) = given(discovery.cluster_name.as_ref()) {
         instance.cluster = cluster.to_owned();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use serde::Deserialize;
 use tollgate_filters::circuit_breaker::{OpenWait, Rules, WindowSize};
 use tollgate_filters::fault::FaultSet;
 
-use crate::de::ranged::{PositiveTime, Ranged, Scale, UNBOUNDED, positive};
+use crate::de::defaults::{Flag, Or, Word, secs};
+use crate::de::ranged::{PositiveTime, Ranged, UNBOUNDED};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Number, Time};
 use crate::diagnostics::Diagnostics;
@@ -46,11 +46,8 @@ pub(crate) struct RawBreakers {
     /// Older name of `instances`. Default: none.
     #[cfg_attr(test, schemars(skip))]
     pub(crate) backends: BTreeMap<String, Spanned<RawBreaker>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) circuit_breaker_aspect_order: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) metrics: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) tags: Option<NodeRef>,
 }
 
@@ -61,66 +58,56 @@ pub(crate) struct RawBreakers {
 pub(crate) struct RawBreaker {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
-    /// Window of the statistics: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds. Default `COUNT_BASED`.
-    pub(crate) sliding_window_type: Option<RawWindowType>,
-    /// Size of the window in calls or seconds. Default 100.
-    pub(crate) sliding_window_size: Option<Spanned<Count>>,
-    /// Calls before the rates are evaluated. Default 100; at most the size of a window of calls.
-    pub(crate) minimum_number_of_calls: Option<Spanned<Count>>,
+    /// Window of the statistics: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds.
+    pub(crate) sliding_window_type: Option<Word<RawWindowType>>,
+    /// Size of the window in calls or seconds.
+    pub(crate) sliding_window_size: Option<Or<Count, 100>>,
+    /// Calls before the rates are evaluated. Default {}; at most the size of a window of calls.
+    pub(crate) minimum_number_of_calls: Option<Spanned<Or<Count, 100>>>,
     /// Percentage of failed calls at which the breaker opens. Default 50.
     pub(crate) failure_rate_threshold: Option<Spanned<Threshold>>,
     /// Percentage of slow calls at which the breaker opens. Default 100.
     pub(crate) slow_call_rate_threshold: Option<Spanned<Threshold>>,
-    /// Time after which a call is slow. Default 60s.
-    pub(crate) slow_call_duration_threshold: Option<Spanned<PositiveTime>>,
-    /// Calls that a half-open breaker permits. Default 10.
-    pub(crate) permitted_number_of_calls_in_half_open_state: Option<Spanned<Count>>,
+    /// Time after which a call is slow.
+    pub(crate) slow_call_duration_threshold: Option<Or<PositiveTime, { secs(60) }>>,
+    /// Calls that a half-open breaker permits.
+    pub(crate) permitted_number_of_calls_in_half_open_state: Option<Or<Count, 10>>,
     /// Time after which a half-open breaker opens again if those calls do not finish. Default 0: no limit.
     pub(crate) max_wait_duration_in_half_open_state: Option<Spanned<Time>>,
-    /// Time for which the breaker stays open. Default 60s.
-    pub(crate) wait_duration_in_open_state: Option<Spanned<PositiveTime>>,
-    /// Multiplies that time each time the breaker opens again without having closed. Default false.
-    pub(crate) enable_exponential_backoff: Option<bool>,
+    /// Time for which the breaker stays open.
+    pub(crate) wait_duration_in_open_state: Option<Or<PositiveTime, { secs(60) }>>,
+    /// Multiplies that time each time the breaker opens again without having closed.
+    pub(crate) enable_exponential_backoff: Option<Flag<false>>,
     /// Multiplier of that time. Default 1.5.
     pub(crate) exponential_backoff_multiplier: Option<Spanned<Multiplier>>,
     /// Upper bound of that time. Default: none.
     pub(crate) exponential_max_wait_duration_in_open_state: Option<Spanned<Time>>,
-    /// Makes the breaker half-open as soon as that time is over, not with the next call. Default false.
-    pub(crate) automatic_transition_from_open_to_half_open_enabled: Option<bool>,
+    /// Makes the breaker half-open as soon as that time is over, not with the next call.
+    pub(crate) automatic_transition_from_open_to_half_open_enabled: Option<Flag<false>>,
     /// Java exceptions that count as failures; all others count as successes. Default: all exceptions.
     pub(crate) record_exceptions: Option<Vec<Spanned<String>>>,
     /// Java exceptions that are ignored. Default: none.
     pub(crate) ignore_exceptions: Option<Vec<Spanned<String>>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) initial_state: Option<Spanned<String>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_randomized_wait: Option<Spanned<bool>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) randomized_wait_factor: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) record_failure_predicate: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) record_result_predicate: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) ignore_exception_predicate: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) register_health_indicator: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) allow_health_indicator_to_fail: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) event_consumer_buffer_size: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) writable_stack_trace_enabled: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) ignore_class_binding_exceptions: Option<NodeRef>,
 }
 
 /// Window of the statistics.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RawWindowType {
     /// The last calls.
+    #[default]
     CountBased,
     /// The calls of the last seconds.
     TimeBased,
@@ -141,26 +128,20 @@ const MULTIPLIER: f64 = 1.5;
 pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked {
     refuse(raw, diagnostics);
     let default = Rules::default();
-    let size = count(raw.sliding_window_size, 100, "sliding-window-size", diagnostics);
+    let size = count(raw.sliding_window_size);
     let rules = Rules {
-        window: match raw.sliding_window_type {
-            None | Some(RawWindowType::CountBased) => WindowSize::Calls(size),
-            Some(RawWindowType::TimeBased) => WindowSize::Seconds(size),
+        window: match raw.sliding_window_type.unwrap_or_default().0 {
+            RawWindowType::CountBased => WindowSize::Calls(size),
+            RawWindowType::TimeBased => WindowSize::Seconds(size),
         },
-        minimum_calls: count(raw.minimum_number_of_calls, 100, "minimum-number-of-calls", diagnostics).get(),
+        minimum_calls: count(raw.minimum_number_of_calls.map(|calls| calls.value)).get(),
         failure_rate: percent(raw.failure_rate_threshold, default.failure_rate, diagnostics),
         slow_rate: percent(raw.slow_call_rate_threshold, default.slow_rate, diagnostics),
-        slow_after: positive(raw.slow_call_duration_threshold, default.slow_after.as_secs(), diagnostics),
-        wait: wait(raw, default.wait.first, diagnostics),
-        trial_calls: count(
-            raw.permitted_number_of_calls_in_half_open_state,
-            default.trial_calls,
-            "permitted-number-of-calls-in-half-open-state",
-            diagnostics,
-        )
-        .get(),
+        slow_after: raw.slow_call_duration_threshold.unwrap_or_default().get(),
+        wait: wait(raw, diagnostics),
+        trial_calls: count(raw.permitted_number_of_calls_in_half_open_state).get(),
         trial_wait: raw.max_wait_duration_in_half_open_state.map(|time| time.value.0).filter(|wait| !wait.is_zero()),
-        automatic: raw.automatic_transition_from_open_to_half_open_enabled.unwrap_or(false),
+        automatic: raw.automatic_transition_from_open_to_half_open_enabled.unwrap_or_default().get(),
     };
     Checked {
         rules,
@@ -176,10 +157,9 @@ pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked 
     }
 }
 
-fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> OpenWait {
-    let first = positive(raw.wait_duration_in_open_state, default.as_secs(), diagnostics);
-    let grows = raw.enable_exponential_backoff.unwrap_or(false);
-    if !grows {
+fn wait(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> OpenWait {
+    let first = raw.wait_duration_in_open_state.unwrap_or_default().get();
+    if !raw.enable_exponential_backoff.unwrap_or_default().get() {
         let unused = raw.exponential_backoff_multiplier.map(|number| number.span);
         if let Some(at) = unused.or(raw.exponential_max_wait_duration_in_open_state.map(|time| time.span)) {
             diagnostics
@@ -189,19 +169,15 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
         }
         return OpenWait { first, multiplier: 1.0, max: None };
     }
-    let multiplier = raw.exponential_backoff_multiplier;
-    if let Some((span, value)) = multiplier.and_then(|number| Some((number.span, number.value.outside()?))) {
-        diagnostics.error(span, format!("must be {}, {}", Multiplier::range(), value.found()));
-    }
     OpenWait {
         first,
-        multiplier: multiplier.map_or(MULTIPLIER, |number| number.value.clamped().0),
+        multiplier: raw.exponential_backoff_multiplier.map_or(MULTIPLIER, |number| number.value.get()),
         max: raw.exponential_max_wait_duration_in_open_state.map(|time| time.value.0),
     }
 }
 
-fn count(number: Option<Spanned<Count>>, default: u32, key: &str, diagnostics: &mut Diagnostics) -> NonZeroU32 {
-    NonZeroU32::new(number.map_or(default, |number| number.within(key, diagnostics))).unwrap_or(NonZeroU32::MIN)
+fn count<const DEFAULT: u64>(number: Option<Or<Count, DEFAULT>>) -> NonZeroU32 {
+    NonZeroU32::new(number.unwrap_or_default().get()).unwrap_or(NonZeroU32::MIN)
 }
 
 fn percent(number: Option<Spanned<Threshold>>, default: f64, diagnostics: &mut Diagnostics) -> f64 {

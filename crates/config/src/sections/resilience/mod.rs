@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::Flag;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Severity, suggest};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
@@ -29,34 +30,22 @@ pub(crate) struct RawResilience {
     pub(crate) circuitbreaker: RawBreakers,
     /// Time limits of their calls.
     pub(crate) timelimiter: RawTimeLimiters,
-    /// Disables time limits. Default false.
-    pub(crate) disable_time_limiter: Option<bool>,
+    /// Disables time limits.
+    pub(crate) disable_time_limiter: Flag<false>,
     /// Names of breakers without time limits. Default: none.
     pub(crate) disable_time_limiter_map: BTreeMap<String, bool>,
-    /// Spring's switch of the filter.
-    #[cfg_attr(test, schemars(skip))]
+    // Spring's switch of the filter.
     pub(crate) enabled: Option<Spanned<bool>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) reactive: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) blocking: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_group_meter_filter: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) default_group_tag: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) enable_semaphore_default_bulkhead: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) disable_thread_pool: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) bulkhead: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) thread_pool_bulkhead: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) ratelimiter: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) retry: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) scheduled: Option<NodeRef>,
 }
 
@@ -90,7 +79,7 @@ impl Resilience {
             default_breaker: breaker::check(&inherited("default", &breakers.configs, diagnostics), diagnostics),
             limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limiter::check),
             default_limit: time_limiter::check(&inherited("default", &limiters.configs, diagnostics), diagnostics),
-            is_unlimited: raw.disable_time_limiter.unwrap_or(false),
+            is_unlimited: raw.disable_time_limiter.get(),
             unlimited: raw.disable_time_limiter_map.clone(),
             instances: places,
         }

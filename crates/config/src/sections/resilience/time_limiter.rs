@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::de::ranged::{PositiveTime, above_zero};
+use crate::de::defaults::{Or, secs};
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::inherit::Based;
@@ -19,11 +20,8 @@ pub(crate) struct RawTimeLimiters {
     pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
     /// Time limit of each breaker. Default: none.
     pub(crate) instances: BTreeMap<String, Spanned<RawTimeLimiter>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) time_limiter_aspect_order: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) metrics: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) tags: Option<NodeRef>,
 }
 
@@ -34,11 +32,9 @@ pub(crate) struct RawTimeLimiters {
 pub(crate) struct RawTimeLimiter {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
-    /// Timeout for the head of the upstream's response. Default 1s.
-    pub(crate) timeout_duration: Option<Spanned<PositiveTime>>,
-    #[cfg_attr(test, schemars(skip))]
+    /// Timeout for the head of the upstream's response.
+    pub(crate) timeout_duration: Option<Or<PositiveTime, { secs(1) }>>,
     pub(crate) cancel_running_future: Option<Spanned<bool>>,
-    #[cfg_attr(test, schemars(skip))]
     pub(crate) event_consumer_buffer_size: Option<NodeRef>,
 }
 
@@ -47,7 +43,7 @@ pub(super) fn check(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Opti
     if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
         diagnostics.note(span, "calls past the time limit are always cancelled here");
     }
-    raw.timeout_duration.map(|limit| above_zero(limit, "`disable-time-limiter: true` allows any time", diagnostics))
+    raw.timeout_duration.map(Or::get)
 }
 
 impl Based for RawTimeLimiter {

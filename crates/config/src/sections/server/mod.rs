@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or, secs};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, Scale, positive};
+use crate::de::ranged::{PositiveTime, Ranged, Scale};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
@@ -29,50 +30,50 @@ pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`, all interfaces.
     #[cfg_attr(test, schemars(with = "Option<IpAddr>"))]
     address: Option<Address>,
-    /// Port to listen on; 0: any free port. Default 8080, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
-    port: Option<u16>,
+    /// Port to listen on; 0: any free port. Default {}, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
+    port: Or<u16, 8080>,
     /// Worker threads. Default: one per core.
     workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
     http2: RawHttp2,
     #[serde(alias = "max-http-header-size")]
-    /// Upper bound of a request's head. Default 64KB, enough for large cookies and tokens.
-    max_http_request_header_size: Option<Spanned<HeaderBytes>>,
-    /// Upper bound of header fields in a request. Default 100, more than any browser sends.
-    max_headers: Option<Spanned<MaxHeaders>>,
+    /// Upper bound of a request's head. Default {}, enough for large cookies and tokens.
+    #[cfg_attr(test, schemars(with = "MaxHeaderBytes"))]
+    max_http_request_header_size: Option<Spanned<Size>>,
+    /// Upper bound of header fields in a request. Default {}, more than any browser sends.
+    max_headers: Or<MaxHeaders, 100>,
     /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
     max_body_size: Option<Size>,
-    /// Concurrent connections, of all workers together. Default 20000.
-    max_connections: Option<NonZeroUsize>,
+    /// Concurrent connections, of all workers together.
+    max_connections: Or<NonZeroUsize, 20_000>,
     /// Concurrent connections of one client: an IPv4 address, or the /64 network of an IPv6 address. Trusted proxies have no such bound. Default: a quarter of `max-connections`.
     max_connections_per_client: Option<NonZeroUsize>,
     /// HTTP/2 requests in progress of one client, over all its connections. Default: as `max-connections-per-client`.
     max_streams_per_client: Option<NonZeroUsize>,
-    /// Enables responses to clients that close their sending side after a request. If false, such a client counts as disconnected. Default true.
-    half_close: Option<bool>,
+    /// Enables responses to clients that close their sending side after a request. If false, such a client counts as disconnected.
+    half_close: Flag<true>,
     /// Spring Boot's `graceful` or `immediate` shutdown.
     #[cfg_attr(test, schemars(skip))]
     shutdown: Option<RawShutdown>,
     /// Spring Boot's settings of Netty.
     #[cfg_attr(test, schemars(skip))]
     netty: RawNetty,
-    /// Spring Boot's strategy for forwarding headers: `none`, `native` or `framework`.
-    #[cfg_attr(test, schemars(skip))]
+    // Spring Boot's strategy for forwarding headers: `none`, `native` or `framework`.
     pub(crate) forward_headers_strategy: Option<Spanned<String>>,
-    /// Timeout for the head of a request. Default 30s.
-    header_timeout: Option<Spanned<PositiveTime>>,
-    /// Time after which an idle connection is closed; `0` or `-1`: never. Default 75s, longer than the 60s of common load balancers, so that they close first.
-    idle_timeout: Option<Timeout>,
-    /// Timeout for each part of a request body; `0` or `-1`: none. From the response head to the end of the response, `httpclient.read-timeout` applies instead. Default 30s.
-    body_timeout: Option<Timeout>,
-    /// Timeout for each write to the client; `0` or `-1`: none. Default 30s.
-    write_timeout: Option<Timeout>,
+    /// Timeout for the head of a request.
+    header_timeout: Or<PositiveTime, { secs(30) }>,
+    /// Time after which an idle connection is closed; `0` or `-1`: never. Default {}, longer than the 60s of common load balancers, so that they close first.
+    idle_timeout: Option<Or<Timeout, { secs(75) }>>,
+    /// Timeout for each part of a request body; `0` or `-1`: none. From the response head to the end of the response, `httpclient.read-timeout` applies instead.
+    body_timeout: Or<Timeout, { secs(30) }>,
+    /// Timeout for each write to the client; `0` or `-1`: none.
+    write_timeout: Or<Timeout, { secs(30) }>,
     /// Time after which a tunnel, such as a WebSocket, is closed if no byte passes; `0` or `-1`: never. Default: never.
     tunnel_idle_timeout: Option<Timeout>,
     /// Protocols besides `websocket` to which clients may switch with `Upgrade`. Other requests to switch are forwarded as ordinary ones. Default: none.
     upgrade_protocols: Vec<Spanned<String>>,
-    /// Time for in-flight requests when the gateway shuts down. Default 30s, as in Spring Boot.
-    shutdown_timeout: Option<Time>,
+    /// Time for in-flight requests when the gateway shuts down. Default {}, as in Spring Boot.
+    shutdown_timeout: Option<Or<Time, { secs(30) }>>,
     /// Encoded separators in paths.
     path: RawPath,
     /// TLS. Default: none.
@@ -85,8 +86,8 @@ pub(crate) struct RawServer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttp2 {
-    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default true, which gRPC clients need.
-    enabled: Option<bool>,
+    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default {}, which gRPC clients need.
+    enabled: Flag<true>,
 }
 
 /// Spring Boot's shutdown.
@@ -104,7 +105,7 @@ pub(crate) enum RawShutdown {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawNetty {
     /// As `server.idle-timeout`.
-    idle_timeout: Option<Timeout>,
+    idle_timeout: Option<Or<Timeout, { secs(75) }>>,
 }
 
 /// Listener for traffic.
@@ -154,6 +155,7 @@ pub struct Server {
 
 /// Upper bound of a request's head: a smaller one would refuse ordinary browsers, and every connection may hold one head.
 type HeaderBytes = Ranged<Size, { 8 << 10 }, { 16 << 20 }>;
+type MaxHeaderBytes = Or<HeaderBytes, { 64 << 10 }>;
 
 /// Checks `server`.
 pub(crate) fn check(
@@ -162,44 +164,42 @@ pub(crate) fn check(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Server {
-    let http2 = raw.http2.enabled.unwrap_or(true);
-    let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
-        if let Some(value) = size.value.outside() {
+    let http2 = raw.http2.enabled.get();
+    let max_header_bytes = raw.max_http_request_header_size.map_or(MaxHeaderBytes::default().get(), |size| {
+        let (nearest, is_outside) = HeaderBytes::nearest(size.value);
+        if is_outside {
             diagnostics
-                .mistake(size.span, format!("must be {}, {}", HeaderBytes::range(), value.found()))
+                .mistake(size.span, format!("must be {}, {}", HeaderBytes::range(), size.value.found()))
                 .help("the nearest bound is used");
         }
-        size.value.clamped().0
+        nearest.get()
     });
     let is_immediate = raw.shutdown == Some(RawShutdown::Immediate) && raw.shutdown_timeout.is_none();
-    let shutdown_secs = if is_immediate { 0 } else { 30 };
-    let max_connections = raw.max_connections.map_or(20_000, NonZeroUsize::get);
+    let shutdown_timeout = if is_immediate { Duration::ZERO } else { raw.shutdown_timeout.unwrap_or_default().get() };
+    let max_connections = raw.max_connections.get().get();
     let max_connections_per_client =
         raw.max_connections_per_client.map_or((max_connections / 4).max(1), NonZeroUsize::get);
-    let timeout = |given: Option<Timeout>, default_secs| {
-        given.map_or(Some(Duration::from_secs(default_secs)), |timeout| timeout.0)
-    };
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Server {
         address: raw.address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
-        port: port_from("SERVER_PORT", env, diagnostics).or(raw.port).unwrap_or(8080),
+        port: port_from("SERVER_PORT", env, diagnostics).unwrap_or(raw.port.get()),
         workers: raw.workers.unwrap_or(cores),
         http2,
         tls: server::check(raw.ssl, http2, nodes, diagnostics),
-        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
-        max_headers: raw.max_headers.map_or(100, |count| count.within("max-headers", diagnostics)),
+        max_header_bytes,
+        max_headers: raw.max_headers.get(),
         max_body_bytes: raw.max_body_size.map(|size| size.0),
         max_connections,
         max_connections_per_client,
         max_streams_per_client: raw.max_streams_per_client.map_or(max_connections_per_client, NonZeroUsize::get),
-        half_close: raw.half_close.unwrap_or(true),
-        header_timeout: positive(raw.header_timeout, 30, diagnostics),
-        idle_timeout: timeout(raw.idle_timeout.or(raw.netty.idle_timeout), 75),
-        body_timeout: timeout(raw.body_timeout, 30),
-        write_timeout: timeout(raw.write_timeout, 30),
+        half_close: raw.half_close.get(),
+        header_timeout: raw.header_timeout.get(),
+        idle_timeout: raw.idle_timeout.or(raw.netty.idle_timeout).unwrap_or_default().get(),
+        body_timeout: raw.body_timeout.get(),
+        write_timeout: raw.write_timeout.get(),
         tunnel_idle_timeout: raw.tunnel_idle_timeout.and_then(|timeout| timeout.0),
         upgrade_protocols: upgrades::check(&raw.upgrade_protocols, diagnostics),
-        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
+        shutdown_timeout,
         path: raw.path.check(),
     }
 }

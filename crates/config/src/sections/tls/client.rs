@@ -29,9 +29,7 @@ pub(crate) struct RawClientTls {
     key_store: Option<Spanned<String>>,
     /// Password of `key-store`.
     key_store_password: Option<Spanned<String>>,
-    #[cfg_attr(test, schemars(skip))]
     key_store_type: Option<NodeRef>,
-    #[cfg_attr(test, schemars(skip))]
     key_password: Option<Spanned<String>>,
     /// Name of the key in `key-store`. Default: its only key.
     key_alias: Option<Spanned<String>>,
@@ -39,7 +37,6 @@ pub(crate) struct RawClientTls {
     trust_store: Option<Spanned<String>>,
     /// Password of `trust-store`.
     trust_store_password: Option<Spanned<String>>,
-    #[cfg_attr(test, schemars(skip))]
     trust_store_type: Option<NodeRef>,
     /// Name that an upstream's certificate must have, also sent as SNI. Default: the target's host.
     server_name: Option<Spanned<String>>,
@@ -50,6 +47,9 @@ pub(crate) struct RawClientTls {
     min_version: Option<Spanned<String>>,
 }
 
+/// Reason why the type of a store has no effect.
+pub(super) const OF_CONTENTS: &str = "the type of a store is read from its contents";
+
 /// Checks `tls`. Reports errors.
 pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let (raw, unknown) = de::read::<RawClientTls>(node, diagnostics);
@@ -58,11 +58,11 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
         // A typo must not weaken TLS: an error in Spring files, too.
         diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, unknown.fields);
     }
-    for (kind, name) in [(raw.key_store_type, "key-store-type"), (raw.trust_store_type, "trust-store-type")] {
-        if let Some(kind) = kind {
-            no_effect(kind.0, name, "the type of a store is read from its contents", diagnostics);
-        }
-    }
+    let keys = [
+        (raw.key_store_type.map(|at| at.0), "key-store-type", OF_CONTENTS),
+        (raw.trust_store_type.map(|at| at.0), "trust-store-type", OF_CONTENTS),
+    ];
+    no_effect("", &keys, diagnostics);
     let server_name = non_blank(raw.server_name.as_ref()).map(|name| name.value.trim().to_owned());
     if let Some(name) =
         non_blank(raw.server_name.as_ref()).filter(|name| ServerName::try_from(name.value.trim()).is_err())

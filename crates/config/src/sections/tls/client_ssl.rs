@@ -1,22 +1,24 @@
 //! Spring's `httpclient.ssl`.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 
 use crate::de;
+use crate::de::defaults::{Or, secs};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, positive};
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::no_effect;
 use crate::sections::tls::bundle::{self, Side};
-use crate::sections::tls::client::{self, identity, report_unverified};
+use crate::sections::tls::client::{self, OF_CONTENTS, identity, report_unverified};
 use crate::sections::tls::files::{self, Files, both_given, non_blank};
 use crate::sections::tls::model::{Tls, Trust};
 use crate::sections::tls::store::Store;
 use crate::yaml::Node;
+
+/// Timeout for the TLS handshake with an upstream.
+pub(crate) type HandshakeTimeout = Or<PositiveTime, { secs(10) }>;
 
 /// Spring's TLS to upstreams.
 #[derive(Debug, Default, Deserialize)]
@@ -26,7 +28,7 @@ pub(crate) struct RawClientSsl {
     trusted_x509_certificates: Option<Spanned<Vec<Spanned<String>>>>,
     ssl_bundle: Option<Spanned<String>>,
     #[serde(alias = "handshake-timeout-millis")]
-    handshake_timeout: Option<Spanned<PositiveTime>>,
+    handshake_timeout: HandshakeTimeout,
     #[serde(alias = "close-notify-flush-timeout-millis")]
     close_notify_flush_timeout: Option<Spanned<Time>>,
     #[serde(alias = "close-notify-read-timeout-millis")]
@@ -42,7 +44,7 @@ pub(crate) struct RawClientSsl {
 }
 
 /// Checks `ssl`. Returns the settings and the handshake timeout.
-pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, Option<Duration>) {
+pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
     let (raw, unknown) = de::read::<RawClientSsl>(node, diagnostics);
     for unknown in &unknown {
         let name = unknown.path.join(".");
@@ -50,23 +52,20 @@ pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostic
             .error(unknown.span.key(), format!("`ssl.{name}` is not supported"))
             .help("remove it: ignoring it could weaken TLS");
     }
-    for (time, name) in [
-        (raw.close_notify_flush_timeout, "close-notify-flush-timeout"),
-        (raw.close_notify_read_timeout, "close-notify-read-timeout"),
-    ] {
-        if let Some(time) = time {
-            no_effect(time.span, &format!("ssl.{name}"), "connections are closed without waiting", diagnostics);
-        }
-    }
-    if let Some(kind) = raw.default_configuration_type {
-        no_effect(kind.0, "ssl.default-configuration-type", "protocols are negotiated by ALPN", diagnostics);
-    }
-    for (kind, name) in [(raw.key_store_type, "key-store-type"), (raw.key_store_provider, "key-store-provider")] {
-        if let Some(kind) = kind {
-            no_effect(kind.0, &format!("ssl.{name}"), "the type of a store is read from its contents", diagnostics);
-        }
-    }
-    let handshake_timeout = raw.handshake_timeout.map(|time| positive(Some(time), 10, diagnostics));
+    let at_once = "connections are closed without waiting";
+    let keys = [
+        (raw.close_notify_flush_timeout.map(|time| time.span), "close-notify-flush-timeout", at_once),
+        (raw.close_notify_read_timeout.map(|time| time.span), "close-notify-read-timeout", at_once),
+        (
+            raw.default_configuration_type.map(|at| at.0),
+            "default-configuration-type",
+            "protocols are negotiated by ALPN",
+        ),
+        (raw.key_store_type.map(|at| at.0), "key-store-type", OF_CONTENTS),
+        (raw.key_store_provider.map(|at| at.0), "key-store-provider", OF_CONTENTS),
+    ];
+    no_effect("ssl.", &keys, diagnostics);
+    let handshake_timeout = raw.handshake_timeout;
     (settings(raw, nodes, diagnostics).ok(), handshake_timeout)
 }
 

@@ -40,7 +40,6 @@ pub(crate) struct RawServerSsl {
     key_store_password: Option<Spanned<String>>,
     /// Name of the key in `key-store`. Default: its only key.
     key_alias: Option<Spanned<String>>,
-    #[cfg_attr(test, schemars(skip))]
     key_password: Option<Spanned<String>>,
     /// Trust store in PKCS#12 with the CA certificates for client certificates, instead of `trust-certificate`.
     trust_store: Option<Spanned<String>>,
@@ -51,14 +50,12 @@ pub(crate) struct RawServerSsl {
     /// `TLSv1.2`, `TLSv1.3` or both. Default both.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     enabled_protocols: Option<Vec<Spanned<String>>>,
-    /// Name of a bundle of `spring.ssl.bundle`, instead of files.
-    #[cfg_attr(test, schemars(skip))]
+    // Name of a bundle of `spring.ssl.bundle`, instead of files.
     bundle: Option<Spanned<String>>,
     /// Bundles by the name that a client requests (SNI).
     #[cfg_attr(test, schemars(skip))]
     server_name_bundles: Option<Vec<RawServerName>>,
-    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
-    #[cfg_attr(test, schemars(skip))]
+    // Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
     bundles: Option<NodeRef>,
 }
 

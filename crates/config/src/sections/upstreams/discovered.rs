@@ -60,7 +60,7 @@ impl Discovered {
         let by_name = names.into_iter().map(|name| (name.to_owned(), settings(name))).collect();
         let general = settings("default");
         let zone = raw.zone.as_ref().map(|zone| zone.value.trim().to_owned()).filter(|zone| !zone.is_empty());
-        Self { general, by_name, zone, zone_scope: raw.zone_scope.unwrap_or_default() }
+        Self { general, by_name, zone, zone_scope: raw.zone_scope.0 }
     }
 
     /// Returns the settings of the service `name`.

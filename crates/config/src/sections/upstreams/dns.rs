@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Or, Word, secs};
 use crate::de::nodes::Nodes;
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
@@ -23,20 +24,21 @@ pub(crate) struct RawDnsQuery {
     name: Option<Spanned<String>>,
     /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
     port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
-    /// Scheme of the endpoints: `http` or `https`. Default `http`.
-    scheme: Option<Scheme>,
-    /// Type of the DNS records. Default `A`.
+    /// Scheme of the endpoints: `http` or `https`.
+    scheme: Word<Scheme>,
+    /// Type of the DNS records.
     #[serde(rename = "type")]
-    records: Option<Spanned<RawRecords>>,
-    /// Longest interval between lookups; a shorter time to live of the records wins. Default 30s.
-    refresh: Option<Spanned<PositiveTime>>,
+    records: Word<RawRecords>,
+    /// Longest interval between lookups; a shorter time to live of the records wins.
+    refresh: Or<PositiveTime, { secs(30) }>,
 }
 
 /// Types of DNS records.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 pub(crate) enum RawRecords {
     /// IPv4 addresses.
+    #[default]
     A,
     /// IPv6 addresses.
     #[serde(rename = "AAAA")]
@@ -57,8 +59,8 @@ pub(crate) struct RawDns {
     /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     server: Option<NodeRef>,
-    /// Timeout per DNS server. Default 2s.
-    timeout: Option<Spanned<PositiveTime>>,
+    /// Timeout per DNS server.
+    timeout: Or<PositiveTime, { secs(2) }>,
 }
 
 /// DNS lookup of endpoints.
@@ -115,13 +117,13 @@ pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -
             .help("write it like `orders.internal`; list addresses under `endpoints`");
         return None;
     }
-    let scheme = raw.scheme.unwrap_or(Scheme::Http);
-    let port = raw.port.map_or(scheme.default_port(), |port| port.within("port", diagnostics));
-    let records = match raw.records.as_ref().map(|records| records.value) {
-        None | Some(RawRecords::A) => Records::A(port),
-        Some(RawRecords::Aaaa) => Records::Aaaa(port),
-        Some(RawRecords::Any) => Records::Any(port),
-        Some(RawRecords::Srv) => {
+    let scheme = raw.scheme.0;
+    let port = raw.port.map_or(scheme.default_port(), |port| port.value.get());
+    let records = match raw.records.0 {
+        RawRecords::A => Records::A(port),
+        RawRecords::Aaaa => Records::Aaaa(port),
+        RawRecords::Any => Records::Any(port),
+        RawRecords::Srv => {
             if let Some(port) = &raw.port {
                 diagnostics
                     .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
@@ -135,7 +137,7 @@ pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -
             .warn(name.span, format!("`{host}` looks like a name of SRV records, but addresses are looked up"))
             .help("add `type: SRV`");
     }
-    Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: positive(raw.refresh, 30, diagnostics) })
+    Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: raw.refresh.get() })
 }
 
 /// Checks the DNS servers.
@@ -157,5 +159,5 @@ pub(crate) fn check(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnosti
         address
     };
     let servers = parts.iter().filter_map(read).collect();
-    Dns { servers, timeout: raw.timeout.map_or(Duration::from_secs(2), |time| positive(Some(time), 2, diagnostics)) }
+    Dns { servers, timeout: raw.timeout.get() }
 }

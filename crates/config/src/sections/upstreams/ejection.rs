@@ -6,7 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::defaults::{Flag, Or, secs};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
 use crate::diagnostics::Diagnostics;
@@ -18,16 +19,16 @@ use crate::sections::scalars::Scalar;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEjection {
-    /// Enables ejection. Default true.
-    enabled: Option<bool>,
-    /// Consecutive failures that eject an endpoint. Default 5.
-    consecutive_failures: Option<std::num::NonZeroU32>,
-    /// Time of the first ejection; each consecutive one lasts that much longer. Default 30s.
-    base_time: Option<Spanned<PositiveTime>>,
-    /// Longest ejection. Default 5m.
-    max_time: Option<Spanned<PositiveTime>>,
-    /// Percentage of endpoints that may be ejected at a time. Default 50: one of two endpoints, none of one.
-    max_percent: Option<Spanned<Ranged<u8, 0, 100>>>,
+    /// Enables ejection.
+    enabled: Flag<true>,
+    /// Consecutive failures that eject an endpoint.
+    consecutive_failures: Or<NonZeroU32, 5>,
+    /// Time of the first ejection; each consecutive one lasts that much longer.
+    base_time: Or<PositiveTime, { secs(30) }>,
+    /// Longest ejection.
+    max_time: Or<PositiveTime, { secs(300) }>,
+    /// Percentage of endpoints that may be ejected at a time. Default {}: one of two endpoints, none of one.
+    max_percent: Or<Ranged<u8, 0, 100>, 50>,
     /// Statuses that count as failures. Default `[502, 503, 504]`.
     #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
     status: Option<Vec<Spanned<String>>>,
@@ -50,7 +51,7 @@ pub struct Ejection {
 
 /// Checks `ejection`. Returns `None` if it is disabled.
 pub(super) fn check(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<Ejection> {
-    let max_percent = raw.max_percent.map_or(50, |percent| percent.within("max-percent", diagnostics));
+    let max_percent = raw.max_percent.get();
     let statuses = match &raw.status {
         None => vec![StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT],
         Some(list) => {
@@ -65,13 +66,13 @@ pub(super) fn check(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<
         }
     };
     let ejection = Ejection {
-        consecutive_failures: raw.consecutive_failures.unwrap_or(NonZeroU32::MIN.saturating_add(4)),
-        base_time: positive(raw.base_time, 30, diagnostics),
-        max_time: positive(raw.max_time, 300, diagnostics),
+        consecutive_failures: raw.consecutive_failures.get(),
+        base_time: raw.base_time.get(),
+        max_time: raw.max_time.get(),
         max_percent,
         statuses,
     };
-    (raw.enabled.unwrap_or(true) && max_percent > 0).then_some(ejection)
+    (raw.enabled.get() && max_percent > 0).then_some(ejection)
 }
 
 /// Returns the ejection of a file without settings for it.

@@ -6,6 +6,7 @@ use http::Uri;
 use serde::Deserialize;
 
 use crate::de;
+use crate::de::defaults::Or;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::Ranged;
 use crate::de::spanned::{NodeRef, Spanned};
@@ -19,10 +20,10 @@ use crate::yaml::{Node, NodeKind, Span};
 pub(crate) struct RawEndpoint {
     /// `http://host:port` or `https://host:port`.
     uri: Option<Spanned<String>>,
-    /// Share of requests, in proportion to the other weights; 0: none. Default 1.
-    weight: Option<Spanned<Weight>>,
-    /// Priority: endpoints of a higher number are used only if none of a lower number is healthy. Default 0.
-    priority: Option<u16>,
+    /// Share of requests, in proportion to the other weights; 0: none.
+    weight: Or<Weight, 1>,
+    /// Priority: endpoints of a higher number are used only if none of a lower number is healthy.
+    priority: Or<u16, 0>,
 }
 
 /// An endpoint as a map, or its URI.
@@ -62,11 +63,12 @@ pub struct EndpointAddress {
 }
 
 /// Scheme of an HTTP server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// `http` and `ws`: without TLS.
+    #[default]
     Http,
     /// `https` and `wss`: with TLS.
     Https,
@@ -126,9 +128,8 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
         diagnostics.error(node.span, "endpoint without `uri`").help("add `uri: http://host:port`");
         return None;
     };
-    let weight = raw.weight.map_or(1, |weight| weight.within("weight", diagnostics));
     Some((
-        ListedEndpoint { address: endpoint(uri, diagnostics)?, weight, priority: raw.priority.unwrap_or(0) },
+        ListedEndpoint { address: endpoint(uri, diagnostics)?, weight: raw.weight.get(), priority: raw.priority.get() },
         uri.span,
     ))
 }

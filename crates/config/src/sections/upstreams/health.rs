@@ -9,7 +9,8 @@ use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use serde::Deserialize;
 
-use crate::de::ranged::{PositiveTime, Ranged, positive};
+use crate::de::defaults::{Flag, Or, secs};
+use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 #[cfg(test)]
@@ -22,23 +23,23 @@ use crate::sections::scalars::Scalar;
 pub(crate) struct RawHealth {
     /// Path of the check. Default `/`.
     path: Option<Spanned<String>>,
-    /// Interval between checks, randomized by a tenth. Default 5s.
-    interval: Option<Spanned<PositiveTime>>,
-    /// Timeout of a check. Default 1s.
-    timeout: Option<Spanned<PositiveTime>>,
-    /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once. Default 2.
-    healthy: Option<std::num::NonZeroU32>,
-    /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once. Default 3.
-    unhealthy: Option<std::num::NonZeroU32>,
+    /// Interval between checks, randomized by a tenth.
+    interval: Or<PositiveTime, { secs(5) }>,
+    /// Timeout of a check.
+    timeout: Or<PositiveTime, { secs(1) }>,
+    /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once.
+    healthy: Or<NonZeroU32, 2>,
+    /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once.
+    unhealthy: Or<NonZeroU32, 3>,
     /// Successful statuses: numbers and ranges, such as `200-299, 401`. Default `200-399`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     status: Option<Spanned<String>>,
     /// Port of the check. Default: the endpoint's own.
-    port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
+    port: Option<Ranged<u16, 1, 65_535>>,
     /// `Host` of the check. Default: the endpoint's own.
     host: Option<Spanned<String>>,
-    /// Enables health checks. Default true if there is a `health` section.
-    enabled: Option<bool>,
+    /// Enables health checks. Default {} if there is a `health` section.
+    enabled: Flag<true>,
 }
 
 /// Active health checks.
@@ -92,18 +93,17 @@ pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> 
             value.map(Some)
         }
     };
-    let (interval, timeout) = (positive(raw.interval, 5, diagnostics), positive(raw.timeout, 1, diagnostics));
     let check = HealthCheck {
         path: path?,
-        interval,
-        timeout,
-        healthy: raw.healthy.unwrap_or(NonZeroU32::MIN.saturating_add(1)),
-        unhealthy: raw.unhealthy.unwrap_or(NonZeroU32::MIN.saturating_add(2)),
+        interval: raw.interval.get(),
+        timeout: raw.timeout.get(),
+        healthy: raw.healthy.get(),
+        unhealthy: raw.unhealthy.get(),
         statuses: statuses?,
-        port: raw.port.map(|port| port.within("port", diagnostics)),
+        port: raw.port.map(Ranged::get),
         host: host?,
     };
-    Some(raw.enabled.unwrap_or(true).then_some(check))
+    Some(raw.enabled.get().then_some(check))
 }
 
 /// Parses ranges of statuses: `200-299, 401`.

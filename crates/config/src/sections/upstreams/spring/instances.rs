@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::de::ranged::positive;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::sections::upstreams::discovered::ServiceSettings;
@@ -122,10 +121,9 @@ pub(crate) fn health_check(
         return None;
     };
     let raw = raw.map(|raw| &raw.value);
-    let interval = raw.and_then(|raw| raw.interval);
     Some(HealthCheck {
         path,
-        interval: positive(interval, 25, diagnostics),
+        interval: raw.map(|raw| raw.interval).unwrap_or_default().get(),
         timeout: Duration::from_secs(1),
         healthy: NonZeroU32::MIN,
         unhealthy: NonZeroU32::MIN,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::de::defaults::{Flag, Or, Word, secs};
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
@@ -25,14 +26,13 @@ use crate::yaml::Node;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLoadBalancer {
-    /// Answers them with 404 instead of 503. Default false.
-    pub(crate) use404: Option<bool>,
+    /// Answers them with 404 instead of 503.
+    pub(crate) use404: Flag<false>,
     /// Zone whose endpoints are preferred: others get requests only if none of it is healthy. Registries report the zone of an endpoint in its metadata. Default: none.
     pub(crate) zone: Option<Spanned<String>>,
-    /// Services that prefer `zone`: `all`, or `configured`, those whose `configurations` are `zone-preference`. Default `all`; `configured` in a Spring file, as in Spring.
-    pub(super) zone_scope: Option<ZoneScope>,
-    /// Spring Cloud LoadBalancer's selection of instances.
-    #[cfg_attr(test, schemars(skip))]
+    /// Services that prefer `zone`: `all`, or `configured`, those whose `configurations` are `zone-preference`. Default {}; `configured` in a Spring file, as in Spring.
+    pub(super) zone_scope: Word<ZoneScope>,
+    // Spring Cloud LoadBalancer's selection of instances.
     pub(super) configurations: Option<Spanned<String>>,
     /// Spring Cloud LoadBalancer's health checks.
     #[cfg_attr(test, schemars(skip))]
@@ -44,7 +44,7 @@ pub(crate) struct RawLoadBalancer {
 
 /// Services that prefer a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ZoneScope {
     /// All.
@@ -67,7 +67,7 @@ pub(crate) struct RawSpringClient {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSpringHealth {
     pub(super) path: BTreeMap<String, Spanned<String>>,
-    interval: Option<Spanned<PositiveTime>>,
+    interval: Or<PositiveTime, { secs(25) }>,
     port: Option<Spanned<u16>>,
 }
 
@@ -76,11 +76,9 @@ pub(crate) struct RawSpringHealth {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDiscovery {
-    /// Routes from a registry, read by [`crate::locator`].
-    #[cfg_attr(test, schemars(skip))]
+    // Routes from a registry, read by [`crate::locator`].
     pub(super) locator: Option<NodeRef>,
-    /// Spring Cloud Commons' switch.
-    #[cfg_attr(test, schemars(skip))]
+    // Spring Cloud Commons' switch.
     pub(crate) enabled: Option<Spanned<bool>>,
     /// Spring Cloud Commons' clients of registries.
     #[cfg_attr(test, schemars(skip))]
