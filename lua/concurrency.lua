@@ -2,7 +2,7 @@
 Acquires, renews or releases one of a key's slots. At most `limit` slots are held at once.
 
 Source: the lock with a lease from Redis' "Distributed Locks with Redis", generalised to several holders; a `limit` of 1
-is that lock. The decisions are those of crates/limiter/src/concurrency/leases.rs.
+is that lock. The decisions are those of crates/limiter/src/concurrency/slots.rs.
 
 KEYS[1]  sorted set: owner -> end of its lease, unix time in us; an ended lease does not count
 ARGV[1]  acquire, renew or release

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tollgate_filters::context::{ReceivedPath, RequestContext, TargetUri};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_limiter::concurrency::redis::key_name;
-use tollgate_limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
+use tollgate_limiter::concurrency::{Acquired, Acquisition, HeldSlot, SlotStats, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
@@ -172,7 +172,7 @@ impl DryContext for Recorder<'_> {
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), counts))
     }
 
-    fn leases(&self, limiter: &ConcurrencyLimiter, _: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+    fn slots(&self, limiter: &ConcurrencyLimiter, _: Arc<SlotStats>) -> Arc<dyn SlotStore> {
         let position =
             self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(it) if std::ptr::eq(&**it, limiter)));
         let rule = format!("at most {} concurrent requests", limiter.rule.limit());
@@ -281,13 +281,13 @@ impl Store for RecordingStore {
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-impl LeaseStore for RecordingStore {
+impl SlotStore for RecordingStore {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let redis_keys = self.redis.as_ref().map(|keys| keys.named(vec![key_name(key, keys.hash_ids)]));
         let rule = if let Counts::Slots(rule) = &self.counts { rule.clone() } else { String::new() };
         let counted = counted(key, rule, 1, redis_keys.unwrap_or_default());
         self.records.lock().counted.push((self.position, counted));
-        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), lease: Some(Lease::new(())) })
+        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), slot: Some(HeldSlot::new(())) })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::yaml::Span;
 /// One concurrency limiter of a route.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimiter {
-    /// Slots and their lease.
+    /// Slots and the time after which they expire.
     pub rule: Concurrency,
     /// Key resolver, and settings of responses.
     pub settings: Settings,
@@ -91,21 +91,21 @@ fn rule(args: &ConcurrencyLimiterArgs, at: Span, diagnostics: &mut Diagnostics) 
             diagnostics.error(at, "`ConcurrencyLimiter` needs `limit`, the number of concurrent requests per key");
         return Err(error.reported_with("args: {limit: 10, key-resolver: ip}"));
     };
-    let lease = args.lease.map_or(Concurrency::LEASE, |lease| lease.value.time);
+    let ttl = args.lease.map_or(Concurrency::TTL, |ttl| ttl.value.time);
     let renewal_span = args.renew_every.map(|every| every.span);
-    let rule = Concurrency::new(limit.value.0, lease, args.renew_every.map(|every| every.value.time));
+    let rule = Concurrency::new(limit.value.0, ttl, args.renew_every.map(|every| every.value.time));
     let rule = rule.map_err(|error| {
         let span = match error {
-            ConcurrencyError::BadLease => args.lease.map(|lease| lease.span),
+            ConcurrencyError::TtlOutOfRange => args.lease.map(|ttl| ttl.span),
             ConcurrencyError::RenewedTooLate => renewal_span,
             _ => Some(limit.span),
         };
         diagnostics.error(span.unwrap_or(at), error.to_string()).reported()
     })?;
-    if rule.renew_every() > lease / 2 {
+    if rule.renew_every() > ttl / 2 {
         diagnostics
             .warn(renewal_span.unwrap_or(at), "one failed renewal ends the lease while its request is in flight")
-            .help(format!("the default is a third of `lease`, {:?}", lease / 3));
+            .help(format!("the default is a third of `lease`, {:?}", ttl / 3));
     }
     Ok(rule)
 }

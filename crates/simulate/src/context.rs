@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::input::{LogTime, LoggedVerdict};
 use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
-use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
+use tollgate_limiter::concurrency::{MemorySlots, SlotStats, SlotStore, SlotTable};
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
@@ -142,8 +142,8 @@ impl DryContext for LogContext {
         Arc::<LogStore>::clone(&self.store)
     }
 
-    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
-        Arc::new(MemoryLeases::new(Arc::<LeaseTable>::default(), limiter.rule, stats))
+    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+        Arc::new(MemorySlots::new(Arc::<SlotTable>::default(), limiter.rule, stats))
     }
 
     fn ledger(&self, _: &RequestCounter, _: &Arc<str>) -> Arc<Ledger> {

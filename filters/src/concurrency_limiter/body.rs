@@ -6,27 +6,27 @@ use std::task::{Context, Poll, ready};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use tollgate_limiter::concurrency::Lease;
+use tollgate_limiter::concurrency::HeldSlot;
 
 pin_project! {
     /// Body that holds the slot of its request, and frees it when the body has ended, failed or been dropped.
     #[derive(Debug)]
-    pub struct Leased<B> {
+    pub struct SlotBody<B> {
         #[pin]
         inner: B,
-        lease: Option<Lease>,
+        slot: Option<HeldSlot>,
     }
 }
 
-impl<B> Leased<B> {
+impl<B> SlotBody<B> {
     /// Creates a body that holds `lease`.
-    pub fn new(inner: B, lease: Option<Lease>) -> Self {
-        Self { inner, lease }
+    pub fn new(inner: B, slot: Option<HeldSlot>) -> Self {
+        Self { inner, slot }
     }
 
     /// Returns true if it holds a slot.
-    pub fn has_lease(&self) -> bool {
-        self.lease.is_some()
+    pub fn has_slot(&self) -> bool {
+        self.slot.is_some()
     }
 
     /// Frees the slot, and returns the inner body.
@@ -35,7 +35,7 @@ impl<B> Leased<B> {
     }
 }
 
-impl<B: Body> Body for Leased<B> {
+impl<B: Body> Body for SlotBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -44,7 +44,7 @@ impl<B: Body> Body for Leased<B> {
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
         // A server may stop polling after the last frame, and keep the body while it sends that frame.
         if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
-            *this.lease = None;
+            *this.slot = None;
         }
         Poll::Ready(frame)
     }

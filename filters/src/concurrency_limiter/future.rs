@@ -10,7 +10,7 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower::Service;
 
-use super::body::Leased;
+use super::body::SlotBody;
 use super::limiter::Limiter;
 use crate::context::Tunnel;
 use tollgate_limiter::concurrency::Acquired;
@@ -74,7 +74,7 @@ where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
-    type Output = Result<Response<Leased<R>>, S::Error>;
+    type Output = Result<Response<SlotBody<R>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
@@ -82,7 +82,7 @@ where
             let next = match state.as_mut().project() {
                 StateProj::Refused { response } => {
                     return match response.take() {
-                        Some(response) => Poll::Ready(Ok(response.map(|body| Leased::new(body, None)))),
+                        Some(response) => Poll::Ready(Ok(response.map(|body| SlotBody::new(body, None)))),
                         None => Poll::Pending, // polled after completion
                     };
                 }
@@ -108,15 +108,15 @@ where
 }
 
 /// Passes the slot to the response: to its body, or to the tunnel that it opens.
-fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) -> Response<Leased<R>> {
-    let Some((limiter, Acquired { verdict, mut lease })) = held else {
-        return response.map(|body| Leased::new(body, None));
+fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) -> Response<SlotBody<R>> {
+    let Some((limiter, Acquired { verdict, mut slot })) = held else {
+        return response.map(|body| SlotBody::new(body, None));
     };
     limiter.report(&verdict, &mut response);
     if let Some(tunnel) = response.extensions().get::<Tunnel>()
-        && let Some(lease) = lease.take()
+        && let Some(slot) = slot.take()
     {
-        tunnel.hold(lease);
+        tunnel.hold(slot);
     }
-    response.map(|body| Leased::new(body, lease))
+    response.map(|body| SlotBody::new(body, slot))
 }

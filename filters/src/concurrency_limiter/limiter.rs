@@ -13,7 +13,7 @@ use crate::context::Degraded;
 use crate::headers::{DEGRADED, number_value, prepend, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
-use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore};
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
@@ -29,7 +29,7 @@ pub(super) struct Limiter {
     limit: HeaderValue,
     key_resolver: KeyResolver,
     headers: HeaderNames,
-    store: Arc<dyn LeaseStore>,
+    store: Arc<dyn SlotStore>,
     denied: Reply,
     unavailable: Reply,
     /// `None` if a request without a key id passes.
@@ -52,7 +52,7 @@ pub(super) enum Admission<R> {
 // === impl Limiter ===
 
 impl Limiter {
-    pub(super) fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn LeaseStore>) -> Self {
+    pub(super) fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn SlotStore>) -> Self {
         let body = &settings.error_body;
         let denied = body.denial(settings.status, "concurrency-limited", TITLE, std::iter::once(&*scope));
         let unavailable = body.limiter_unavailable();

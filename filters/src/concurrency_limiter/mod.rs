@@ -26,13 +26,13 @@
 //! use http_body_util::Full;
 //! use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Settings};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_limiter::concurrency::{Concurrency, LeaseStats, LeaseTable, MemoryLeases};
+//! use tollgate_limiter::concurrency::{Concurrency, SlotStats, SlotTable, MemorySlots};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let rule = Concurrency::new(1, Concurrency::LEASE, None)?;
-//! let slots = MemoryLeases::new(Arc::new(LeaseTable::default()), rule, Arc::new(LeaseStats::default()));
+//! let rule = Concurrency::new(1, Concurrency::TTL, None)?;
+//! let slots = MemorySlots::new(Arc::new(SlotTable::default()), rule, Arc::new(SlotStats::default()));
 //! let settings = Settings { key_resolver: KeyResolver::parse("header:X-User")?, ..Settings::default() };
 //! let layer = ConcurrencyLimiterLayer::new("reports".into(), rule, settings, Arc::new(slots));
 //! let upstream = service_fn(|_: Request<()>| async {
@@ -65,13 +65,13 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
-pub use self::body::Leased;
+pub use self::body::SlotBody;
 pub use self::future::ResponseFuture;
 pub use self::limiter::OnVerdict;
 use self::limiter::{Admission, Limiter};
 pub use self::settings::{HeaderNames, Settings};
 pub use crate::reply::ErrorBody;
-use tollgate_limiter::concurrency::{Concurrency, LeaseStore};
+use tollgate_limiter::concurrency::{Concurrency, SlotStore};
 
 /// Layer of [`ConcurrencyLimiter`]. All services of one layer, and all layers of one store and scope, share their slots.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl ConcurrencyLimiterLayer {
     ///
     /// `scope` separates its slots from those of other limiters in the same store, and names the violated policy in
     /// problem bodies.
-    pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn LeaseStore>) -> Self {
+    pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn SlotStore>) -> Self {
         Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
     }
 
@@ -120,7 +120,7 @@ where
     S: Service<Request<B>, Response = Response<R>> + Clone,
     R: From<Bytes>,
 {
-    type Response = Response<Leased<R>>;
+    type Response = Response<SlotBody<R>>;
     type Error = S::Error;
     type Future = ResponseFuture<S, B, R>;
 

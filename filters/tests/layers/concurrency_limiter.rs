@@ -12,12 +12,10 @@ use bytes::Bytes;
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
-use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, ErrorBody, HeaderNames, Leased, Settings};
+use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, ErrorBody, HeaderNames, Settings, SlotBody};
 use tollgate_filters::context::{LocalReply, Tunnel};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_limiter::concurrency::{
-    Acquired, Acquisition, Concurrency, LeaseStats, LeaseStore, LeaseTable, MemoryLeases,
-};
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, MemorySlots, SlotStats, SlotStore, SlotTable};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -25,16 +23,16 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use crate::support::{Body, hello};
 
 fn rule(limit: u64) -> Concurrency {
-    Concurrency::new(limit, Concurrency::LEASE, None).unwrap()
+    Concurrency::new(limit, Concurrency::TTL, None).unwrap()
 }
 
 fn settings() -> Settings {
     Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() }
 }
 
-fn layer(limit: u64, settings: Settings) -> (ConcurrencyLimiterLayer, Arc<LeaseStats>) {
-    let stats = Arc::<LeaseStats>::default();
-    let store = MemoryLeases::new(Arc::new(LeaseTable::default()), rule(limit), Arc::clone(&stats));
+fn layer(limit: u64, settings: Settings) -> (ConcurrencyLimiterLayer, Arc<SlotStats>) {
+    let stats = Arc::<SlotStats>::default();
+    let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(limit), Arc::clone(&stats));
     (ConcurrencyLimiterLayer::new("r".into(), rule(limit), settings, Arc::new(store)), stats)
 }
 
@@ -46,17 +44,17 @@ fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {
     response.headers().get(name).map(|value| value.to_str().unwrap())
 }
 
-async fn send<S, B>(service: &S, request: Request<()>) -> Response<Leased<B>>
+async fn send<S, B>(service: &S, request: Request<()>) -> Response<SlotBody<B>>
 where
-    S: Service<Request<()>, Response = Response<Leased<B>>, Error = Infallible> + Clone,
+    S: Service<Request<()>, Response = Response<SlotBody<B>>, Error = Infallible> + Clone,
 {
     service.clone().oneshot(request).await.unwrap()
 }
 
 /// Store that decides through a future.
-struct Deferred(MemoryLeases);
+struct Deferred(MemorySlots);
 
-impl LeaseStore for Deferred {
+impl SlotStore for Deferred {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let Acquisition::Ready(acquired) = self.0.acquire(key) else { panic!() };
         Acquisition::Pending(Box::pin(async move {
@@ -69,9 +67,9 @@ impl LeaseStore for Deferred {
 /// Store that always gives the same outcome.
 struct Fixed(Outcome);
 
-impl LeaseStore for Fixed {
+impl SlotStore for Fixed {
     fn acquire(&self, _: BucketKey<'_>) -> Acquisition {
-        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(self.0), lease: None })
+        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(self.0), slot: None })
     }
 }
 
@@ -180,8 +178,8 @@ async fn a_tunnel_holds_the_slot_until_it_closes() {
 
 #[tokio::test]
 async fn a_store_that_decides_through_a_future_limits_too() {
-    let stats = Arc::<LeaseStats>::default();
-    let store = MemoryLeases::new(Arc::new(LeaseTable::default()), rule(1), Arc::clone(&stats));
+    let stats = Arc::<SlotStats>::default();
+    let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(1), Arc::clone(&stats));
     let layer = ConcurrencyLimiterLayer::new("r".into(), rule(1), settings(), Arc::new(Deferred(store)));
     let calls = Arc::default();
     let service = layer.layer(hello(&calls));

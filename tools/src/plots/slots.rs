@@ -1,6 +1,6 @@
 //! Picture of the ConcurrencyLimiter: leases of two gateways, one of which is killed.
 
-use tollgate_limiter::concurrency::{Leases, Owner, Step};
+use tollgate_limiter::concurrency::{Owner, Slots, Step};
 
 use super::chart::{Chart, Row};
 use super::line::Line;
@@ -34,7 +34,7 @@ struct Holder {
 }
 
 pub(crate) fn concurrency() -> String {
-    let (mut leases, mut holders, mut held) = (Leases::default(), Vec::<Holder>::new(), Line::default());
+    let (mut slots, mut holders, mut held) = (Slots::default(), Vec::<Holder>::new(), Line::default());
     let mut rows: Vec<Row> = REQUESTS.iter().map(|(gateway, ..)| Row { name: gateway, ..Row::default() }).collect();
     for now_ms in (0..=END_MS).step_by(25) {
         let now_us = now_ms * 1_000;
@@ -50,19 +50,19 @@ pub(crate) fn concurrency() -> String {
         }
         holders.retain(|holder| {
             holder.is_killed || now_ms < holder.ends_ms || {
-                leases.release(holder.owner, now_us);
+                slots.release(holder.owner, now_us);
                 false
             }
         });
         for holder in holders.iter_mut().filter(|holder| !holder.is_killed) {
             if now_ms == holder.renewed_ms + RENEW_EVERY_MS {
-                leases.renew(holder.owner, LIMIT, LEASE_MS * 1_000, now_us);
+                slots.renew(holder.owner, LIMIT, LEASE_MS * 1_000, now_us);
                 holder.renewed_ms = now_ms;
             }
         }
         for (row, &(_, _, takes_ms)) in REQUESTS.iter().enumerate().filter(|(_, request)| request.1 == now_ms) {
             let owner = Owner::new(0, row as u64 + 1);
-            if leases.acquire(owner, LIMIT, LEASE_MS * 1_000, now_us).step == Step::Done {
+            if slots.acquire(owner, LIMIT, LEASE_MS * 1_000, now_us).step == Step::Done {
                 let ends_ms = now_ms + takes_ms;
                 rows[row].held = Some((now_ms, ends_ms));
                 holders.push(Holder { row, owner, ends_ms, renewed_ms: now_ms, is_killed: false });
@@ -71,7 +71,7 @@ pub(crate) fn concurrency() -> String {
             }
         }
         // A release by an owner without a slot changes nothing and returns the number of held slots.
-        held.push(now_ms, leases.release(Owner::new(0, 0), now_us).held as f64);
+        held.push(now_ms, slots.release(Owner::new(0, 0), now_us).held as f64);
     }
     draw(&rows, &held)
 }

@@ -1,4 +1,4 @@
-//! Leases in the memory of this process.
+//! Slots in the memory of this process.
 //!
 //! A slot takes one of many locks twice and one entry, which is removed when the request ends. Memory is therefore
 //! bounded by the in-flight requests.
@@ -9,32 +9,32 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::leases::{Leases, Reply, Step};
 use super::owner::Owner;
 use super::rule::Concurrency;
-use super::stats::LeaseStats;
-use super::{Acquired, Acquisition, Lease, LeaseStore};
+use super::slots::{Reply, Slots, Step};
+use super::stats::SlotStats;
+use super::{Acquired, Acquisition, HeldSlot, SlotStore};
 use crate::key::BucketKey;
 use crate::verdict::Source;
 
 /// Number of shards; larger than usual thread counts, so that locks are rarely contended.
 const SHARDS: usize = 64;
 
-/// Leases of all keys, in shards.
-pub struct LeaseTable {
-    shards: [Mutex<HashMap<Name, Leases>>; SHARDS],
+/// Slots of all keys, in shards.
+pub struct SlotTable {
+    shards: [Mutex<HashMap<Name, Slots>>; SHARDS],
     hasher: RandomState,
 }
 
 /// Injective encoding of a scope and a key id.
 type Name = Arc<[u8]>;
 
-/// Grants slots of a [`LeaseTable`] under one rule.
+/// Grants slots of a [`SlotTable`] under one rule.
 #[derive(Clone, Debug)]
-pub struct MemoryLeases {
-    table: Arc<LeaseTable>,
+pub struct MemorySlots {
+    table: Arc<SlotTable>,
     rule: Concurrency,
-    stats: Arc<LeaseStats>,
+    stats: Arc<SlotStats>,
 }
 
 /// Encoded key for a later acquisition.
@@ -43,54 +43,54 @@ pub(super) struct Named(Name);
 
 /// Held slot; dropping it releases the slot.
 struct Held {
-    table: Arc<LeaseTable>,
+    table: Arc<SlotTable>,
     name: Name,
     owner: Owner,
-    stats: Arc<LeaseStats>,
+    stats: Arc<SlotStats>,
 }
 
-// === impl LeaseTable ===
+// === impl SlotTable ===
 
-impl Default for LeaseTable {
+impl Default for SlotTable {
     fn default() -> Self {
         Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
     }
 }
 
-impl std::fmt::Debug for LeaseTable {
+impl std::fmt::Debug for SlotTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LeaseTable").field("keys", &self.keys()).finish_non_exhaustive()
+        f.debug_struct("SlotTable").field("keys", &self.keys()).finish_non_exhaustive()
     }
 }
 
-impl LeaseTable {
-    /// [`Leases::acquire`] for `key`.
-    pub fn acquire(&self, key: BucketKey<'_>, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
-        self.change(&name(key), |leases| leases.acquire(owner, limit, lease_us, now_us))
+impl SlotTable {
+    /// [`Slots::acquire`] for `key`.
+    pub fn acquire(&self, key: BucketKey<'_>, owner: Owner, limit: u64, ttl_us: u64, now_us: u64) -> Reply {
+        self.change(&name(key), |slots| slots.acquire(owner, limit, ttl_us, now_us))
     }
 
-    /// [`Leases::renew`] for `key`.
-    pub fn renew(&self, key: BucketKey<'_>, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
-        self.change(&name(key), |leases| leases.renew(owner, limit, lease_us, now_us))
+    /// [`Slots::renew`] for `key`.
+    pub fn renew(&self, key: BucketKey<'_>, owner: Owner, limit: u64, ttl_us: u64, now_us: u64) -> Reply {
+        self.change(&name(key), |slots| slots.renew(owner, limit, ttl_us, now_us))
     }
 
-    /// [`Leases::release`] for `key`.
+    /// [`Slots::release`] for `key`.
     pub fn release(&self, key: BucketKey<'_>, owner: Owner, now_us: u64) -> Reply {
-        self.change(&name(key), |leases| leases.release(owner, now_us))
+        self.change(&name(key), |slots| slots.release(owner, now_us))
     }
 
-    /// Returns the number of keys with stored leases.
+    /// Returns the number of keys with stored slots.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    fn change(&self, name: &Name, change: impl FnOnce(&mut Leases) -> Reply) -> Reply {
+    fn change(&self, name: &Name, change: impl FnOnce(&mut Slots) -> Reply) -> Reply {
         let shard = &self.shards[self.hasher.hash_one(name) as usize % SHARDS];
         let mut keys = shard.lock();
-        let leases = keys.entry(Arc::clone(name)).or_default();
-        let reply = change(leases);
-        if leases.is_empty() {
+        let slots = keys.entry(Arc::clone(name)).or_default();
+        let reply = change(slots);
+        if slots.is_empty() {
             keys.remove(name);
         }
         reply
@@ -102,14 +102,14 @@ fn name(key: BucketKey<'_>) -> Name {
     [&scope.len().to_le_bytes()[..], scope, key.id].concat().into()
 }
 
-// === impl MemoryLeases ===
+// === impl MemorySlots ===
 
-impl MemoryLeases {
+impl MemorySlots {
     /// Creates a store that grants slots of `table` under `rule` and records them in `stats`.
     ///
-    /// Its leases do not end by time: a finished request always releases its slot, since both live in one process.
+    /// Its slots do not expire: a finished request always releases its slot, since both live in one process.
     #[must_use]
-    pub fn new(table: Arc<LeaseTable>, rule: Concurrency, stats: Arc<LeaseStats>) -> Self {
+    pub fn new(table: Arc<SlotTable>, rule: Concurrency, stats: Arc<SlotStats>) -> Self {
         Self { table, rule, stats }
     }
 
@@ -122,17 +122,17 @@ impl MemoryLeases {
     /// Acquires a slot of an encoded key; the verdict names `source`.
     pub(super) fn acquire_named(&self, Named(name): Named, source: Source) -> Acquired {
         let (owner, limit) = (Owner::fresh(), self.rule.limit());
-        let reply = self.table.change(&name, |leases| leases.acquire(owner, limit, u64::MAX, 0));
+        let reply = self.table.change(&name, |slots| slots.acquire(owner, limit, u64::MAX, 0));
         if reply.step == Step::Refused {
             return Acquired::denied(source);
         }
         self.stats.began();
         let held = Held { table: Arc::clone(&self.table), name, owner, stats: Arc::clone(&self.stats) };
-        Acquired::granted(limit.saturating_sub(reply.held), source, Lease::new(held))
+        Acquired::granted(limit.saturating_sub(reply.held), source, HeldSlot::new(held))
     }
 }
 
-impl LeaseStore for MemoryLeases {
+impl SlotStore for MemorySlots {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         Acquisition::Ready(self.acquire_named(Named(name(key)), Source::Memory))
     }
@@ -142,7 +142,7 @@ impl LeaseStore for MemoryLeases {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.table.change(&self.name, |leases| leases.release(self.owner, 0));
+        self.table.change(&self.name, |slots| slots.release(self.owner, 0));
         self.stats.ended();
     }
 }
@@ -155,36 +155,36 @@ mod tests {
 
     use super::*;
 
-    fn leases(limit: u64) -> MemoryLeases {
+    fn memory(limit: u64) -> MemorySlots {
         let rule = Concurrency::new(limit, Duration::from_secs(1), None).unwrap();
-        MemoryLeases::new(Arc::default(), rule, Arc::default())
+        MemorySlots::new(Arc::default(), rule, Arc::default())
     }
 
-    fn ask(leases: &MemoryLeases, scope: &str, id: &str) -> Acquired {
-        match leases.acquire(BucketKey { scope, id: id.as_bytes() }) {
+    fn ask(slots: &MemorySlots, scope: &str, id: &str) -> Acquired {
+        match slots.acquire(BucketKey { scope, id: id.as_bytes() }) {
             Acquisition::Ready(acquired) => acquired,
             Acquisition::Pending(_) => panic!("the memory store decides immediately"),
         }
     }
 
     #[test]
-    fn a_dropped_lease_frees_the_slot_and_its_memory() {
-        let leases = leases(2);
-        let held: Vec<_> = (0..2).map(|_| ask(&leases, "r", "a")).collect();
+    fn a_dropped_slot_is_free_and_its_memory_too() {
+        let slots = memory(2);
+        let held: Vec<_> = (0..2).map(|_| ask(&slots, "r", "a")).collect();
         assert_eq!(held.iter().map(|held| held.verdict.remaining).collect::<Vec<_>>(), [Some(1), Some(0)]);
-        let denied = ask(&leases, "r", "a");
-        assert!(!denied.verdict.is_allowed() && denied.lease.is_none());
-        assert_eq!((leases.stats.in_flight(), leases.table.keys()), (2, 1));
+        let denied = ask(&slots, "r", "a");
+        assert!(!denied.verdict.is_allowed() && denied.slot.is_none());
+        assert_eq!((slots.stats.in_flight(), slots.table.keys()), (2, 1));
         drop(held);
-        assert_eq!((leases.stats.in_flight(), leases.table.keys()), (0, 0));
-        assert!(ask(&leases, "r", "a").verdict.is_allowed());
+        assert_eq!((slots.stats.in_flight(), slots.table.keys()), (0, 0));
+        assert!(ask(&slots, "r", "a").verdict.is_allowed());
     }
 
     #[test]
     fn two_pairs_of_scope_and_key_never_share_slots() {
-        let leases = leases(1);
+        let slots = memory(1);
         let held: Vec<_> = [("a", "bc"), ("ab", "c"), ("abc", ""), ("", "abc")]
-            .map(|(scope, id)| ask(&leases, scope, id))
+            .map(|(scope, id)| ask(&slots, scope, id))
             .into_iter()
             .collect();
         assert!(held.iter().all(|held| held.verdict.is_allowed()));
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn all_threads_together_never_exceed_the_limit() {
-        let leases = leases(3);
+        let slots = memory(3);
         let (max, now) = (std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..2_000 {
-                        let acquired = ask(&leases, "r", "hot");
+                        let acquired = ask(&slots, "r", "hot");
                         if acquired.verdict.is_allowed() {
                             let here = now.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
                             max.fetch_max(here, std::sync::atomic::Ordering::SeqCst);
@@ -212,6 +212,6 @@ mod tests {
         });
         let max = max.into_inner();
         assert!((1..=3).contains(&max), "{max} at once");
-        assert_eq!(leases.table.keys(), 0);
+        assert_eq!(slots.table.keys(), 0);
     }
 }

@@ -1,39 +1,39 @@
-//! Concurrency limits: at most a fixed number of in-flight requests per key. Each request holds a slot under a lease.
+//! Concurrency limits: at most a fixed number of in-flight requests per key.
 //!
-//! [`Leases`] is the pure state machine of owners and lease ends. A lease that is not renewed ends, so the slots of a
-//! killed process become free. [`MemoryLeases`] keeps leases in this process, [`RedisLeases`] in Redis for all gateways.
-//! A request holds its slot as a [`Lease`]; dropping it releases the slot.
+//! [`Slots`] is the pure state machine of owners and expiries. A slot that is not renewed expires, so the slots of a
+//! killed process become free. [`MemorySlots`] keeps slots in this process, [`RedisSlots`] in Redis for all gateways.
+//! A request holds its slot as a [`HeldSlot`]; dropping it releases the slot.
 //!
-//! A limit of 1 is a lock with unique owners: the holder renews its lease, and only the owner can release it.
+//! A limit of 1 is a lock with unique owners: the holder renews its slot, and only the owner can release it.
 //!
-//! [`RedisLeases`]: redis::RedisLeases
+//! [`RedisSlots`]: redis::RedisSlots
 
-mod leases;
 mod memory;
 mod owner;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod rule;
+mod slots;
 mod stats;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use self::leases::{Leases, Reply, Step};
-pub use self::memory::{LeaseTable, MemoryLeases};
+pub use self::memory::{MemorySlots, SlotTable};
 pub use self::owner::Owner;
 pub use self::rule::{Concurrency, ConcurrencyError};
-pub use self::stats::{LeaseStats, Renewal};
+pub use self::slots::{Reply, Slots, Step};
+pub use self::stats::{Renewal, SlotStats};
 use super::key::BucketKey;
 use super::verdict::{Outcome, Source, Verdict};
 
-/// Retry delay of denied requests. The end of a request is unknown; the end of the first lease is only an upper bound and
+/// Retry delay of denied requests. The end of a request is unknown; the expiry of the first slot is only an upper bound and
 /// usually far ahead.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Grants slots under one rule.
-pub trait LeaseStore: Send + Sync {
+pub trait SlotStore: Send + Sync {
     /// Acquires a slot of `key`.
     ///
     /// A local store decides immediately; a remote store returns a future with a deadline. The acquisition never fails:
@@ -55,11 +55,11 @@ pub struct Acquired {
     /// Verdict; `remaining` is the number of free slots.
     pub verdict: Verdict,
     /// Granted slot. `None` if the request is denied, or allowed uncounted because the store failed.
-    pub lease: Option<Lease>,
+    pub slot: Option<HeldSlot>,
 }
 
 /// Granted slot. Dropping it releases the slot without blocking.
-pub struct Lease {
+pub struct HeldSlot {
     _guard: Box<dyn Guard>,
 }
 
@@ -68,29 +68,29 @@ trait Guard: Send + Sync {}
 
 impl<T: Send + Sync> Guard for T {}
 
-impl Lease {
-    /// Creates a lease that lasts until `guard` is dropped.
+impl HeldSlot {
+    /// Creates a slot that lasts until `guard` is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self { _guard: Box::new(guard) }
     }
 }
 
-impl std::fmt::Debug for Lease {
+impl std::fmt::Debug for HeldSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Lease")
+        f.write_str("HeldSlot")
     }
 }
 
 impl Acquired {
     /// Returns the result of a slot granted by `source`, with `remaining` free slots.
-    fn granted(remaining: u64, source: Source, lease: Lease) -> Self {
+    fn granted(remaining: u64, source: Source, slot: HeldSlot) -> Self {
         let verdict = Verdict { remaining: Some(remaining), source, ..Verdict::uncounted(Outcome::Allowed) };
-        Self { verdict, lease: Some(lease) }
+        Self { verdict, slot: Some(slot) }
     }
 
     /// Returns the result of a denial by `source`, because all slots are held.
     fn denied(source: Source) -> Self {
         let denied = Outcome::Denied { retry_after: RETRY_AFTER };
-        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::uncounted(denied) }, lease: None }
+        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::uncounted(denied) }, slot: None }
     }
 }

@@ -1,12 +1,12 @@
-//! Owners of leases.
+//! Owners of slots.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Owner of a lease: 64 random bits for the process and a number for the request. Owners are unique, so only the owner
-/// can renew or release a lease.
+/// Owner of a slot: 64 random bits for the process and a number for the request. Owners are unique, so only the owner
+/// can renew or release a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     process: u64,

@@ -1,23 +1,23 @@
-//! Counters of leases, for metrics.
+//! Counters of slots, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters of the slots held by this process and of their renewals.
 #[derive(Debug, Default)]
-pub struct LeaseStats {
+pub struct SlotStats {
     in_flight: AtomicU64,
     renewals: [AtomicU64; Renewal::ALL.len()],
     overruns: AtomicU64,
 }
 
-/// Result of the renewal of a lease.
+/// Result of the renewal of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// The lease is extended.
+    /// The slot is renewed.
     Renewed,
-    /// The lease had ended, and a free slot was acquired.
+    /// The slot had expired, and a free slot was acquired.
     Retaken,
-    /// The lease had ended, and all slots are held: the request continues without a slot.
+    /// The slot had expired, and all slots are held: the request continues without a slot.
     Overrun,
     /// The store did not reply; the next renewal may succeed.
     Failed,
@@ -39,7 +39,7 @@ impl Renewal {
     }
 }
 
-impl LeaseStats {
+impl SlotStats {
     /// Returns the requests of this process that hold a slot.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
@@ -67,8 +67,8 @@ impl LeaseStats {
     }
 
     #[cfg(feature = "redis")]
-    pub(super) fn renewed(&self, outcome: Renewal, leases: usize) {
-        self.renewals[outcome as usize].fetch_add(leases as u64, Relaxed);
+    pub(super) fn renewed(&self, outcome: Renewal, slots: usize) {
+        self.renewals[outcome as usize].fetch_add(slots as u64, Relaxed);
     }
 
     #[cfg(feature = "redis")]

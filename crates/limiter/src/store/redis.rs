@@ -32,7 +32,7 @@
 //! | `sliding-window-log` | `TIME ZADD ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREMRANGEBYRANK PEXPIRE` | `entries.*` |
 //! | `quota` | `TIME GET SET DEL` | `quota.*` |
 //! | several rules on one limiter | `TIME GET SET`, and those of rules with keys of their own | `rules.*`, and theirs |
-//! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
+//! | [`RedisSlots`](crate::concurrency::redis::RedisSlots) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
 //! | leases, on a change by an operator | `TIME SET` | those of the rule |

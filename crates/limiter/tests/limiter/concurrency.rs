@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
+use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
 use tollgate_limiter::concurrency::{
-    Acquired, Acquisition, Concurrency, Lease, LeaseStats, LeaseStore, MemoryLeases, Renewal,
+    Acquired, Acquisition, Concurrency, HeldSlot, MemorySlots, Renewal, SlotStats, SlotStore,
 };
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::OnStoreFailure;
@@ -19,31 +19,31 @@ use crate::support::{RedisServer, eventually};
 const KEY: &str = "concurrency_limiter.{r.k}.leases";
 
 struct Gateway {
-    leases: RedisLeases,
-    stats: Arc<LeaseStats>,
+    slots: RedisSlots,
+    stats: Arc<SlotStats>,
     releases: Arc<Releases>,
 }
 
-/// Store with `limit` slots per key and leases of `lease_ms`, renewed after a third of that.
-fn gateway(client: &Arc<RedisClient>, limit: u64, lease_ms: u64, on_store_failure: OnStoreFailure) -> Gateway {
-    let rule = Concurrency::new(limit, Duration::from_millis(lease_ms), None).unwrap();
-    let (stats, releases) = (Arc::<LeaseStats>::default(), Arc::<Releases>::default());
-    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
+/// Store with `limit` slots per key and slots of `ttl_ms`, renewed after a third of that.
+fn gateway(client: &Arc<RedisClient>, limit: u64, ttl_ms: u64, on_store_failure: OnStoreFailure) -> Gateway {
+    let rule = Concurrency::new(limit, Duration::from_millis(ttl_ms), None).unwrap();
+    let (stats, releases) = (Arc::<SlotStats>::default(), Arc::<Releases>::default());
+    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let (client, counted) = (Arc::clone(client), Arc::clone(&stats));
-    let leases = RedisLeases::new(client, rule, local, on_store_failure, counted, Arc::clone(&releases));
-    Gateway { leases, stats, releases }
+    let slots = RedisSlots::new(client, rule, local, on_store_failure, counted, Arc::clone(&releases));
+    Gateway { slots, stats, releases }
 }
 
 impl Gateway {
     async fn ask(&self, id: &str) -> Acquired {
-        match self.leases.acquire(BucketKey { scope: "r", id: id.as_bytes() }) {
+        match self.slots.acquire(BucketKey { scope: "r", id: id.as_bytes() }) {
             Acquisition::Ready(acquired) => acquired,
             Acquisition::Pending(acquired) => acquired.await,
         }
     }
 
-    async fn hold(&self) -> Lease {
-        self.ask("k").await.lease.expect("a slot")
+    async fn hold(&self) -> HeldSlot {
+        self.ask("k").await.slot.expect("a slot")
     }
 }
 
@@ -69,7 +69,7 @@ async fn two_gateways_share_the_slots_of_a_key_and_release_their_own() {
     assert_eq!(second.verdict.remaining, Some(0));
     let denied = gateways[0].ask("k").await;
     assert_eq!(denied.verdict.outcome, Outcome::Denied { retry_after: Duration::from_secs(1) });
-    assert_eq!((denied.verdict.remaining, denied.lease.is_none()), (Some(0), true));
+    assert_eq!((denied.verdict.remaining, denied.slot.is_none()), (Some(0), true));
     assert!(gateways[0].ask("another").await.verdict.is_allowed());
     let redis = &mut server.connection();
     assert_eq!(owners(redis).len(), 2);
@@ -126,7 +126,7 @@ async fn leases_are_renewed_in_one_pipeline_while_held_and_never_after() {
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
     let mut monitor = Monitor::start(&server);
     eventually("five rounds", async || gateway.stats.renewals(Renewal::Renewed) >= 5 * 20).await;
-    assert_eq!(owners(redis).len(), 20, "held for longer than the leases");
+    assert_eq!(owners(redis).len(), 20, "held for longer than the slots");
     let renewals = monitor.sent(redis).into_iter().filter(|command| command == "evalsha").count();
     assert!(renewals >= 5 * 20, "{renewals}");
     assert_eq!(calls(redis, "eval"), 0, "the script is known");
@@ -135,7 +135,7 @@ async fn leases_are_renewed_in_one_pipeline_while_held_and_never_after() {
     gateway.releases.settled(Duration::from_secs(10)).await;
     let renewed = gateway.stats.renewals(Renewal::Renewed);
     assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
-    // Waits for more than a lease.
+    // Waits for more than a slot.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
     assert_eq!(gateway.stats.renewals(Renewal::Renewed), renewed);
@@ -213,7 +213,7 @@ async fn without_redis_each_policy_decides_immediately_and_releases_do_not_block
     assert!(local.ask("k").await.verdict.is_allowed());
     let allowed = gateway(&client, 1, 60_000, OnStoreFailure::Allow).ask("k").await;
     assert_eq!((allowed.verdict.outcome, allowed.verdict.remaining), (Outcome::Allowed, None));
-    assert!(allowed.lease.is_none());
+    assert!(allowed.slot.is_none());
     let refused = gateway(&client, 1, 60_000, OnStoreFailure::Deny).ask("k").await.verdict;
     assert_eq!(refused.outcome, Outcome::StoreUnavailable { retry_after: Duration::from_secs(1) });
 }
@@ -250,7 +250,7 @@ async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
     proxy.set(Fault::Pass);
     eventually("the renewal arrives", async || gateway.stats.renewals(Renewal::Retaken) == 1).await;
     gateway.releases.settled(Duration::from_secs(10)).await;
-    eventually("the renewed lease is released", async || owners(redis).is_empty()).await;
+    eventually("the renewed slot is released", async || owners(redis).is_empty()).await;
     assert_eq!(calls(redis, "zrem"), 2);
 }
 
@@ -258,7 +258,7 @@ async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
 async fn secret_key_ids_are_hashed_in_redis() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
-    let gateway = Gateway { leases: gateway.leases.hash_keys(true), ..gateway };
+    let gateway = Gateway { slots: gateway.slots.hash_keys(true), ..gateway };
     let _held = gateway.ask("s3cret").await;
     let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut server.connection()).unwrap();
     assert_eq!(names, ["concurrency_limiter.{r.#1EC1C26B50D5D3C58D9583181AF80766}.leases"]);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use redis::{Connection, RedisResult};
-use tollgate_limiter::concurrency::{LeaseTable, Leases, Owner, Reply, Step};
+use tollgate_limiter::concurrency::{Owner, Reply, SlotTable, Slots, Step};
 use tollgate_limiter::key::BucketKey;
 
 use crate::support::RedisServer;
@@ -35,8 +35,8 @@ fn an_owner_is_stored_with_the_end_of_its_lease_in_microseconds() {
     assert_eq!(reply, (1, 2, 1, 1_763_700_001_500_000));
     assert_eq!(eval(redis, ["acquire", "c", "2", "1500000", "1763700001.5"]).unwrap().0, 0);
     let reply = eval(redis, ["acquire", "c", "2", "1500000", "1763700001.500001"]).unwrap();
-    assert_eq!((reply.0, reply.1), (1, 2), "a lease does not hold at its end");
-    assert_eq!(owners(redis).len(), 2, "the ended lease is removed");
+    assert_eq!((reply.0, reply.1), (1, 2), "a slot does not hold at its end");
+    assert_eq!(owners(redis).len(), 2, "the ended slot is removed");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_refusal_writes_nothing() {
     eval(redis, ["acquire", "old", "1", "1000000", "1763700000"]).unwrap();
     eval(redis, ["acquire", "a", "2", "5000000", "1763700000"]).unwrap();
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
-    // One lease has ended, but the other uses up a limit of 1.
+    // One slot has ended, but the other uses up a limit of 1.
     assert_eq!(eval(redis, ["acquire", "b", "1", "1000000", "1763700002"]).unwrap().0, 0);
     assert_eq!(eval(redis, ["renew", "old", "1", "1000000", "1763700002"]).unwrap().0, 0);
     let stats: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
@@ -80,8 +80,8 @@ fn a_refusal_writes_nothing() {
 fn the_key_expires_after_the_last_lease_of_any_owner() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
-    for (owner, lease_us, millis) in [("a", "1500000", 2_500), ("b", "60000000", 61_000), ("c", "100000", 61_000)] {
-        eval(redis, ["acquire", owner, "9", lease_us, "1763700000"]).unwrap();
+    for (owner, ttl_us, millis) in [("a", "1500000", 2_500), ("b", "60000000", 61_000), ("c", "100000", 61_000)] {
+        eval(redis, ["acquire", owner, "9", ttl_us, "1763700000"]).unwrap();
         let left: i64 = redis::cmd("PTTL").arg(KEY).query(redis).unwrap();
         assert!(left > millis - 900 && left <= millis + 1, "{owner}: {left} ms, not {millis}");
     }
@@ -152,16 +152,16 @@ enum Operation {
 
 /// Operation of one of a few owners on one of two keys, after a move of the clock in either direction.
 #[derive(Clone, Debug)]
-struct LeaseStep {
+struct SlotStep {
     operation: Operation,
     owner: u64,
     key: usize,
     limit: u64,
-    lease_us: u64,
+    ttl_us: u64,
     moves_us: i64,
 }
 
-fn lease_steps() -> impl Strategy<Value = LeaseStep> {
+fn slot_steps() -> impl Strategy<Value = SlotStep> {
     let operation = prop::sample::select(vec![
         Operation::Acquire,
         Operation::Acquire,
@@ -170,8 +170,8 @@ fn lease_steps() -> impl Strategy<Value = LeaseStep> {
         Operation::Renew,
         Operation::Release,
     ]);
-    let lease_us = prop_oneof![Just(30_000_000u64), 10_000_000u64..90_000_000];
-    // Values around the lease detect off-by-one errors.
+    let ttl_us = prop_oneof![Just(30_000_000u64), 10_000_000u64..90_000_000];
+    // Values around the slot detect off-by-one errors.
     let moves_us = prop_oneof![
         4 => Just(0i64),
         4 => 0i64..15_000_000,
@@ -179,15 +179,8 @@ fn lease_steps() -> impl Strategy<Value = LeaseStep> {
         1 => 0i64..200_000_000,
         1 => -100_000_000i64..0,
     ];
-    (operation, 1u64..7, 0usize..2, prop_oneof![4 => Just(2u64), 1 => 1u64..5], lease_us, moves_us).prop_map(
-        |(operation, owner, key, limit, lease_us, moves_us)| LeaseStep {
-            operation,
-            owner,
-            key,
-            limit,
-            lease_us,
-            moves_us,
-        },
+    (operation, 1u64..7, 0usize..2, prop_oneof![4 => Just(2u64), 1 => 1u64..5], ttl_us, moves_us).prop_map(
+        |(operation, owner, key, limit, ttl_us, moves_us)| SlotStep { operation, owner, key, limit, ttl_us, moves_us },
     )
 }
 
@@ -209,32 +202,32 @@ fn model_memory_and_redis_agree_on_every_trace() {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     runner
-        .run(&prop::collection::vec(lease_steps(), 1..40), |trace| {
-            let (mut model, memory) = ([Leases::default(), Leases::default()], LeaseTable::default());
+        .run(&prop::collection::vec(slot_steps(), 1..40), |trace| {
+            let (mut model, memory) = ([Slots::default(), Slots::default()], SlotTable::default());
             let (mut now_us, mut expected) = (START_US, Vec::new());
             let mut pipeline = redis::pipe();
             pipeline.cmd("FLUSHALL").ignore();
-            for LeaseStep { operation, owner, key, limit, lease_us, moves_us } in trace {
+            for SlotStep { operation, owner, key, limit, ttl_us, moves_us } in trace {
                 now_us = now_us.saturating_add_signed(moves_us);
                 let id = Owner::new(7, owner);
-                let (leases, place) = (&mut model[key], BucketKey { scope: "r", id: &[key as u8] });
+                let (slots, place) = (&mut model[key], BucketKey { scope: "r", id: &[key as u8] });
                 let (name, by_model, by_memory) = match operation {
                     Operation::Acquire => (
                         "acquire",
-                        leases.acquire(id, limit, lease_us, now_us),
-                        memory.acquire(place, id, limit, lease_us, now_us),
+                        slots.acquire(id, limit, ttl_us, now_us),
+                        memory.acquire(place, id, limit, ttl_us, now_us),
                     ),
                     Operation::Renew => (
                         "renew",
-                        leases.renew(id, limit, lease_us, now_us),
-                        memory.renew(place, id, limit, lease_us, now_us),
+                        slots.renew(id, limit, ttl_us, now_us),
+                        memory.renew(place, id, limit, ttl_us, now_us),
                     ),
-                    Operation::Release => ("release", leases.release(id, now_us), memory.release(place, id, now_us)),
+                    Operation::Release => ("release", slots.release(id, now_us), memory.release(place, id, now_us)),
                 };
                 prop_assert_eq!(by_model, by_memory);
                 expected.push(numbers(by_model, now_us));
                 pipeline.cmd("EVALSHA").arg(&sha).arg(1).arg(format!("k{key}"));
-                pipeline.arg(name).arg(id.to_string()).arg(limit).arg(lease_us).arg(seconds(now_us));
+                pipeline.arg(name).arg(id.to_string()).arg(limit).arg(ttl_us).arg(seconds(now_us));
             }
             let replies: Vec<Numbers> = pipeline.query(&mut redis.borrow_mut()).unwrap();
             prop_assert_eq!(replies, expected);

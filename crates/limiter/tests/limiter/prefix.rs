@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
-use tollgate_limiter::concurrency::{Acquisition, Concurrency, LeaseStore, MemoryLeases};
+use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
+use tollgate_limiter::concurrency::{Acquisition, Concurrency, MemorySlots, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 use tollgate_limiter::rule::{Quota, Rule};
@@ -52,10 +52,10 @@ async fn decide(client: &Arc<RedisClient>) {
 async fn hold_a_slot(client: &Arc<RedisClient>) {
     let rule = Concurrency::new(1, HOUR, None).unwrap();
     let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
-    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
-    let leases = RedisLeases::new(Arc::clone(client), rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
-    let Acquisition::Pending(acquired) = leases.acquire(key("r")) else { panic!("redis is called") };
-    assert!(acquired.await.lease.is_some());
+    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
+    let slots = RedisSlots::new(Arc::clone(client), rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
+    let Acquisition::Pending(acquired) = slots.acquire(key("r")) else { panic!("redis is called") };
+    assert!(acquired.await.slot.is_some());
     releases.settled(Duration::from_secs(10)).await;
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::RedisLeases;
-use tollgate_limiter::concurrency::{Acquisition, Concurrency, LeaseStore, MemoryLeases};
+use tollgate_limiter::concurrency::redis::RedisSlots;
+use tollgate_limiter::concurrency::{Acquisition, Concurrency, MemorySlots, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Quota, Rule, TokenBucket};
 use tollgate_limiter::store::redis::{BreakerState, RedisClient, RedisSettings};
@@ -70,14 +70,14 @@ async fn quotas_and_slots_are_kept_in_a_redis_without_script() {
     assert!(taken.iter().all(|taken| taken.as_ref().is_ok_and(|taken| taken.remaining == 6)), "{taken:?}");
     let rule = Concurrency::new(1, Duration::from_millis(600), None).unwrap();
     let stats = Arc::default();
-    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
-    let leases = RedisLeases::new(Arc::clone(&client), rule, local, OnStoreFailure::Deny, stats, Arc::default());
+    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
+    let slots = RedisSlots::new(Arc::clone(&client), rule, local, OnStoreFailure::Deny, stats, Arc::default());
     let acquire = async || {
-        let Acquisition::Pending(acquired) = leases.acquire(key("k")) else { panic!("redis is called") };
+        let Acquisition::Pending(acquired) = slots.acquire(key("k")) else { panic!("redis is called") };
         acquired.await
     };
     let held = acquire().await;
-    assert!(held.lease.is_some() && acquire().await.lease.is_none());
+    assert!(held.slot.is_some() && acquire().await.slot.is_none());
     assert_served_by_redis(&client);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache;
-use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::concurrency::{SlotStats, SlotStore};
 use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
@@ -24,8 +24,8 @@ use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseC
 pub trait DryContext {
     /// Returns the store of the limiter's buckets.
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
-    /// Returns the store of the limiter's slots; leases are counted in `stats`.
-    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
+    /// Returns the store of the limiter's slots, which are counted in `stats`.
+    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore>;
     /// Returns the ledger of a counter that counts under `scope`.
     fn ledger(&self, counter: &RequestCounter, scope: &Arc<str>) -> Arc<Ledger>;
     /// Returns true if counters hash key ids.
@@ -47,8 +47,8 @@ impl<C: DryContext> LayerContext for C {
         Meter::new(ledger, &settings)
     }
 
-    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
-        DryContext::leases(self, limiter, stats)
+    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+        DryContext::slots(self, limiter, stats)
     }
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache;
-use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::concurrency::{SlotStats, SlotStore};
 use tollgate_limiter::metering::Meter;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
@@ -20,8 +20,8 @@ pub trait LayerContext {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
     /// Returns the meter of a counter of `route`, which counts under `scope`.
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter;
-    /// Returns the store of the limiter's slots; leases are counted in `stats`.
-    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
+    /// Returns the store of the limiter's slots, which are counted in `stats`.
+    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore>;
     /// Returns the plans in the Redis hash `hash`, each cached for `cache`; `None` without Redis.
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;
     /// Returns the response cache of `route`.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
+use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, SlotBody};
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::key_resolver::KeyFields;
@@ -226,10 +226,10 @@ fn with_concurrency_limiter(
 ) -> SharedService {
     let (metrics, worker) = context.metrics();
     let series = metrics.concurrency(worker, route_id, &scope);
-    let store = context.leases(limiter, Arc::clone(series.leases()));
+    let store = context.slots(limiter, Arc::clone(series.slots()));
     let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
         .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
-    let outer = |response: Response<Leased<Body>>| response.map(Body::from);
+    let outer = |response: Response<SlotBody<Body>>| response.map(Body::from);
     SharedService::new(MapResponse::new(layer.layer(service), outer))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache;
-use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::concurrency::{SlotStats, SlotStore};
 use tollgate_limiter::metering::Meter;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
@@ -206,8 +206,8 @@ impl WorkerState {
 }
 
 impl LayerContext for WorkerState {
-    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
-        self.stores.leases(limiter, stats)
+    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+        self.stores.slots(limiter, stats)
     }
 
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {

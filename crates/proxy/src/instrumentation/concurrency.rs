@@ -1,4 +1,4 @@
-//! Metrics of concurrency limiters: verdicts, slots in use, renewals of leases.
+//! Metrics of concurrency limiters: verdicts, slots in use, renewals of slots.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::request_rate_limiter::VerdictKind;
-use tollgate_limiter::concurrency::{LeaseStats, Renewal};
+use tollgate_limiter::concurrency::{Renewal, SlotStats};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
 use crate::instrumentation::metrics::Metrics;
@@ -20,13 +20,13 @@ pub struct ConcurrencyMetrics {
     route: Arc<str>,
     rule: Arc<str>,
     verdicts: LimiterMetrics,
-    leases: Arc<LeaseStats>,
+    slots: Arc<SlotStats>,
 }
 
 impl ConcurrencyMetrics {
     pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
         let verdicts = LimiterMetrics::new(route, rule);
-        Self { route: Arc::clone(route), rule: Arc::clone(rule), verdicts, leases: Arc::default() }
+        Self { route: Arc::clone(route), rule: Arc::clone(rule), verdicts, slots: Arc::default() }
     }
 
     /// Shows the verdicts of a configured limiter from 0 on.
@@ -44,10 +44,10 @@ impl ConcurrencyMetrics {
         self.verdicts.observe(finding, Some(verdict.source));
     }
 
-    /// Statistics of the leases of these slots.
+    /// Statistics of these slots.
     #[must_use]
-    pub fn leases(&self) -> &Arc<LeaseStats> {
-        &self.leases
+    pub fn slots(&self) -> &Arc<SlotStats> {
+        &self.slots
     }
 }
 
@@ -70,11 +70,11 @@ fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
         series.verdicts.for_each(has_redis, |verdict, source, count| {
             *sums.verdicts.entry((verdict, source)).or_default() += count;
         });
-        sums.in_flight += series.leases.in_flight();
+        sums.in_flight += series.slots.in_flight();
         for (sum, outcome) in sums.renewals.iter_mut().zip(Renewal::ALL) {
-            *sum += series.leases.renewals(outcome);
+            *sum += series.slots.renewals(outcome);
         }
-        sums.overruns += series.leases.overruns();
+        sums.overruns += series.slots.overruns();
     });
     sums
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Value};
 
-use crate::concurrency::leases::{Reply, Step};
+use crate::concurrency::slots::{Reply, Step};
 use crate::concurrency::{Concurrency, Owner};
 use crate::key::{BucketKey, redis_text};
 use crate::store::redis::Script;
@@ -34,7 +34,7 @@ impl SlotOperation {
     }
 }
 
-/// Redis key of the leases of `key`.
+/// Redis key of the slots of `key`.
 pub(super) fn name(prefix: &str, key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
     let mut name = Vec::with_capacity(96);
     name.extend_from_slice(prefix.as_bytes());
@@ -46,11 +46,11 @@ pub(super) fn name(prefix: &str, key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
     name
 }
 
-/// Command that runs `operation` for `owner` on the leases named `name`, at Redis' own time.
+/// Command that runs `operation` for `owner` on the slots named `name`, at Redis' own time.
 pub(super) fn command(operation: SlotOperation, name: &[u8], owner: Owner, rule: &Concurrency) -> Cmd {
     let mut cmd = Cmd::with_capacity(9, name.len() + 160);
     cmd.arg("EVALSHA").arg(SCRIPT.sha1()).arg(1).arg(name);
-    cmd.arg(operation.as_str()).arg(owner.to_string()).arg(rule.limit()).arg(rule.lease_us()).arg("");
+    cmd.arg(operation.as_str()).arg(owner.to_string()).arg(rule.limit()).arg(rule.ttl_us()).arg("");
     cmd
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A request costs two calls: one acquires the slot, within [`RedisSettings::timeout`]; the other releases it, and no
 //! request waits for that one. If Redis is unreachable, the store's [`OnStoreFailure`] decides. One task renews the
-//! leases of all requests: every [`Concurrency::renew_every`] it writes them as one pipeline to each server. A pipeline
-//! has at most 512 renewals, so that the reply arrives within the deadline of a call. The task ends with the last lease.
+//! slots of all requests: every [`Concurrency::renew_every`] it writes them as one pipeline to each server. A pipeline
+//! has at most 512 renewals, so that the reply arrives within the deadline of a call. The task ends with the last slot.
 //!
-//! A release that Redis does not receive is not repeated; the lease expires.
+//! A release that Redis does not receive is not repeated; the slot expires.
 //!
 //! [`RedisSettings::timeout`]: crate::store::redis::RedisSettings::timeout
 
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use self::call::SlotOperation;
 pub use self::releases::Releases;
 use self::renewal::Registry;
-use super::leases::Step;
-use super::memory::{MemoryLeases, Named};
+use super::memory::{MemorySlots, Named};
 use super::owner::Owner;
 use super::rule::Concurrency;
-use super::stats::LeaseStats;
-use super::{Acquired, Acquisition, Lease, LeaseStore};
+use super::slots::Step;
+use super::stats::SlotStats;
+use super::{Acquired, Acquisition, HeldSlot, SlotStore};
 use crate::key::BucketKey;
 use crate::store::OnStoreFailure;
 use crate::store::fallback::RETRY_AFTER;
@@ -39,7 +39,7 @@ pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
 
 /// Store of slots in Redis; clones share everything.
 #[derive(Clone)]
-pub struct RedisLeases {
+pub struct RedisSlots {
     shared: Arc<Shared>,
 }
 
@@ -47,10 +47,10 @@ pub struct RedisLeases {
 struct Shared {
     client: Arc<RedisClient>,
     rule: Concurrency,
-    local: MemoryLeases,
+    local: MemorySlots,
     on_store_failure: OnStoreFailure,
     hash_keys: bool,
-    stats: Arc<LeaseStats>,
+    stats: Arc<SlotStats>,
     registry: Registry,
     releases: Arc<Releases>,
 }
@@ -80,18 +80,18 @@ enum Fallback {
     Deny,
 }
 
-// === impl RedisLeases ===
+// === impl RedisSlots ===
 
-impl RedisLeases {
+impl RedisSlots {
     /// Creates a store of slots under `rule` in the Redis of `client`, and in `local` where `on_store_failure` says so.
     /// `releases` counts the releases in flight.
     #[must_use]
     pub fn new(
         client: Arc<RedisClient>,
         rule: Concurrency,
-        local: MemoryLeases,
+        local: MemorySlots,
         on_store_failure: OnStoreFailure,
-        stats: Arc<LeaseStats>,
+        stats: Arc<SlotStats>,
         releases: Arc<Releases>,
     ) -> Self {
         let (hash_keys, registry) = (false, Registry::default());
@@ -109,16 +109,16 @@ impl RedisLeases {
     }
 }
 
-impl LeaseStore for RedisLeases {
+impl SlotStore for RedisSlots {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let shared = &self.shared;
         let fallback = match shared.on_store_failure {
-            OnStoreFailure::Local => Fallback::Local(MemoryLeases::named(key)),
+            OnStoreFailure::Local => Fallback::Local(MemorySlots::named(key)),
             OnStoreFailure::Allow => Fallback::Allow,
             OnStoreFailure::Deny => Fallback::Deny,
         };
         let name = call::name(shared.client.key_prefix(), key, shared.hash_keys);
-        let Ok(request) = shared.client.request(Operation::Lease, || HashSlot::of(&name)) else {
+        let Ok(request) = shared.client.request(Operation::Slot, || HashSlot::of(&name)) else {
             return Acquisition::Ready(shared.without_redis(fallback));
         };
         let owner = Owner::fresh();
@@ -133,7 +133,7 @@ impl LeaseStore for RedisLeases {
                 Ok(reply) => {
                     slot.grant();
                     let remaining = slot.shared.rule.limit().saturating_sub(reply.held);
-                    Acquired::granted(remaining, Source::Redis, Lease::new(slot))
+                    Acquired::granted(remaining, Source::Redis, HeldSlot::new(slot))
                 }
                 // The slot may have been granted: dropping it sends a release.
                 Err(_) => slot.shared.without_redis(fallback),
@@ -146,7 +146,7 @@ impl LeaseStore for RedisLeases {
 
 impl Shared {
     fn without_redis(&self, fallback: Fallback) -> Acquired {
-        let unseen = |outcome| Acquired { verdict: Verdict::uncounted(outcome), lease: None };
+        let unseen = |outcome| Acquired { verdict: Verdict::uncounted(outcome), slot: None };
         match fallback {
             Fallback::Local(key) => self.local.acquire_named(key, Source::Fallback),
             Fallback::Allow => unseen(Outcome::Allowed),
@@ -156,7 +156,7 @@ impl Shared {
 
     /// Releases a slot in the background, once.
     fn release(&self, name: &[u8], owner: Owner) {
-        let request = self.client.request(Operation::Lease, || HashSlot::of(name));
+        let request = self.client.request(Operation::Slot, || HashSlot::of(name));
         let (Ok(request), Ok(runtime)) = (request, tokio::runtime::Handle::try_current()) else { return };
         let cmd = call::command(SlotOperation::Release, name, owner, &self.rule);
         let in_flight = self.releases.start();

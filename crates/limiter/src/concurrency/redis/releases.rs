@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Number of releases that Redis has not confirmed yet. A process that shuts down can wait for them: a slot that is not
-/// released is missing until its lease expires.
+/// released is missing until its slot expires.
 #[derive(Debug)]
 pub struct Releases(watch::Sender<usize>);
 

@@ -1,4 +1,4 @@
-//! Task that renews the leases of all requests in flight.
+//! Task that renews the slots of all requests in flight.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,65 +9,65 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::call::{self, SlotOperation};
-use crate::concurrency::leases::Step;
+use crate::concurrency::slots::Step;
 use crate::concurrency::{Owner, Renewal};
 use crate::store::redis::{HashSlot, Operation};
 
-/// Most leases in one write. The replies must arrive within the deadline of a single decision.
-const MAX_LEASES: usize = 512;
+/// Most slots in one write. The replies must arrive within the deadline of a single decision.
+const MAX_SLOTS: usize = 512;
 
 /// Pause after a failed renewal, unless the next one is due sooner. The client reconnects within a second of Redis'
 /// return.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Leases to renew.
+/// Slots to renew.
 #[derive(Default)]
 pub(super) struct Registry(Mutex<Live>);
 
 #[derive(Default)]
 struct Live {
-    leases: HashMap<Owner, Entry>,
+    slots: HashMap<Owner, Entry>,
     /// True while a task renews them.
     has_task: bool,
 }
 
 struct Entry {
     name: Arc<[u8]>,
-    /// True if the lease lost its slot to others.
+    /// True if others took the expired slot.
     overruns: bool,
 }
 
-/// A lease to renew: its owner, and the Redis key.
+/// A slot to renew: its owner, and the Redis key.
 type Due = (Owner, Arc<[u8]>);
 
 impl Registry {
-    /// Ends the renewal of a lease after its request.
+    /// Ends the renewal of a slot after its request.
     pub(super) fn end(&self, owner: Owner) {
-        self.0.lock().leases.remove(&owner);
+        self.0.lock().slots.remove(&owner);
     }
 
-    /// All leases. `None` ends the task; the next lease starts another.
+    /// All slots. `None` ends the task; the next slot starts another.
     fn due(&self) -> Option<Vec<Due>> {
         let mut live = self.0.lock();
-        live.has_task = !live.leases.is_empty();
-        live.has_task.then(|| live.leases.iter().map(|(owner, entry)| (*owner, Arc::clone(&entry.name))).collect())
+        live.has_task = !live.slots.is_empty();
+        live.has_task.then(|| live.slots.iter().map(|(owner, entry)| (*owner, Arc::clone(&entry.name))).collect())
     }
 
     fn holds(&self, owner: Owner) -> bool {
-        self.0.lock().leases.contains_key(&owner)
+        self.0.lock().slots.contains_key(&owner)
     }
 
     /// Records whether `owner` lost its slot. Returns true if it just did.
     fn set_overruns(&self, owner: Owner, overruns: bool) -> bool {
         let mut live = self.0.lock();
-        live.leases.get_mut(&owner).is_some_and(|entry| !std::mem::replace(&mut entry.overruns, overruns) && overruns)
+        live.slots.get_mut(&owner).is_some_and(|entry| !std::mem::replace(&mut entry.overruns, overruns) && overruns)
     }
 }
 
-/// Renews the lease of `owner` from now on.
+/// Renews the slot of `owner` from now on.
 pub(super) fn start(shared: &Arc<Shared>, owner: Owner, name: &Arc<[u8]>) {
     let mut live = shared.registry.0.lock();
-    live.leases.insert(owner, Entry { name: Arc::clone(name), overruns: false });
+    live.slots.insert(owner, Entry { name: Arc::clone(name), overruns: false });
     if !live.has_task
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
     {
@@ -82,14 +82,14 @@ async fn run(shared: Arc<Shared>) {
         sleep(pause).await;
         let Some(due) = shared.registry.due() else { return };
         pause = shared.rule.renew_every();
-        for leases in due.chunks(MAX_LEASES) {
-            let failed = shared.renew(leases).await;
+        for slots in due.chunks(MAX_SLOTS) {
+            let failed = shared.renew(slots).await;
             if failed > 0 {
                 shared.stats.renewed(Renewal::Failed, failed);
                 pause = pause.min(RETRY_PAUSE);
             }
             // A request that ended meanwhile may have sent its release over another connection, ahead of the renewal.
-            for (owner, name) in leases.iter().filter(|(owner, _)| !shared.registry.holds(*owner)) {
+            for (owner, name) in slots.iter().filter(|(owner, _)| !shared.registry.holds(*owner)) {
                 shared.release(name, *owner);
             }
         }
@@ -97,14 +97,14 @@ async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Renews `leases` in one write to each server. Returns the number of failures.
-    async fn renew(&self, leases: &[Due]) -> usize {
+    /// Renews `slots` in one write to each server. Returns the number of failures.
+    async fn renew(&self, slots: &[Due]) -> usize {
         let renewal =
             |(owner, name): &Due| (HashSlot::of(name), call::command(SlotOperation::Renew, name, *owner, &self.rule));
-        let renewals: Vec<_> = leases.iter().map(renewal).collect();
+        let renewals: Vec<_> = slots.iter().map(renewal).collect();
         let mut failed = 0;
         for (&(owner, _), result) in
-            leases.iter().zip(self.client.run_all(Operation::Lease, &call::SCRIPT, &renewals).await)
+            slots.iter().zip(self.client.run_all(Operation::Slot, &call::SCRIPT, &renewals).await)
         {
             let Some(reply) = result.ok().as_ref().and_then(call::reply) else {
                 failed += 1;

@@ -13,7 +13,7 @@ pub enum Operation {
     /// Corrects the cost of a request.
     Settle,
     /// Acquires, renews or releases slots of a concurrency limiter.
-    Lease,
+    Slot,
     /// Looks up the plan of a key.
     Plan,
     /// Reads, sets, grants or withdraws prepaid quota.
@@ -73,7 +73,7 @@ impl Operation {
     pub const ALL: [Self; 9] = [
         Self::Decide,
         Self::Settle,
-        Self::Lease,
+        Self::Slot,
         Self::Plan,
         Self::Quota,
         Self::Metering,
@@ -88,7 +88,7 @@ impl Operation {
         match self {
             Self::Decide => "decide",
             Self::Settle => "settle",
-            Self::Lease => "lease",
+            Self::Slot => "lease",
             Self::Plan => "plan",
             Self::Quota => "stock",
             Self::Metering => "metering",

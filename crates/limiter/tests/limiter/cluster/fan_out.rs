@@ -4,10 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
-use tollgate_limiter::concurrency::{
-    Acquired, Acquisition, Concurrency, LeaseStats, LeaseStore, MemoryLeases, Renewal,
-};
+use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, MemorySlots, Renewal, SlotStats, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
@@ -30,16 +28,16 @@ fn ids(cluster: &Cluster) -> Vec<String> {
     (0..3).flat_map(|node| ids_on(cluster, node, 2)).collect()
 }
 
-fn leases(client: &Arc<RedisClient>, lease: Duration) -> (RedisLeases, Arc<LeaseStats>) {
+fn slots(client: &Arc<RedisClient>, lease: Duration) -> (RedisSlots, Arc<SlotStats>) {
     let rule = Concurrency::new(1, lease, None).unwrap();
-    let stats = Arc::<LeaseStats>::default();
-    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
+    let stats = Arc::<SlotStats>::default();
+    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let (client, counted) = (Arc::clone(client), Arc::clone(&stats));
-    (RedisLeases::new(client, rule, local, OnStoreFailure::Deny, counted, Arc::<Releases>::default()), stats)
+    (RedisSlots::new(client, rule, local, OnStoreFailure::Deny, counted, Arc::<Releases>::default()), stats)
 }
 
-async fn acquire(leases: &RedisLeases, id: &str) -> Acquired {
-    match leases.acquire(key(id)) {
+async fn acquire(slots: &RedisSlots, id: &str) -> Acquired {
+    match slots.acquire(key(id)) {
         Acquisition::Ready(acquired) => acquired,
         Acquisition::Pending(acquired) => acquired.await,
     }
@@ -50,25 +48,25 @@ async fn leases_are_renewed_on_every_node_and_after_a_migration() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let ids = ids(&cluster);
-    let (leases, stats) = leases(&client, Duration::from_millis(900));
+    let (slots, stats) = slots(&client, Duration::from_millis(900));
     let mut held = Vec::new();
     for id in &ids {
-        held.push(acquire(&leases, id).await.lease.expect("a slot"));
+        held.push(acquire(&slots, id).await.slot.expect("a slot"));
     }
     // One slot has migrated, another is about to.
     cluster.move_slot(slot(&cluster, &ids[0]), 1);
     let moving = cluster.begin_move(slot(&cluster, &ids[2]), 2);
     moving.move_keys();
     let renewed = |at_least: u64| stats.renewals(Renewal::Renewed) >= at_least;
-    eventually("all leases are renewed repeatedly", async || renewed(6 * 6)).await;
+    eventually("all slots are renewed repeatedly", async || renewed(6 * 6)).await;
     for id in &ids {
-        assert_eq!(acquire(&leases, id).await.verdict.source, Source::Redis);
-        assert!(acquire(&leases, id).await.lease.is_none(), "{id} is still held");
+        assert_eq!(acquire(&slots, id).await.verdict.source, Source::Redis);
+        assert!(acquire(&slots, id).await.slot.is_none(), "{id} is still held");
     }
     assert_eq!((stats.renewals(Renewal::Failed), stats.renewals(Renewal::Retaken)), (0, 0));
     drop(held);
     for id in &ids {
-        eventually("each slot is released", async || acquire(&leases, id).await.lease.is_some()).await;
+        eventually("each slot is released", async || acquire(&slots, id).await.slot.is_some()).await;
     }
     assert_eq!(all_failures(&client), 0, "{:?}", client.status());
     moving.finish();

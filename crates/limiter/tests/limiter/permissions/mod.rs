@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
-use tollgate_limiter::concurrency::{Acquisition, Concurrency, LeaseStore, MemoryLeases};
+use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
+use tollgate_limiter::concurrency::{Acquisition, Concurrency, MemorySlots, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
@@ -161,17 +161,17 @@ async fn slots_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["ConcurrencyLimiter"]);
     let rule = Concurrency::new(1, Duration::from_millis(300), None).unwrap();
     let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
-    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
+    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let client = connected(&settings).await;
-    let leases = RedisLeases::new(client, rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
+    let slots = RedisSlots::new(client, rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
     let acquire = async || {
-        let Acquisition::Pending(acquired) = leases.acquire(key("r")) else { panic!("redis is called") };
+        let Acquisition::Pending(acquired) = slots.acquire(key("r")) else { panic!("redis is called") };
         acquired.await
     };
     // An ended lease, for the next call to remove.
     server.query::<i64>(&["ZADD", "concurrency_limiter.{r.k}.leases", "1", "ended"]).unwrap();
     let held = acquire().await;
-    assert!(held.lease.is_some() && acquire().await.lease.is_none());
+    assert!(held.slot.is_some() && acquire().await.slot.is_none());
     let renewed = || server.query::<f64>(&["ZSCORE", "concurrency_limiter.{r.k}.leases", &member(&server)]).unwrap();
     let first = renewed();
     eventually("the lease is renewed", async || renewed() > first).await;

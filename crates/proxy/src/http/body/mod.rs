@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use thiserror::Error;
-use tollgate_filters::concurrency_limiter::Leased;
+use tollgate_filters::concurrency_limiter::SlotBody;
 use tollgate_filters::local_response_cache::StoringBody;
 use tollgate_filters::replay::{ReplayBody, ReplayError};
 use tollgate_filters::request_counter::Counted;
@@ -42,7 +42,7 @@ enum BodyKind {
     Client(Box<ClientBody>),
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
-    Leased(Box<Leased<Body>>),
+    WithSlot(Box<SlotBody<Body>>),
     StoringBody(Box<StoringBody<Body>>),
     Metered(Box<Metered<Body>>),
     Replayed(Box<ReplayBody<Body>>),
@@ -161,13 +161,13 @@ impl From<Counted<Body>> for Body {
     }
 }
 
-impl From<Leased<Body>> for Body {
-    fn from(leased: Leased<Body>) -> Self {
+impl From<SlotBody<Body>> for Body {
+    fn from(body: SlotBody<Body>) -> Self {
         // Without a body the request is over; without a slot nothing has to be released.
-        if leased.is_end_stream() || !leased.has_lease() {
-            leased.into_inner()
+        if body.is_end_stream() || !body.has_slot() {
+            body.into_inner()
         } else {
-            Self(BodyKind::Leased(Box::new(leased)))
+            Self(BodyKind::WithSlot(Box::new(body)))
         }
     }
 }
@@ -222,7 +222,7 @@ impl HttpBody for Body {
                 frame.map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
             }
             BodyKind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::WithSlot(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::StoringBody(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Replayed(body) => {
@@ -239,7 +239,7 @@ impl HttpBody for Body {
             BodyKind::Client(body) => body.is_end_stream(),
             BodyKind::Limited(body) => body.is_end_stream(),
             BodyKind::Counted(body) => body.is_end_stream(),
-            BodyKind::Leased(body) => body.is_end_stream(),
+            BodyKind::WithSlot(body) => body.is_end_stream(),
             BodyKind::StoringBody(body) => body.is_end_stream(),
             BodyKind::Metered(body) => body.is_end_stream(),
             BodyKind::Replayed(body) => body.is_end_stream(),
@@ -254,7 +254,7 @@ impl HttpBody for Body {
             BodyKind::Client(body) => body.size_hint(),
             BodyKind::Limited(body) => body.size_hint(),
             BodyKind::Counted(body) => body.size_hint(),
-            BodyKind::Leased(body) => body.size_hint(),
+            BodyKind::WithSlot(body) => body.size_hint(),
             BodyKind::StoringBody(body) => body.size_hint(),
             BodyKind::Metered(body) => body.size_hint(),
             BodyKind::Replayed(body) => body.size_hint(),

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
-use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, MemoryLeases};
+use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
+use tollgate_limiter::concurrency::{MemorySlots, SlotStats, SlotStore};
 use tollgate_limiter::metering::{Meter, MeterSettings};
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
@@ -113,15 +113,15 @@ impl Stores {
         Meter::new(Arc::clone(self.shared.ledger()), &settings)
     }
 
-    /// Returns the store of the slots of `limiter`; leases are counted in `stats`.
-    pub fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
-        let memory = MemoryLeases::new(Arc::clone(&self.shared.slots), limiter.rule, Arc::clone(&stats));
+    /// Returns the store of the slots of `limiter`, which are counted in `stats`.
+    pub fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+        let memory = MemorySlots::new(Arc::clone(&self.shared.slots), limiter.rule, Arc::clone(&stats));
         match (limiter.store, &*self.redis.borrow()) {
             (Some(StoreKind::Memory), _) | (_, None) => Arc::new(memory),
             (_, Some((redis, client))) => {
                 let (client, releases) = (Arc::clone(client), Arc::clone(&self.releases));
-                let leases = RedisLeases::new(client, limiter.rule, memory, limiter.on_store_failure, stats, releases);
-                Arc::new(leases.hash_keys(redis.hash_keys))
+                let slots = RedisSlots::new(client, limiter.rule, memory, limiter.on_store_failure, stats, releases);
+                Arc::new(slots.hash_keys(redis.hash_keys))
             }
         }
     }

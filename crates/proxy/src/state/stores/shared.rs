@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tollgate_limiter::concurrency::LeaseTable;
+use tollgate_limiter::concurrency::SlotTable;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
@@ -22,7 +22,7 @@ pub struct SharedStores {
     places: Mutex<Places>,
     clock: Arc<StoreClock>,
     ledger: Arc<Ledger>,
-    pub(super) slots: Arc<LeaseTable>,
+    pub(super) slots: Arc<SlotTable>,
     /// Circuit breakers of Redis servers.
     pub(super) redis_breakers: Breakers,
     circuit_breakers: CircuitBreakers,
