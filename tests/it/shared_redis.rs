@@ -109,7 +109,8 @@ fn a_gateway_warns_when_it_uses_another_cluster_and_when_it_leaves_it() {
     let [known, other] = [Cluster::primaries(), Cluster::primaries()];
     let nodes = format!("cluster: {{nodes: ['{}', '{}']}}", known.nodes[0].address, other.nodes[0].address);
     let gateway = Gateway::start(&yaml(&nodes).replace("timeout: 20s", "timeout: 500ms"));
-    let decided_by = |cluster: &Cluster| cluster.nodes.iter().any(|node| node.cli(&["KEYS", "request_rate*"]) != "");
+    let decided_by =
+        |cluster: &Cluster| cluster.nodes.iter().any(|node| !node.cli(&["KEYS", "request_rate*"]).is_empty());
     eventually("redis decides", || ask(&gateway, "/a") == 200 && decided_by(&known));
     known.nodes.iter().for_each(Redis::freeze);
     let left = gateway.logged("using another redis cluster: no node of the known one replies");
