@@ -58,7 +58,7 @@ impl SanitizeRules {
 /// Refuses malformed and ambiguous requests, and normalizes the others.
 ///
 /// The target gets origin form and a normalized path; the received one stays in
-/// [`ReceivedPath`](tollgate_filters::context::ReceivedPath). There is one `Host` field in lower case without a final dot,
+/// [`ReceivedPath`]. There is one `Host` field in lower case without a final dot,
 /// and one `Cookie` field. Unless the peer `is_trusted` to report the client, `Forwarded` and `X-Forwarded-*` are removed,
 /// so that neither predicates nor filters read them.
 ///
