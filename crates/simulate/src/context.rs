@@ -1,6 +1,5 @@
 //! Context of the layers in a simulation: buckets in memory on the clock of the log, and requests that wait for a decision.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,15 +11,15 @@ use parking_lot::Mutex;
 use crate::input::{LogTime, LoggedVerdict};
 use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter};
 use tollgate_limiter::concurrency::{MemorySlots, SlotStats, SlotStore, SlotTable};
-use tollgate_limiter::metering::Ledger;
-use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, OwnedCheck, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
-use tollgate_proxy::gateway::dry_context::DryContext;
+use tollgate_proxy::gateway::layer_context::LayerContext;
 use tollgate_proxy::http::facts::RequestFacts;
 use tollgate_proxy::http::service::ResponseFuture;
 use tollgate_proxy::instrumentation::metrics::Metrics;
+use tollgate_proxy::state::stores::meter_settings;
 
 /// Clock that the log sets.
 #[derive(Debug, Default)]
@@ -137,7 +136,7 @@ impl LogContext {
     }
 }
 
-impl DryContext for LogContext {
+impl LayerContext for LogContext {
     fn store(&self, _: &RateLimiter) -> Arc<dyn Store> {
         Arc::<LogStore>::clone(&self.store)
     }
@@ -146,20 +145,12 @@ impl DryContext for LogContext {
         Arc::new(MemorySlots::new(Arc::<SlotTable>::default(), limiter.rule, stats))
     }
 
-    fn ledger(&self, _: &RequestCounter, _: &Arc<str>) -> Arc<Ledger> {
-        Arc::new(Ledger::new(1))
+    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
+        Meter::new(Arc::new(Ledger::new(1)), &meter_settings(counter, route, scope, false))
     }
 
-    fn hashes_ids(&self) -> bool {
-        false
-    }
-
-    fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
-        None
-    }
-
-    fn metrics(&self) -> &Metrics {
-        &self.metrics
+    fn metrics(&self) -> (&Metrics, usize) {
+        (&self.metrics, 0)
     }
 }
 
@@ -177,34 +168,4 @@ pub(super) struct RunningRequest {
     pub(super) is_blocked: bool,
     pub(super) response: ResponseFuture,
     pub(super) facts: Option<Box<RequestFacts>>,
-}
-
-/// Request that waits for a further decision, with the times of its decisions after that, last first.
-pub(super) struct Waiting(pub(super) RunningRequest, pub(super) Vec<LogTime>);
-
-impl Waiting {
-    fn key(&self) -> (LogTime, u64) {
-        (self.0.at, self.0.number)
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    /// Orders the earliest as the greatest: the heap returns the greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
-    }
 }

@@ -1,6 +1,6 @@
 //! Replay of requests through one configuration.
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -11,7 +11,7 @@ use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::compare::{Finished, Refusal};
-use crate::context::{LogContext, RunningRequest, Waiting};
+use crate::context::{LogContext, RunningRequest};
 use crate::input::{LogEntry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
 use crate::local_responses::{LimiterReach, LocalResponses};
@@ -37,7 +37,7 @@ pub struct Replay {
     routes: Vec<(u64, u64)>,
     totals: Outcome,
     reproduced: Reproduced,
-    waiting: BinaryHeap<Waiting>,
+    waiting: BTreeMap<(LogTime, u64), (RunningRequest, Vec<LogTime>)>,
     /// Facts of a finished request, emptied for the next one.
     spare_facts: Option<Box<RequestFacts>>,
 }
@@ -76,7 +76,7 @@ impl Replay {
             counts: Counts::default(),
             totals: Outcome { file: file.to_owned(), ..Outcome::default() },
             reproduced: Reproduced::default(),
-            waiting: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
             spare_facts: None,
         }
     }
@@ -176,13 +176,13 @@ impl Replay {
 
     /// Returns the time of the next decision of another request, if the next request has the time `next`.
     fn horizon(&self, next: LogTime) -> LogTime {
-        self.waiting.peek().map_or(next, |waiting| waiting.0.at.min(next))
+        self.waiting.keys().next().map_or(next, |(at, _)| next.min(*at))
     }
 
     /// Continues the requests whose next decision is due before a request at `now`.
     pub fn advance(&mut self, now: LogTime, finished: &mut Finished) {
-        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at <= now) {
-            let Some(Waiting(request, further)) = self.waiting.pop() else { return };
+        while self.waiting.len() > MAX_WAITING || self.waiting.keys().next().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, (request, further))) = self.waiting.pop_first() else { return };
             let at = request.at;
             self.context.clock.set(at, further, self.horizon(now).max(at));
             self.poll(request, finished);
@@ -196,7 +196,7 @@ impl Replay {
         match self.context.clock.take_awaited() {
             Some((at, further)) if polled.is_pending() => {
                 request.at = at;
-                self.waiting.push(Waiting(request, further));
+                self.waiting.insert((at, request.number), (request, further));
             }
             _ => {
                 let number = request.number;

@@ -1,7 +1,6 @@
 //! Sorts entries by time, within a bounded buffer.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::log_entry::{LogEntry, LogTime};
 use super::source::Inputs;
@@ -18,33 +17,30 @@ pub struct Ordered {
     /// The logs.
     pub inputs: Inputs,
     /// Held entries in their order. Most lines follow the latest, or precede a few.
-    sorted: VecDeque<Held>,
+    sorted: VecDeque<(Key, Box<LogEntry>)>,
     /// Held entries that would have moved too many others.
-    others: BinaryHeap<Held>,
+    others: BTreeMap<Key, Box<LogEntry>>,
     has_ended: bool,
     /// Number of entries read, which keeps the order of equal ones.
     read: u64,
     latest: LogTime,
 }
 
-struct Held {
-    /// Time, and the number among the entries read.
-    key: (LogTime, u64),
-    entry: Box<LogEntry>,
-}
+/// Time of an entry, and its number among the entries read.
+type Key = (LogTime, u64);
 
 impl Ordered {
     /// Orders the entries of `inputs`.
     #[must_use]
     pub fn new(inputs: Inputs) -> Self {
-        let (sorted, others) = (VecDeque::new(), BinaryHeap::new());
+        let (sorted, others) = (VecDeque::new(), BTreeMap::new());
         Self { inputs, sorted, others, has_ended: false, read: 0, latest: LogTime::default() }
     }
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
     pub fn next_entry(&mut self) -> Option<Box<LogEntry>> {
         self.fill();
-        let mut entry = self.pop()?.entry;
+        let mut entry = self.pop()?;
         let late_us = self.latest.us.saturating_sub(entry.at().us);
         if late_us > 0 {
             let stats = &mut self.inputs.stats;
@@ -61,8 +57,9 @@ impl Ordered {
     /// Returns the time of the next entry.
     pub fn next_at(&mut self) -> Option<LogTime> {
         self.fill();
-        let next = if self.is_other_next() { self.others.peek() } else { self.sorted.front() };
-        next.map(|held| held.key.0.max(self.latest))
+        let sorted = self.sorted.front().map(|(key, _)| key);
+        let next = sorted.into_iter().chain(self.others.keys().next()).min();
+        next.map(|(time, _)| (*time).max(self.latest))
     }
 
     /// Takes the memory of an entry that is no longer needed.
@@ -74,7 +71,7 @@ impl Ordered {
         while !self.has_ended && self.sorted.len() + self.others.len() < HELD_ENTRIES {
             match self.inputs.next_entry() {
                 Some(entry) => {
-                    self.push(Held { key: (entry.at(), self.read), entry });
+                    self.push((entry.at(), self.read), entry);
                     self.read += 1;
                 }
                 None => self.has_ended = true,
@@ -82,44 +79,21 @@ impl Ordered {
         }
     }
 
-    fn push(&mut self, held: Held) {
-        let later = self.sorted.iter().rev().take(MAX_SHIFT + 1).take_while(|other| other.key > held.key).count();
+    fn push(&mut self, key: Key, entry: Box<LogEntry>) {
+        let later = self.sorted.iter().rev().take(MAX_SHIFT + 1).take_while(|(other, _)| *other > key).count();
         if later > MAX_SHIFT {
-            self.others.push(held);
+            self.others.insert(key, entry);
         } else {
-            self.sorted.insert(self.sorted.len() - later, held);
+            self.sorted.insert(self.sorted.len() - later, (key, entry));
         }
     }
 
-    fn pop(&mut self) -> Option<Held> {
-        if self.is_other_next() { self.others.pop() } else { self.sorted.pop_front() }
-    }
-
-    /// Returns true if the next entry is not in the sorted run.
-    fn is_other_next(&self) -> bool {
-        let Some(other) = self.others.peek() else { return false };
-        self.sorted.front().is_none_or(|first| other.key < first.key)
-    }
-}
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Held {}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Held {
-    /// Orders the earliest entry as the greatest: the heap returns the greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key)
+    fn pop(&mut self) -> Option<Box<LogEntry>> {
+        let other = self.others.first_entry();
+        match other.filter(|other| self.sorted.front().is_none_or(|(first, _)| other.key() < first)) {
+            Some(other) => Some(other.remove()),
+            None => self.sorted.pop_front().map(|(_, entry)| entry),
+        }
     }
 }
 
@@ -136,7 +110,7 @@ mod tests {
         let times = (0..5000_u64).map(|n| 5000 - n / 100 * 100 + n % 100).chain([42, 1]);
         for (read, us) in (0..).zip(times.clone()) {
             let entry = Box::new(LogEntry { time_us: us, ..LogEntry::default() });
-            ordered.push(Held { key: (entry.at(), read), entry });
+            ordered.push((entry.at(), read), entry);
         }
         assert!(!ordered.others.is_empty() && ordered.sorted.len() > 99);
         ordered.has_ended = true;
