@@ -1,8 +1,8 @@
 //! HTTP/1.1 client for the server of a registry, with limits of size and time, and a pool of idle connections.
 
 use std::cell::RefCell;
+use std::io;
 use std::time::Duration;
-use std::{fmt, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,6 +78,7 @@ pub(super) struct Call<'c> {
 }
 
 /// Client of one server.
+#[derive(Debug)]
 pub(super) struct HttpClient {
     server: RegistryServer,
     tls: Tls,
@@ -228,12 +229,6 @@ impl HttpClient {
                 sender
             }
         })
-    }
-}
-
-impl fmt::Debug for HttpClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpClient").field("server", &self.server).finish_non_exhaustive()
     }
 }
 

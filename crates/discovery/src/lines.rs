@@ -1,6 +1,5 @@
 //! Responses that arrive line by line, for as long as a server holds them open.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -15,6 +14,7 @@ use crate::client::{Call, ClientError, HttpClient};
 const MAX_LINE: usize = 4 << 20;
 
 /// Lines of a response. Its connection closes when this is dropped.
+#[derive(Debug)]
 pub(super) struct Lines {
     body: Incoming,
     buffer: BytesMut,
@@ -77,11 +77,5 @@ impl Lines {
             let frame = frame.map_err(|error| ClientError::Body(error.into()))?;
             self.buffer.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         }
-    }
-}
-
-impl fmt::Debug for Lines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lines").field("buffered", &self.buffer.len()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Registries of the running configuration, and the subscription to the services that they know, for `discovery.locator`.
 
 use std::any::Any;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -72,6 +71,7 @@ impl Registries {
 }
 
 /// Watches of the names of services. They end when this is dropped.
+#[derive(Debug)]
 pub struct NamesSubscription {
     names: Rc<Names>,
     metadata: Option<Rc<InstanceMetadata>>,
@@ -106,11 +106,5 @@ impl NamesSubscription {
             Some(metadata) => metadata.all(),
             None => Some(self.names.all()?.into_iter().map(|name| (name, Vec::new())).collect()),
         }
-    }
-}
-
-impl fmt::Debug for NamesSubscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamesSubscription").field("names", &self.names).finish_non_exhaustive()
     }
 }

@@ -23,6 +23,7 @@ pub trait Follower: fmt::Debug {
 }
 
 /// Watches of one service. They end when this is dropped.
+#[derive(Debug)]
 pub struct Subscriptions {
     pub(super) _watches: Vec<Box<dyn Any>>,
 }
@@ -125,12 +126,6 @@ impl Sink {
         if self.service.source.get().is_none_or(|source| source == self.registry) {
             self.service.follower.confirm();
         }
-    }
-}
-
-impl fmt::Debug for Subscriptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscriptions").finish_non_exhaustive()
     }
 }
 
