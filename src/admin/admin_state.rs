@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::admin::config_state::{ConfigState, RefusedReload};
 use crate::admin::events::viewers::Viewers;
 use tollgate_config::{Config, LoadError};
-use tollgate_proxy::http::connection_stats::ConnectionStats;
+use tollgate_proxy::http::handler::ConnectionStats;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::state::stores::SharedStores;
 use tollgate_proxy::upstream::balance::Upstreams;

@@ -40,7 +40,7 @@ pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
 
 /// Describes every circuit breaker of a route.
 pub(super) fn describe_all(state: &AdminState) -> Vec<BreakerReply> {
-    state.stores.circuit_breakers().all().iter().map(describe).collect()
+    state.stores.circuit_breakers.all().iter().map(describe).collect()
 }
 
 /// Body of a forced state.
@@ -84,14 +84,14 @@ pub(super) fn end_force(name: &str, state: &AdminState) -> Response<Full<Bytes>>
 }
 
 fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Response<Full<Bytes>> {
-    match state.stores.circuit_breakers().all().into_iter().find(|breaker| **breaker.name() == *name) {
+    match state.stores.circuit_breakers.all().into_iter().find(|breaker| **breaker.name() == *name) {
         Some(breaker) => {
             let applied = change(&breaker);
             audited(json(StatusCode::OK, &describe(&breaker)), applied)
         }
         None => {
             // A breaker exists from its first call on.
-            let breakers = state.stores.circuit_breakers().all();
+            let breakers = state.stores.circuit_breakers.all();
             let names = breakers.iter().map(|breaker| breaker.name().to_string());
             let names = known_names("breakers that were used", names);
             problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`; {names}"))

@@ -80,7 +80,7 @@ fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
 async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Option<LiveLimit> {
     let bucket = counted.bucket.as_ref()?;
     let key = BucketKey { scope: &counted.scope, id: &bucket.key_id };
-    let effective = state.stores.overrides().effective_rule(key, &bucket.rule);
+    let effective = state.stores.overrides.effective_rule(key, &bucket.rule);
     let rule = if let Some((EffectiveRule::Rule(rule), _)) = &effective { rule } else { &bucket.rule };
     let capacity = rule.capacity();
     let read = match BucketStore::at(bucket.store, bucket.is_locked, config, state) {
@@ -114,7 +114,7 @@ fn live(route: &Route, state: &AdminState) -> LiveRoute {
         .filter_map(|filter| if let Filter::CircuitBreaker(breaker) = filter { Some(breaker) } else { None })
         .map(|breaker| breaker.name.as_deref().unwrap_or(&route.id))
         .collect();
-    let breakers = state.stores.circuit_breakers().all();
+    let breakers = state.stores.circuit_breakers.all();
     let breakers = breakers
         .iter()
         .filter(|breaker| names.contains(&&**breaker.name()))

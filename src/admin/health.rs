@@ -98,7 +98,7 @@ pub(super) fn ready(state: &AdminState) -> Response<Full<Bytes>> {
 pub(super) fn summary(state: &AdminState, actuator: &Actuator, may_read: bool) -> Response<Full<Bytes>> {
     let has_components = actuator.shows_components && (actuator.components_are_open || may_read);
     let readiness = readiness(state);
-    let details = || MemoryDetails { keys: state.stores.memory().len() };
+    let details = || MemoryDetails { keys: state.stores.memory.len() };
     let components = has_components
         .then(|| Components { memory: MemoryHealth { status: Status::Up, details: details() }, redis: redis(state) });
     json(readiness.code(), &Summary { status: readiness.status, components })

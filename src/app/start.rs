@@ -22,7 +22,7 @@ use crate::app::reload::{Source, with_services};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_proxy::http::connection_stats::ConnectionStats;
+use tollgate_proxy::http::handler::ConnectionStats;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::instrumentation::traces::Tracing;
@@ -269,14 +269,14 @@ fn example_path(config: &Config) -> Option<String> {
 
 /// Removes full buckets from memory periodically, and reports limiters without room for new keys.
 async fn sweep(stores: Arc<SharedStores>) {
-    let memory = stores.memory();
+    let memory = &stores.memory;
     let shards = memory.shards();
     let pause = SWEEP_EVERY / u32::try_from(shards).unwrap_or(u32::MAX);
     loop {
         for shard in 0..shards {
             tokio::time::sleep(pause).await;
             memory.sweep_shard(shard);
-            stores.clock().follow_wall_clock();
+            stores.clock.follow_wall_clock();
         }
         for (limiter, decisions) in memory.report_overflows() {
             tracing::warn!(%limiter, decisions, "no room for new keys in memory: they share buckets, see memory.max-keys");

@@ -12,7 +12,7 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_limiter::concurrency::redis::key_name;
 use tollgate_limiter::concurrency::{Acquired, Acquisition, HeldSlot, SlotStats, SlotStore};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::metering::Ledger;
+use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::key_names;
@@ -26,11 +26,12 @@ use crate::explain::{PlansOf, by_name};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
-use tollgate_proxy::gateway::dry_context::DryContext;
+use tollgate_proxy::gateway::layer_context::LayerContext;
 use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
+use tollgate_proxy::state::stores::meter_settings;
 use tollgate_proxy::upstream::origin::Origin;
 
 /// Records one request on one route.
@@ -159,7 +160,7 @@ impl<'r> Recorder<'r> {
     }
 }
 
-impl DryContext for Recorder<'_> {
+impl LayerContext for Recorder<'_> {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         let position =
             self.position(|filter| matches!(filter, Filter::RequestRateLimiter(it) if std::ptr::eq(&**it, limiter)));
@@ -179,24 +180,21 @@ impl DryContext for Recorder<'_> {
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), Counts::Slots(rule)))
     }
 
-    fn ledger(&self, counter: &RequestCounter, scope: &Arc<str>) -> Arc<Ledger> {
+    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
         let position =
             self.position(|filter| matches!(filter, Filter::RequestCounter(it) if std::ptr::eq(&**it, counter)));
         let ledger = Arc::new(Ledger::new(16));
-        self.records.lock().ledgers.push((position, Arc::clone(scope), Arc::clone(&ledger)));
-        ledger
-    }
-
-    fn hashes_ids(&self) -> bool {
-        self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys)
+        self.records.lock().ledgers.push((position, Arc::clone(&scope), Arc::clone(&ledger)));
+        let hashes_ids = self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+        Meter::new(ledger, &meter_settings(counter, route, scope, hashes_ids))
     }
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
         (self.plans)(hash, cache)
     }
 
-    fn metrics(&self) -> &Metrics {
-        &self.metrics
+    fn metrics(&self) -> (&Metrics, usize) {
+        (&self.metrics, 0)
     }
 }
 

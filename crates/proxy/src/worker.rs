@@ -91,11 +91,9 @@ impl Worker {
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
-        let state = Rc::new(
-            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons, self.refused)
-                .tracing(self.tracing)
-                .own_endpoints((self.own_endpoints)()),
-        );
+        let mut state = WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons, self.refused);
+        (state.tracing, state.own_service) = (self.tracing, Some((self.own_endpoints)()));
+        let state = Rc::new(state);
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(state.generation(shared).await, unrouted, log.clone());
         drop(self.starting);

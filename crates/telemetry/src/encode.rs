@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -30,4 +30,15 @@ pub fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
 #[must_use]
 pub fn gauge<N: TryInto<i64>>(value: N) -> ConstGauge<i64> {
     ConstGauge::new(value.try_into().unwrap_or(i64::MAX))
+}
+
+/// Encodes a histogram of times in seconds. `counts` has one element more than `bounds_us`.
+///
+/// # Errors
+/// The encoder fails.
+#[expect(clippy::cast_precision_loss, reason = "microseconds in seconds")]
+pub fn time_histogram(encoder: &mut MetricEncoder<'_>, bounds_us: &[u64], counts: &[u64], sum_us: u64) -> fmt::Result {
+    let bounds = bounds_us.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
+    encoder.encode_histogram::<[(&str, &str); 0]>(sum_us as f64 / 1e6, counts.iter().sum(), &buckets, None)
 }

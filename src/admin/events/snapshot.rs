@@ -197,7 +197,7 @@ impl RedisSnapshot {
             connected: clients.iter().filter(|client| client.connected()).count(),
             breakers_open,
             error: clients.iter().find_map(|client| client.last_error().map(str::to_owned)),
-            gateways: stores.gateways().counted(),
+            gateways: stores.gateways.counted(),
         })
     }
 }

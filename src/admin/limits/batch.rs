@@ -91,7 +91,7 @@ pub(super) async fn apply(
     })?;
     let ids: Vec<_> = batch.keys.iter().map(|entry| selected.key_id(entry.key.as_bytes())).collect();
     let buckets = || ids.iter().map(|id| BucketKey { scope: &selected.named.scope, id });
-    let overrides: Vec<_> = buckets().map(|key| state.stores.overrides().effective_rule(key, rule)).collect();
+    let overrides: Vec<_> = buckets().map(|key| state.stores.overrides.effective_rule(key, rule)).collect();
     let grants: Vec<_> = buckets().zip(batch.keys.iter().map(|entry| entry.grant)).collect();
     let readings = read_all(&store, rule, &grants, &overrides).await;
     let failed = readings.iter().filter(|reading| reading.is_err()).count();

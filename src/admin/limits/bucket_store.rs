@@ -77,7 +77,7 @@ impl BucketStore {
         config: &Config,
         state: &AdminState,
     ) -> Result<Self, LimitsError> {
-        let memory = state.stores.memory();
+        let memory = &state.stores.memory;
         let redis = match (kind, &config.redis) {
             (Some(StoreKind::Memory), _) | (_, None) => return Ok(Self::Memory(Arc::clone(memory))),
             _ if is_locked => return Err(LimitsError::Locked),

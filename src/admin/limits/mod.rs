@@ -189,7 +189,7 @@ async fn change_and_read(
     for (position, (selected, store)) in rules.iter().zip(&stores).enumerate() {
         let key = BucketKey { scope: &selected.named.scope, id: key };
         let rule = &selected.named.limit.rule;
-        let effective = state.stores.overrides().effective_rule(key, rule);
+        let effective = state.stores.overrides.effective_rule(key, rule);
         let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
         let ends_leases = store.ends_leases(rule, change, config);
         let changed = store.change(key, rule, change, ends_leases).await;
@@ -222,7 +222,7 @@ async fn read_rules(
         let store = BucketStore::of(selected.limiter, config, state)?;
         let key = BucketKey { scope: &selected.named.scope, id: key };
         let rule = &selected.named.limit.rule;
-        let effective = state.stores.overrides().effective_rule(key, rule);
+        let effective = state.stores.overrides.effective_rule(key, rule);
         let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
         let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
         limits.push(LimitReply {

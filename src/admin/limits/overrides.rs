@@ -46,7 +46,7 @@ pub(in crate::admin) struct OverrideBody {
 
 /// Lists the overrides.
 pub(in crate::admin) fn list(state: &AdminState) -> Response<Full<Bytes>> {
-    json(StatusCode::OK, &state.stores.overrides().all().iter().map(listed).collect::<Vec<_>>())
+    json(StatusCode::OK, &state.stores.overrides.all().iter().map(listed).collect::<Vec<_>>())
 }
 
 /// Sets an override by `caller`.
@@ -104,7 +104,7 @@ async fn new(
         change.apply(&selected.named.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
     }
     let target = target(&selected, key, state);
-    if state.stores.overrides().is_ambiguous(&target, &selected.named.limit.rule) {
+    if state.stores.overrides.is_ambiguous(&target, &selected.named.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
     }
     let applied = format!(
@@ -138,7 +138,7 @@ async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(EndedOverride,
             (target(&selected, key, state), rule, Some(settings))
         }
         (Err(error), _) => {
-            let unconfigured = state.stores.overrides().find(id, query.rule.as_deref(), query.plan.as_deref(), key);
+            let unconfigured = state.stores.overrides.find(id, query.rule.as_deref(), query.plan.as_deref(), key);
             let Override { target, names, .. } = unconfigured.ok_or(error)?;
             (target, names.rule, None)
         }
@@ -169,7 +169,7 @@ fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> O
     OverrideTarget {
         scope: selected.named.scope.to_string(),
         plan: selected.named.plan.map(str::to_owned),
-        key: key.map(|key| state.stores.overrides().named_id(&selected.key_id(key))),
+        key: key.map(|key| state.stores.overrides.named_id(&selected.key_id(key))),
     }
 }
 

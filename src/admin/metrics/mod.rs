@@ -68,12 +68,12 @@ impl Collector for MetricsPage {
         upstreams::encode(encoder, &state.upstreams)?;
         upstreams::encode_times(encoder, metrics)?;
         encode_retries(encoder, metrics)?;
-        encode_breakers(encoder, &state.stores.circuit_breakers().all())?;
+        encode_breakers(encoder, &state.stores.circuit_breakers.all())?;
         encode_totals(encoder, state)?;
         if let Some(spans) = &state.spans {
             spans.encode(encoder)?;
         }
-        let caches = state.stores.response_caches().all();
+        let caches = state.stores.response_caches.all();
         if !caches.is_empty() {
             encode_caches(encoder, &caches)?;
         }
@@ -83,7 +83,7 @@ impl Collector for MetricsPage {
 
 /// Encodes counters and gauges without labels.
 fn encode_totals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt::Result {
-    let (memory, usage) = (state.stores.memory(), state.stores.ledger().status());
+    let (memory, usage) = (&state.stores.memory, state.stores.ledger.status());
     let lost_lines = state
         .log
         .as_ref()

@@ -60,7 +60,7 @@ impl RedisSnapshot {
             node.is_open |= status.breaker == BreakerState::Open;
         }
         let stats = stores.redis_stats();
-        let locks = stores.lock_stats().status();
+        let locks = stores.lock_stats.status();
         let mut errors = BTreeMap::new();
         for (kind, count) in stats.iter().flat_map(|stats| stats.failures()) {
             *errors.entry(kind.as_str()).or_default() += count;
@@ -72,10 +72,10 @@ impl RedisSnapshot {
             denial_cache_hits: stats.iter().map(|stats| stats.denial_cache_hits()).sum(),
             lease_hits: stats.iter().map(|stats| stats.lease_hits()).sum(),
             call_sizes: stats.iter().map(|stats| stats.call_sizes()).fold(CallSizes::default(), CallSizes::plus),
-            latencies: latencies(stats.iter().chain([stores.usage_stats()]).map(|stats| &**stats)),
+            latencies: latencies(stats.iter().chain([&stores.usage_stats]).map(|stats| &**stats)),
             nodes,
-            servers: stores.redis_servers().all(),
-            gateways: stores.gateways().counted().map(NonZeroU32::get),
+            servers: stores.redis_servers.all(),
+            gateways: stores.gateways.counted().map(NonZeroU32::get),
             locks,
         })
     }

@@ -43,8 +43,8 @@ pub(super) fn declare(config: &Config, stores: &SharedStores, metrics: &Metrics)
             declare_filter(route, &position, stores, metrics, &mut handles);
         }
     }
-    stores.response_caches().remove_unused();
-    stores.circuit_breakers().remove_unused();
+    stores.response_caches.remove_unused();
+    stores.circuit_breakers.remove_unused();
     handles
 }
 
@@ -77,11 +77,11 @@ fn declare_filter(
         Filter::Retry(_) => handles.push(metrics.retries(Metrics::CONFIGURED, &route.id)),
         Filter::CircuitBreaker(breaker) => {
             let name = breaker_name(&route.id, breaker);
-            handles.push(stores.circuit_breakers().get_or_create(name, &breaker.rules));
+            handles.push(stores.circuit_breakers.get_or_create(name, &breaker.rules));
         }
         Filter::LocalResponseCache(cache) => {
             let name = cache_name(&route.id, cache);
-            handles.push(stores.response_caches().get_or_create(name, cache.max_bytes));
+            handles.push(stores.response_caches.get_or_create(name, cache.max_bytes));
         }
         Filter::Edit(_) | Filter::Plain(_) | Filter::RequestSize(_) | Filter::RequestCounter(_) => {}
     }

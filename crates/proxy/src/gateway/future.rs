@@ -21,7 +21,6 @@ use crate::instrumentation::traces::request::RequestTrace;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Future of the response to one request.
-#[derive(Debug)]
 pub struct GatewayFuture {
     pub(super) progress: Progress,
     pub(super) accepts_problem: bool,
@@ -123,15 +122,6 @@ fn hold_until_closed(tunnel: &Tunnel, state: TunnelState, mut record: Box<Record
         drop(record);
     });
     None
-}
-
-impl std::fmt::Debug for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Running(_) => "Running",
-            Self::Refused(_) => "Refused",
-        })
-    }
 }
 
 /// Logs a panic, and returns the failure to respond with.

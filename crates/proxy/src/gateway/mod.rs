@@ -5,7 +5,6 @@
 
 pub mod cors;
 mod declare;
-pub mod dry_context;
 mod future;
 mod generation;
 pub mod layer_context;

@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use percent_encoding::{AsciiSet, percent_encode};
 
 use crate::http::failure::Failure;
-use crate::http::fields::{has_underscore, is_forwarded, remove_fields};
+use crate::http::fields::{STANDARD_METHODS, has_underscore, is_forwarded, remove_fields};
 use tollgate_config::{Config, Underscores};
 use tollgate_filters::context::ReceivedPath;
 use tollgate_filters::reply::prefers_problem;
@@ -142,10 +142,9 @@ fn has_other_case(method: &Method) -> bool {
     if [Method::GET, Method::POST].contains(method) {
         return false;
     }
-    const STANDARD: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
     let text = method.as_str();
     text.bytes().any(|byte| byte.is_ascii_lowercase())
-        && STANDARD.iter().any(|standard| standard.eq_ignore_ascii_case(text))
+        && STANDARD_METHODS.iter().any(|standard| standard.eq_ignore_ascii_case(text))
 }
 
 /// Returns true if the value begins or ends with whitespace. Over HTTP/2 that is malformed (RFC 9113 §8.2.1); an HTTP/1.1

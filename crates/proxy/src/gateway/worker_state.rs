@@ -50,8 +50,10 @@ pub struct WorkerState {
     workers: OnceCell<NonZeroUsize>,
     upstreams: Arc<Upstreams>,
     current: Rc<CurrentGeneration>,
-    tracing: Option<Tracing>,
-    own_service: Option<SharedService>,
+    /// Traces of requests; `None` if they are off.
+    pub tracing: Option<Tracing>,
+    /// Service of the `management` endpoints on the port for traffic.
+    pub own_service: Option<SharedService>,
 }
 
 impl WorkerState {
@@ -70,18 +72,6 @@ impl WorkerState {
         let (workers, current) = (OnceCell::new(), Rc::default());
         let (tracing, own_service) = (None, None);
         Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing, own_service }
-    }
-
-    /// Serves requests for `management` endpoints on the port for traffic by `service`.
-    #[must_use]
-    pub fn own_endpoints(self, service: SharedService) -> Self {
-        Self { own_service: Some(service), ..self }
-    }
-
-    /// Traces requests.
-    #[must_use]
-    pub fn tracing(self, tracing: Option<Tracing>) -> Self {
-        Self { tracing, ..self }
     }
 
     /// Applies the configuration of `shared` to pools and stores, and returns its generation. Must be called within the
@@ -223,11 +213,11 @@ impl LayerContext for WorkerState {
     }
 
     fn response_cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
-        self.stores.response_caches().get_or_create(cache_name(route, cache), cache.max_bytes)
+        self.stores.shared.response_caches.get_or_create(cache_name(route, cache), cache.max_bytes)
     }
 
     fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        self.stores.circuit_breakers().get_or_create(name, rules)
+        self.stores.shared.circuit_breakers.get_or_create(name, rules)
     }
 
     fn rerouting(&self) -> SharedService {
@@ -236,6 +226,10 @@ impl LayerContext for WorkerState {
 
     fn is_traced(&self) -> bool {
         self.tracing.is_some()
+    }
+
+    fn counts_keys(&self) -> bool {
+        true
     }
 
     fn logs_reasons(&self) -> bool {

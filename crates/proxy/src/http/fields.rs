@@ -2,6 +2,10 @@
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
+/// Methods of RFC 9110 and RFC 5789.
+pub const STANDARD_METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+
 /// Bytes by which the limit that `h2` gets exceeds the gateway's. `h2` drops fields of trailers beyond its limit and
 /// completes the message. With this difference the gateway sees that trailers are too large.
 pub const DROPPED_FIELD: usize = 64 * 1024;

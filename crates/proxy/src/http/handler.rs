@@ -1,9 +1,11 @@
-//! Interface between the server and the service behind it, and guards that keep a client connection from counting as idle.
+//! Interface between the server and the service behind it, guards that keep a client connection from counting as idle, and
+//! counters of client connections.
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Context;
 
 use bytes::Bytes;
@@ -95,5 +97,30 @@ impl<C: BusyCount + ?Sized> BusyGuard<C> {
 impl<C: BusyCount + ?Sized> Drop for BusyGuard<C> {
     fn drop(&mut self) {
         self.0.release();
+    }
+}
+
+/// Counters of client connections and TLS handshakes since the start, over all workers.
+#[derive(Debug, Default)]
+pub struct ConnectionStats {
+    /// Connections that were served.
+    pub opened: AtomicU64,
+    /// Served connections that have ended.
+    pub closed: AtomicU64,
+    /// Connections that were closed at once because their client has too many.
+    pub refused: AtomicU64,
+    /// Completed TLS handshakes.
+    pub handshakes: AtomicU64,
+    /// Failed TLS handshakes.
+    pub failed_handshakes: AtomicU64,
+}
+
+impl ConnectionStats {
+    /// Returns the number of open connections, tunnels included.
+    #[must_use]
+    pub fn open(&self) -> u64 {
+        // The end of a connection is counted after its start, so this order never underflows by much.
+        let closed = self.closed.load(Relaxed);
+        self.opened.load(Relaxed).saturating_sub(closed)
     }
 }

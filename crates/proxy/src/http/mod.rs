@@ -7,7 +7,6 @@
 pub mod attempts;
 pub mod body;
 pub mod certificate;
-pub mod connection_stats;
 pub mod deadline;
 pub mod facts;
 pub mod failure;

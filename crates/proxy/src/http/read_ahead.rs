@@ -33,10 +33,10 @@ pub struct ReadAhead(Arc<Reads>);
 
 /// State of a connection's reads. It is atomic because hyper requires an upgradable socket to be `Send`. A single thread
 /// uses it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Reads {
-    /// Size of the buffer, counted until the connection is closed.
-    size: AtomicUsize,
+    /// Size of the buffer beyond [`MIN`], counted until the connection is closed.
+    grown: AtomicUsize,
     is_reading: AtomicBool,
     /// True from the first full read of a response to its end.
     is_large: AtomicBool,
@@ -56,23 +56,6 @@ struct Reads {
     task: OnceLock<Waker>,
 }
 
-impl Default for Reads {
-    fn default() -> Self {
-        Self {
-            size: AtomicUsize::new(MIN),
-            is_reading: AtomicBool::default(),
-            is_large: AtomicBool::default(),
-            is_shrinking: AtomicBool::default(),
-            longest: AtomicUsize::default(),
-            is_growing: AtomicBool::default(),
-            is_held: AtomicBool::default(),
-            only_reads: AtomicBool::default(),
-            is_closing: AtomicBool::default(),
-            task: OnceLock::new(),
-        }
-    }
-}
-
 impl ReadAhead {
     /// Begins the response to a request. The connection `only_reads` then if the request has no body.
     pub fn start(&self, only_reads: bool) {
@@ -80,7 +63,7 @@ impl ReadAhead {
         reads.is_reading.store(true, Relaxed);
         reads.only_reads.store(only_reads, Relaxed);
         reads.is_held.store(false, Relaxed);
-        let size = reads.size.load(Relaxed);
+        let size = reads.size();
         let is_shrinking = size > share() && SPENT.get() > BUDGET / 8 * 7;
         reads.is_shrinking.store(is_shrinking, Relaxed);
         if is_shrinking {
@@ -149,7 +132,7 @@ impl ReadAhead {
     /// Returns the largest number of bytes to read now: a [`part`] of the buffer. hyper doubles a buffer that was filled.
     #[must_use]
     pub fn limit(&self) -> usize {
-        part(self.0.size.load(Relaxed))
+        part(self.0.size())
     }
 
     /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit. The smallest buffer grows
@@ -163,7 +146,7 @@ impl ReadAhead {
         if is_longest {
             self.0.longest.store(length, Relaxed);
         }
-        let size = self.0.size.load(Relaxed);
+        let size = self.0.size();
         if length < part(size) {
             return;
         }
@@ -178,9 +161,14 @@ impl ReadAhead {
 }
 
 impl Reads {
+    fn size(&self) -> usize {
+        MIN + self.grown.load(Relaxed)
+    }
+
     fn resize(&self, size: usize) {
-        let before = self.size.swap(size, Relaxed);
-        SPENT.set((SPENT.get() + size).saturating_sub(before));
+        let grown = size.saturating_sub(MIN);
+        let before = self.grown.swap(grown, Relaxed);
+        SPENT.set((SPENT.get() + grown).saturating_sub(before));
     }
 
     fn finish(&self) {
@@ -212,7 +200,7 @@ mod tests {
         for _ in 0..10 {
             connection.read(connection.limit());
         }
-        connection.0.size.load(Relaxed)
+        connection.0.size()
     }
 
     fn start(count: usize) -> Vec<ReadAhead> {

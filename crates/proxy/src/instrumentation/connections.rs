@@ -1,12 +1,13 @@
 //! Metrics of client connections, of TLS handshakes, and of the gateway's certificates.
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 
 use crate::http::certificate::not_after;
-use crate::http::connection_stats::ConnectionStats;
+use crate::http::handler::ConnectionStats;
 use tollgate_config::{Config, Identity};
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 
@@ -17,15 +18,18 @@ use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 pub fn encode_connections(encoder: &mut DescriptorEncoder<'_>, stats: &ConnectionStats) -> fmt::Result {
     let open = gauge(stats.open());
     family(encoder, "tollgate_client_connections", "Open client connections", [(NO_LABELS, open)])?;
-    let opened = ConstCounter::new(stats.opened());
-    let help = "Client connections served since the start";
-    family(encoder, "tollgate_client_connections_opened", help, [(NO_LABELS, opened)])?;
-    let refused = ConstCounter::new(stats.refused());
-    let help = "Client connections closed at once because their client has too many";
-    family(encoder, "tollgate_client_connections_refused", help, [(NO_LABELS, refused)])?;
-    let (complete, failed) = stats.handshakes();
-    let handshakes = [("ok", complete), ("failed", failed)]
-        .map(|(outcome, count)| ([("outcome", outcome)], ConstCounter::new(count)));
+    for (name, help, count) in [
+        ("tollgate_client_connections_opened", "Client connections served since the start", &stats.opened),
+        (
+            "tollgate_client_connections_refused",
+            "Client connections closed at once because their client has too many",
+            &stats.refused,
+        ),
+    ] {
+        family(encoder, name, help, [(NO_LABELS, ConstCounter::new(count.load(Relaxed)))])?;
+    }
+    let handshakes = [("ok", &stats.handshakes), ("failed", &stats.failed_handshakes)]
+        .map(|(outcome, count)| ([("outcome", outcome)], ConstCounter::new(count.load(Relaxed))));
     family(encoder, "tollgate_tls_handshakes", "TLS handshakes with clients by outcome", handshakes)
 }
 

@@ -8,14 +8,14 @@ use http::Method;
 use parking_lot::Mutex;
 use prometheus_client::encoding::MetricEncoder;
 
+use crate::http::fields::STANDARD_METHODS;
 use crate::instrumentation::concurrency::ConcurrencyMetrics;
 use crate::instrumentation::filters::RetryMetrics;
 use crate::instrumentation::verdicts::LimiterMetrics;
 use crate::upstream::times::UpstreamTimes;
+use tollgate_telemetry::encode::time_histogram;
 use tollgate_telemetry::series::SeriesList;
 
-/// Upper bounds of the latency buckets, in seconds.
-const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 13] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
@@ -73,7 +73,7 @@ pub(super) struct RequestCell {
 pub struct LatencyHistogram {
     pub(super) count: u64,
     sum_us: u64,
-    buckets: [u64; BUCKETS.len() + 1],
+    buckets: [u64; BUCKETS_US.len() + 1],
 }
 
 impl Metrics {
@@ -182,18 +182,8 @@ fn find_or_add_cell(cells: &mut Vec<RequestCell>, method: Method, status: u16) -
 
 /// Replaces an unknown method by `OTHER`. Any token is a method (RFC 9110 §9.1), and clients can invent them.
 fn bounded(method: &Method) -> Method {
-    let standard = [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::PATCH,
-        Method::DELETE,
-        Method::OPTIONS,
-        Method::CONNECT,
-        Method::TRACE,
-    ];
-    if standard.contains(method) { method.clone() } else { Method::from_bytes(b"OTHER").unwrap_or_default() }
+    let is_standard = STANDARD_METHODS.contains(&method.as_str());
+    if is_standard { method.clone() } else { Method::from_bytes(b"OTHER").unwrap_or_default() }
 }
 
 impl LatencyHistogram {
@@ -201,7 +191,7 @@ impl LatencyHistogram {
         let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.count += 1;
         self.sum_us = self.sum_us.saturating_add(us);
-        let bucket = BUCKETS_US.iter().position(|bound| us <= *bound).unwrap_or(BUCKETS.len());
+        let bucket = BUCKETS_US.iter().position(|bound| us <= *bound).unwrap_or(BUCKETS_US.len());
         self.buckets[bucket] += 1;
     }
 
@@ -253,11 +243,7 @@ impl LatencyHistogram {
     }
 
     pub(super) fn encode(&self, encoder: &mut MetricEncoder<'_>) -> fmt::Result {
-        let bounds = BUCKETS.into_iter().chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(self.buckets).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a sum of microseconds in seconds")]
-        let sum = self.sum_us as f64 / 1e6;
-        encoder.encode_histogram::<[(&str, &str); 0]>(sum, self.count, &buckets, None)
+        time_histogram(encoder, &BUCKETS_US, &self.buckets, self.sum_us)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::instrumentation::metrics::Metrics;
 use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
 use crate::upstream::times::{TimeHistogram, UpstreamTimes};
 use tollgate_discovery::RegistryStatus;
-use tollgate_telemetry::encode::{family, gauge};
+use tollgate_telemetry::encode::{family, gauge, time_histogram};
 
 /// Counter of an upstream: metric name, help text, and the field of the statistics.
 type UpstreamCounter = (&'static str, &'static str, fn(&UpstreamStats) -> &AtomicU64);
@@ -122,7 +122,6 @@ pub fn encode_times(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics) -> f
     encode_histograms(encoder, metrics, "tollgate_upstream_response_seconds", help, |times| &times.response)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "microseconds in seconds")]
 fn encode_histograms(
     encoder: &mut DescriptorEncoder<'_>,
     metrics: &Metrics,
@@ -141,11 +140,9 @@ fn encode_histograms(
     }
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for (upstream, (counts, sum_us)) in &sums {
-        let bounds = TimeHistogram::BOUNDS_US.into_iter().map(|us| us as f64 / 1e6).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(*counts).collect();
         let labels = [("upstream", &**upstream)];
         let mut series = family.encode_family(&labels)?;
-        series.encode_histogram::<[(&str, &str); 0]>(*sum_us as f64 / 1e6, counts.iter().sum(), &buckets, None)?;
+        time_histogram(&mut series, &TimeHistogram::BOUNDS_US, counts, *sum_us)?;
     }
     Ok(())
 }

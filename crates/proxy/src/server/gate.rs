@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use crate::http::connection_stats::ConnectionStats;
+use crate::http::handler::ConnectionStats;
 use crate::server::clients::{ClientConnection, ClientStreamGuard, Clients};
 use crate::server::drain::Connections;
 
@@ -102,28 +103,29 @@ impl Gate {
             Some(limits) => match self.clients.connect(ip, limits.connections) {
                 Some(client) => Some(client),
                 None => {
-                    self.stats.count_refused();
+                    self.stats.refused.fetch_add(1, Relaxed);
                     return None;
                 }
             },
             None => None,
         };
         let limits = limits.unwrap_or(ClientLimits { connections: usize::MAX, streams: usize::MAX });
-        self.stats.count_opened();
+        self.stats.opened.fetch_add(1, Relaxed);
         Some(Arc::new(ConnectionPermit { _place: place, client, limits, stats: Arc::clone(&self.stats) }))
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.stats.count_closed();
+        self.stats.closed.fetch_add(1, Relaxed);
     }
 }
 
 impl ConnectionPermit {
     /// Counts a TLS handshake of the connection.
     pub(super) fn count_handshake(&self, is_complete: bool) {
-        self.stats.count_handshake(is_complete);
+        let counter = if is_complete { &self.stats.handshakes } else { &self.stats.failed_handshakes };
+        counter.fetch_add(1, Relaxed);
     }
 
     /// Counts an HTTP/2 stream. Fails if the client has too many.

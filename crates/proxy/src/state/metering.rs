@@ -32,7 +32,7 @@ impl Metering {
             let metering = &config.borrow().metering;
             FlushSettings { every: metering.flush_every, retry_queue: metering.retry_queue, ..FlushSettings::default() }
         };
-        let flusher = Flusher::new(Arc::clone(stores.ledger()), settings)?.counting(Arc::clone(stores.usage_stats()));
+        let flusher = Flusher::new(Arc::clone(&stores.ledger), settings)?.counting(Arc::clone(&stores.usage_stats));
         let (stop, stopped) = oneshot::channel();
         Ok(Self { stop, flushing: tokio::task::spawn_local(flush(flusher, config, stopped)) })
     }

@@ -58,7 +58,7 @@ async fn poll_servers(stores: Arc<SharedStores>) {
             None => Vec::new(),
         };
         let pause = if replies.is_empty() { RETRY_EVERY } else { INFO_EVERY };
-        stores.redis_servers().update(replies);
+        stores.redis_servers.update(replies);
         sleep(pause).await;
     }
 }
@@ -67,12 +67,12 @@ async fn poll_servers(stores: Arc<SharedStores>) {
 async fn follow_overrides(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) {
     let mut logged = None;
     loop {
-        stores.overrides().expire();
+        stores.overrides.expire();
         let is_shared = uses_redis(&config.borrow());
         if let Some(client) = stores.redis_client().filter(|_| is_shared) {
             client.wait_attempted(POLL_INTERVAL).await;
             // Redis without scripts has no overrides.
-            let error = stores.follow_overrides(&client).await.err().filter(|kind| *kind != StoreError::NoScripts);
+            let error = stores.overrides.follow(&client).await.err().filter(|kind| *kind != StoreError::NoScripts);
             let consequence = "cannot read overrides from redis, known overrides stay in effect until they end";
             log_once(error, &mut logged, consequence);
         }
@@ -117,12 +117,12 @@ async fn beat(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>, m
                 Some(client) => {
                     if counts {
                         client.wait_attempted(Heartbeat::EVERY).await;
-                        let heartbeat = heartbeat.get_or_insert_with(|| Heartbeat::new(stores.gateways().clone()));
+                        let heartbeat = heartbeat.get_or_insert_with(|| Heartbeat::new(stores.gateways.clone()));
                         let consequence = "cannot count the gateways in redis, the last count stays in use";
                         log_once(heartbeat.beat(&client).await.err(), &mut logged, consequence);
                     } else if let Some(mut heartbeat) = heartbeat.take() {
                         let _ = heartbeat.leave(&client).await;
-                        stores.gateways().forget();
+                        stores.gateways.forget();
                     }
                     Heartbeat::EVERY
                 }

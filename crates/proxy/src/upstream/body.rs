@@ -22,7 +22,7 @@ struct UpstreamBody {
     /// Latest part, kept while the connection's buffer is being replaced.
     latest: Bytes,
     incoming: Incoming,
-    connection: Option<HeldConnection>,
+    held: Option<HeldConnection>,
     timeout: Option<Duration>,
     /// Request body that is still being sent.
     upload: Option<ConcurrentUpload>,
@@ -36,44 +36,44 @@ struct UpstreamBody {
 /// The start of the body arrived with the head and is invalid: the client gets a failure instead of the head.
 pub(super) fn response_body(
     mut incoming: Incoming,
-    connection: HeldConnection,
+    held: HeldConnection,
     timeout: Option<Duration>,
     upload: Option<Rc<UploadProgress>>,
 ) -> Result<Body, Box<(BodyError, HeldConnection)>> {
     if incoming.is_end_stream() {
-        connection.release();
+        held.release();
         return Ok(Body::default());
     }
     // A later poll registers its task.
     let first = match Pin::new(&mut incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => None,
         Poll::Ready(Some(Ok(frame))) => {
-            connection.expect_body();
-            if let Some(read_ahead) = connection.read_ahead() {
+            held.connection.expect_body();
+            if let Some(read_ahead) = held.connection.read_ahead() {
                 read_ahead.hold();
             }
             Some(frame)
         }
-        Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), connection))),
-        Poll::Ready(None) if connection.is_http2() && !incoming.is_end_stream() => {
-            return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), connection)));
+        Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), held))),
+        Poll::Ready(None) if held.connection.is_http2() && !incoming.is_end_stream() => {
+            return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), held)));
         }
         Poll::Ready(None) => {
-            connection.release();
+            held.release();
             return Ok(Body::default());
         }
     };
     let is_last = first.as_ref().is_some_and(|frame| incoming.is_end_stream() || frame.is_trailers());
-    let mut connection = Some(connection);
-    if is_last && let Some(connection) = connection.take() {
-        connection.release();
+    let mut held = Some(held);
+    if is_last && let Some(held) = held.take() {
+        held.release();
     }
     match first.map(|frame| if is_last { frame.into_data() } else { Err(frame) }) {
         Some(Ok(data)) => Ok(Body::from(data)),
         first => {
             let first = first.and_then(Result::err);
             let (latest, upload) = (Bytes::new(), upload.and_then(ConcurrentUpload::new));
-            Ok(Body::boxed(UpstreamBody { first, latest, incoming, connection, timeout, upload, failed: None }))
+            Ok(Body::boxed(UpstreamBody { first, latest, incoming, held, timeout, upload, failed: None }))
         }
     }
 }
@@ -87,16 +87,16 @@ impl UpstreamBody {
     /// Returns true if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends
     /// then, but such a reset is a normal end only after a complete response (RFC 9113 §8.1).
     fn is_cut(&self) -> bool {
-        self.connection.as_ref().is_some_and(HeldConnection::is_http2) && !self.incoming.is_end_stream()
+        self.held.as_ref().is_some_and(|held| held.connection.is_http2()) && !self.incoming.is_end_stream()
     }
 
     /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
     /// closes the connection at once, and discards the rest.
     fn fail(&mut self, error: BodyError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let error = cause(error, self.upload.as_deref());
-        if let Some(connection) = self.connection.take() {
+        if let Some(held) = self.held.take() {
             let is_of_client = matches!(error, BodyError::Upload(_));
-            connection.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
+            held.pick.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
         }
         self.failed = Some(error);
         cx.waker().wake_by_ref();
@@ -104,8 +104,8 @@ impl UpstreamBody {
     }
 
     fn finish(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.release();
+        if let Some(held) = self.held.take() {
+            held.release();
         }
     }
 }
@@ -122,7 +122,7 @@ impl HttpBody for UpstreamBody {
         if let Some(error) = this.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
-        let read_ahead = this.connection.as_ref().and_then(HeldConnection::read_ahead);
+        let read_ahead = this.held.as_ref().and_then(|held| held.connection.read_ahead());
         // The server asks for the next part when the client has taken the one before.
         if let Some(read_ahead) = read_ahead {
             read_ahead.resume();
@@ -137,9 +137,9 @@ impl HttpBody for UpstreamBody {
                 // Trailers are the last frame: a server does not poll for another.
                 if this.incoming.is_end_stream() || frame.is_trailers() {
                     this.finish();
-                } else if let Some(connection) = &mut this.connection {
-                    connection.deadline().clear();
-                    connection.expect_body();
+                } else if let Some(held) = &mut this.held {
+                    held.connection.deadline.clear();
+                    held.connection.expect_body();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -150,22 +150,22 @@ impl HttpBody for UpstreamBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let (Some(connection), Some(timeout)) = (&mut this.connection, this.timeout) else {
+                let (Some(held), Some(timeout)) = (&mut this.held, this.timeout) else {
                     return Poll::Pending;
                 };
-                let deadline = connection.deadline();
+                let deadline = &mut held.connection.deadline;
                 if !deadline.is_set() {
                     deadline.set(Instant::now() + timeout);
                 }
                 let upload = this.upload.as_deref();
                 ready!(poll_timeout(deadline, this.timeout, upload, cx));
                 // The upstream may be waiting for the client.
-                connection.report(if upload.is_some_and(|upload| !upload.is_over()) {
+                held.pick.report(if upload.is_some_and(|upload| !upload.is_over()) {
                     Outcome::ClientFailed
                 } else {
                     Outcome::TimedOut
                 });
-                this.connection = None;
+                this.held = None;
                 Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
             }
         }

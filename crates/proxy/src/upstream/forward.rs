@@ -111,7 +111,7 @@ impl Forward {
             return match extras.and_then(|extras| extras.upgrade) {
                 Some(requested) => {
                     pick.report(Outcome::Response(response.status()));
-                    upgrade::tunnel(response, HeldConnection::new(pick, connection), &requested)
+                    upgrade::tunnel(response, HeldConnection { pick, connection }, &requested)
                 }
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };
@@ -128,13 +128,13 @@ impl Forward {
             // hyper reads no body of them, and h2 one that a client would refuse.
             return Response::from_parts(head, Body::default());
         }
-        match response_body(body, HeldConnection::new(pick, connection), self.timeouts.read, upload) {
+        match response_body(body, HeldConnection { pick, connection }, self.timeouts.read, upload) {
             Ok(body) => Response::from_parts(head, body),
             Err(failed) => {
                 let (error, held) = *failed;
                 let error = error.into();
-                held.report(outcome_of(&error));
-                self.failed(&error, Some(held.origin()))
+                held.pick.report(outcome_of(&error));
+                self.failed(&error, Some(held.pick.pool.origin()))
             }
         }
     }

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::http::deadline::Deadline;
-use crate::http::read_ahead::ReadAhead;
 use crate::upstream::error::ForwardError;
-use crate::upstream::origin::Origin;
 use crate::upstream::pool::{Connection, Pool};
 
 /// Endpoint selected for one request.
@@ -56,7 +53,11 @@ impl Pick {
     /// # Errors
     /// There is no connection in time, or the endpoint leaves the list of its upstream meanwhile: the request must not
     /// reach it later.
-    pub(super) async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Box<Connection>, ForwardError> {
+    pub(super) async fn connect(
+        &self,
+        connect_timeout: Duration,
+        upgrades: bool,
+    ) -> Result<Box<Connection>, ForwardError> {
         let removed = async {
             match &self.attempt {
                 Some(attempt) => attempt.removed().await,
@@ -66,7 +67,7 @@ impl Pick {
         tokio::select! {
             biased;
             () = removed => Err(ForwardError::NoEndpoint { as_not_found: false }),
-            connected = self.pool.connect(timeout, upgrades) => Ok(connected?),
+            connected = self.pool.connect(connect_timeout, upgrades) => Ok(connected?),
         }
     }
 
@@ -107,55 +108,15 @@ impl Display for Outcome {
 /// Connection in use by a request. It is closed on drop, unless it was [released](Self::release).
 #[derive(Debug)]
 pub struct HeldConnection {
-    pool: Rc<Pool>,
-    connection: Box<Connection>,
-    attempt: Option<Box<dyn Attempt>>,
+    /// Endpoint that the connection belongs to.
+    pub pick: Pick,
+    /// The connection.
+    pub connection: Box<Connection>,
 }
 
 impl HeldConnection {
-    /// Takes a connection of the picked pool for a request.
-    #[must_use]
-    pub fn new(pick: Pick, connection: Box<Connection>) -> Self {
-        Self { pool: pick.pool, connection, attempt: pick.attempt }
-    }
-
-    /// Returns the connection's deadline.
-    pub fn deadline(&mut self) -> &mut Deadline {
-        &mut self.connection.deadline
-    }
-
-    /// Returns the origin of its pool.
-    #[must_use]
-    pub fn origin(&self) -> &Origin {
-        self.pool.origin()
-    }
-
-    /// Applies the limit of bytes until the next part of the body.
-    pub fn expect_body(&self) {
-        self.connection.expect_body();
-    }
-
-    /// Returns when and how much is read; `None` for HTTP/2.
-    #[must_use]
-    pub fn read_ahead(&self) -> Option<&ReadAhead> {
-        self.connection.read_ahead()
-    }
-
-    /// Returns true for a stream of an HTTP/2 connection.
-    #[must_use]
-    pub fn is_http2(&self) -> bool {
-        self.connection.is_http2()
-    }
-
-    /// Reports that the response failed after its head.
-    pub fn report(&self, outcome: Outcome) {
-        if let Some(attempt) = &self.attempt {
-            attempt.report(outcome, None);
-        }
-    }
-
     /// Returns the connection to its pool, after the response has been read to its end.
     pub fn release(self) {
-        self.pool.release(self.connection);
+        self.pick.pool.release(self.connection);
     }
 }

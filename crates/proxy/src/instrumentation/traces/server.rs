@@ -6,6 +6,7 @@ use std::time::Instant;
 use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 
+use crate::http::fields::STANDARD_METHODS;
 use tollgate_telemetry::otlp::span::Attribute;
 use tollgate_telemetry::trace_context::TRACESTATE;
 
@@ -53,8 +54,7 @@ pub(super) fn attributes(head: &Parts, method: &'static str, info: &ServerInfo<'
 
 /// Returns the method, or `_OTHER` for a method that clients may have invented.
 pub(super) fn known_method(method: &Method) -> &'static str {
-    const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
-    KNOWN.into_iter().find(|name| method.as_str() == *name).unwrap_or("_OTHER")
+    STANDARD_METHODS.into_iter().find(|name| method.as_str() == *name).unwrap_or("_OTHER")
 }
 
 fn version(version: Version) -> &'static str {

@@ -19,7 +19,6 @@ use http::header::{EXPECT, HeaderMap};
 use http::{Method, Request, StatusCode};
 
 use self::outstanding::{Part, Responses};
-use self::preface::CheckedPreface;
 use self::stream::{Exchange, head_too_large};
 use self::write_buffer::BufferedIo;
 use crate::http::body::{self, Incoming, StreamBody};
@@ -66,7 +65,7 @@ pub(super) async fn serve_http2<H: Handler>(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_local_error_reset_streams(Some(LOCAL_RESETS));
     let responses = Rc::<Responses>::default();
-    let io = BufferedIo::new(CheckedPreface::new(io));
+    let io = BufferedIo::new(io);
     let server = Http2Server {
         state: State::Handshake(builder.handshake(io.clone())),
         io: io.clone(),
@@ -100,10 +99,10 @@ pub(super) async fn serve_http2<H: Handler>(
         }
     };
     let socket = io.into_inner().filter(|_| is_closed)?;
-    Some(socket.into_inner().into_stream())
+    Some(socket.into_stream())
 }
 
-type Socket = BufferedIo<CheckedPreface>;
+type Socket = BufferedIo<ClientIo>;
 
 /// Server of one connection. It completes when the connection has ended.
 struct Http2Server<H> {

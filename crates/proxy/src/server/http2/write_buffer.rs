@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::sockets::part;
+use crate::server::http2::preface::PrefaceCheck;
 
 /// Bytes that are written at once, at most.
 const CAPACITY: usize = part(64 * 1024);
@@ -26,6 +27,7 @@ pub(super) struct BufferedIo<S>(Rc<RefCell<Buffer<S>>>);
 #[derive(Debug)]
 struct Buffer<S> {
     io: S,
+    preface: PrefaceCheck,
     bytes: Vec<u8>,
     /// Number of bytes at the start that have been written.
     written: usize,
@@ -41,7 +43,13 @@ impl<S> Clone for BufferedIo<S> {
 
 impl<S: AsyncWrite + Unpin> BufferedIo<S> {
     pub(super) fn new(io: S) -> Self {
-        Self(Rc::new(RefCell::new(Buffer { io, bytes: Vec::new(), written: 0, failed: None })))
+        Self(Rc::new(RefCell::new(Buffer {
+            io,
+            preface: PrefaceCheck::default(),
+            bytes: Vec::new(),
+            written: 0,
+            failed: None,
+        })))
     }
 
     /// Returns the socket, unless there is another clone.
@@ -96,7 +104,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for BufferedIo<S> {
         let buffer = &mut *self.0.borrow_mut();
         match buffer.failed.take() {
             Some(error) => Poll::Ready(Err(error)),
-            None => Pin::new(&mut buffer.io).poll_read(cx, buf),
+            None => {
+                let before = buf.filled().len();
+                ready!(Pin::new(&mut buffer.io).poll_read(cx, buf))?;
+                buffer.preface.check(buf.filled_mut().get_mut(before..).unwrap_or_default());
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }

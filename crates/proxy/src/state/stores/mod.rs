@@ -1,6 +1,5 @@
 //! Stores of buckets, concurrency slots and usage counts: [`SharedStores`] for the process, [`Stores`] for one worker.
 
-mod overriding;
 mod places;
 mod shared;
 
@@ -18,7 +17,6 @@ use tollgate_limiter::store::redis::{
 };
 
 pub use self::shared::SharedStores;
-use crate::state::filters::{CircuitBreakers, ResponseCaches};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };
@@ -32,7 +30,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Stores of one worker: the shared ones, and the worker's own Redis client.
 #[derive(Debug)]
 pub struct Stores {
-    shared: Arc<SharedStores>,
+    /// Stores of the process.
+    pub shared: Arc<SharedStores>,
     redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
     stats: Arc<RedisStats>,
     releases: Arc<Releases>,
@@ -95,22 +94,10 @@ impl Stores {
         }
     }
 
-    /// Response caches that the workers share.
-    #[must_use]
-    pub fn response_caches(&self) -> &ResponseCaches {
-        self.shared.response_caches()
-    }
-
-    /// Circuit breakers that the workers share.
-    #[must_use]
-    pub fn circuit_breakers(&self) -> &CircuitBreakers {
-        self.shared.circuit_breakers()
-    }
-
     /// Returns the meter of one counter of `route`, which counts under `scope`.
     pub fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
         let settings = meter_settings(counter, route, scope, self.hashes_ids());
-        Meter::new(Arc::clone(self.shared.ledger()), &settings)
+        Meter::new(Arc::clone(&self.shared.ledger), &settings)
     }
 
     /// Returns the store of the slots of `limiter`, which are counted in `stats`.
@@ -128,12 +115,12 @@ impl Stores {
 
     /// Returns the store of the buckets of `limiter`, under temporary overrides.
     pub fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
-        self.shared.overrides().over(self.bucket_store(limiter))
+        self.shared.overrides.over(self.bucket_store(limiter))
     }
 
     fn bucket_store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         match (limiter.store, &*self.redis.borrow()) {
-            (Some(StoreKind::Memory), _) | (_, None) => self.shared.memory().clone(),
+            (Some(StoreKind::Memory), _) | (_, None) => self.shared.memory.clone(),
             (_, Some((redis, client))) => match &limiter.atomicity {
                 Atomicity::Lock(retry) => self.locked_store(limiter, retry, redis, client),
                 Atomicity::Script => self.redis_store(limiter, redis, client),
@@ -142,7 +129,7 @@ impl Stores {
     }
 
     fn redis_store(&self, limiter: &RateLimiter, redis: &Redis, client: &Arc<RedisClient>) -> Arc<dyn Store> {
-        let store = RedisStore::new(Arc::clone(client), Arc::clone(self.shared.memory()), limiter.on_store_failure);
+        let store = RedisStore::new(Arc::clone(client), Arc::clone(&self.shared.memory), limiter.on_store_failure);
         let store = store.hash_keys(redis.hash_keys).gateways(self.gateways(limiter)).lease(limiter.lease);
         Arc::new(store.denial_cache(redis.denial_cache).coalesce(redis.coalesce))
     }
@@ -154,12 +141,12 @@ impl Stores {
         redis: &Redis,
         client: &Arc<RedisClient>,
     ) -> Arc<dyn Store> {
-        let memory = Arc::clone(self.shared.memory());
+        let memory = Arc::clone(&self.shared.memory);
         let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
         let fallback = Arc::clone(&memory);
         match LockedStore::new(Arc::clone(client), lock, fallback, limiter.on_store_failure, redis.hash_keys) {
             Ok(store) => {
-                let stats = Arc::clone(self.shared.lock_stats());
+                let stats = Arc::clone(&self.shared.lock_stats);
                 Arc::new(store.gateways(self.gateways(limiter)).counting(stats))
             }
             Err(error) => {
@@ -172,7 +159,7 @@ impl Stores {
     fn gateways(&self, limiter: &RateLimiter) -> Gateways {
         match limiter.gateways {
             GatewayNumber::Fixed(count) => Gateways::Fixed(count),
-            GatewayNumber::Auto => Gateways::Counted(self.shared.gateways().clone()),
+            GatewayNumber::Auto => Gateways::Counted(self.shared.gateways.clone()),
         }
     }
 

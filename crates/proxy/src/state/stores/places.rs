@@ -201,7 +201,7 @@ mod tests {
             .zip(&owned)
             .map(|(named, rule)| Check { key: BucketKey { scope: &named.scope, id: b"me" }, rule, cost: 1 })
             .collect();
-        let is_admitted = |_: &usize| match stores.memory().decide(&checks, &[]) {
+        let is_admitted = |_: &usize| match stores.memory.decide(&checks, &[]) {
             Decision::Ready(verdict) => verdict.is_allowed(),
             Decision::Pending(_) => panic!("memory decides at once"),
         };

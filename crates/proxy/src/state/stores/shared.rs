@@ -1,16 +1,19 @@
 //! Limiter state that all workers share.
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tollgate_limiter::concurrency::SlotTable;
 use tollgate_limiter::metering::Ledger;
 use tollgate_limiter::store::memory::MemoryStore;
-use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
+use tollgate_limiter::store::redis::{
+    Breakers, GatewayCount, LockStats, OverrideTable, RedisClient, RedisStats, RedisStatus,
+};
 
 use crate::state::clock::StoreClock;
 use crate::state::filters::{CircuitBreakers, ResponseCaches};
-use crate::state::overrides::Overrides;
+use crate::state::overrides::{Override, OverrideError, OverrideTarget, Overrides};
 use crate::state::redis_servers::RedisServers;
 use crate::state::stores::places::Places;
 use tollgate_config::{Config, Route};
@@ -18,22 +21,32 @@ use tollgate_config::{Config, Route};
 /// Limiter state of the process: buckets and slots in memory, usage counts, cached responses, and the state of Redis.
 #[derive(Debug)]
 pub struct SharedStores {
-    memory: Arc<MemoryStore>,
+    /// Buckets in memory.
+    pub memory: Arc<MemoryStore>,
     places: Mutex<Places>,
-    clock: Arc<StoreClock>,
-    ledger: Arc<Ledger>,
+    /// Clock of the buckets in memory.
+    pub clock: Arc<StoreClock>,
+    /// Usage counts.
+    pub ledger: Arc<Ledger>,
     pub(super) slots: Arc<SlotTable>,
     /// Circuit breakers of Redis servers.
     pub(super) redis_breakers: Breakers,
-    circuit_breakers: CircuitBreakers,
+    /// Circuit breakers of routes.
+    pub circuit_breakers: CircuitBreakers,
     clients: Mutex<Vec<Weak<RedisClient>>>,
     stats: Mutex<Vec<Arc<RedisStats>>>,
-    usage_stats: Arc<RedisStats>,
-    lock_stats: Arc<LockStats>,
-    servers: RedisServers,
-    gateways: GatewayCount,
-    caches: ResponseCaches,
-    overrides: Arc<Overrides>,
+    /// Statistics of the connection that writes usage.
+    pub usage_stats: Arc<RedisStats>,
+    /// Statistics of limiters under `atomicity: lock`.
+    pub lock_stats: Arc<LockStats>,
+    /// Latest statistics that Redis servers reported.
+    pub redis_servers: RedisServers,
+    /// Number of live gateways.
+    pub gateways: GatewayCount,
+    /// Response caches of routes.
+    pub response_caches: ResponseCaches,
+    /// Temporary overrides of limits.
+    pub overrides: Arc<Overrides>,
 }
 
 impl SharedStores {
@@ -53,9 +66,9 @@ impl SharedStores {
             stats: Mutex::default(),
             usage_stats: Arc::default(),
             lock_stats: Arc::default(),
-            servers: RedisServers::default(),
+            redis_servers: RedisServers::default(),
             gateways: GatewayCount::default(),
-            caches: ResponseCaches::default(),
+            response_caches: ResponseCaches::default(),
             overrides: Arc::default(),
         });
         stores.declare_limiters(config);
@@ -69,24 +82,6 @@ impl SharedStores {
         let rules = config.routes.iter().flat_map(Route::rate_limiters).flat_map(|limiter| limiter.all());
         self.memory.declare(rules.map(|rule| rule.scope));
         self.overrides.configure(config);
-    }
-
-    /// Buckets in memory.
-    #[must_use]
-    pub fn memory(&self) -> &Arc<MemoryStore> {
-        &self.memory
-    }
-
-    /// Clock of the buckets in memory.
-    #[must_use]
-    pub fn clock(&self) -> &StoreClock {
-        &self.clock
-    }
-
-    /// Usage counted by `RequestCounter` filters.
-    #[must_use]
-    pub fn ledger(&self) -> &Arc<Ledger> {
-        &self.ledger
     }
 
     /// Returns the status of each worker's Redis client; empty if limits are kept in memory.
@@ -120,45 +115,35 @@ impl SharedStores {
         stats
     }
 
-    /// Statistics of the Redis calls that write usage.
-    #[must_use]
-    pub fn usage_stats(&self) -> &Arc<RedisStats> {
-        &self.usage_stats
+    /// Sets an override: in Redis, if `config` has one, or else in this process.
+    ///
+    /// # Errors
+    /// Redis failed, or there are too many overrides.
+    pub async fn set_override(&self, new: Override, config: &Config) -> Result<(), OverrideError> {
+        if config.redis.is_none() {
+            return self.overrides.set(new);
+        }
+        let client = self.redis_client().ok_or(OverrideError::NoClient)?;
+        let time = new.until.saturating_duration_since(Instant::now());
+        if !OverrideTable::set(&client, &new.target.field(), &new.text(), time).await? {
+            return Err(OverrideError::TooMany);
+        }
+        // If this fails, the next poll applies the override.
+        let _ = self.overrides.follow(&client).await;
+        Ok(())
     }
 
-    /// Statistics of decisions under a lock (`atomicity: lock`).
-    #[must_use]
-    pub fn lock_stats(&self) -> &Arc<LockStats> {
-        &self.lock_stats
-    }
-
-    /// Latest `INFO` of the Redis servers.
-    #[must_use]
-    pub fn redis_servers(&self) -> &RedisServers {
-        &self.servers
-    }
-
-    /// Response caches of `LocalResponseCache` filters.
-    #[must_use]
-    pub fn response_caches(&self) -> &ResponseCaches {
-        &self.caches
-    }
-
-    /// Circuit breakers of routes.
-    #[must_use]
-    pub fn circuit_breakers(&self) -> &CircuitBreakers {
-        &self.circuit_breakers
-    }
-
-    /// Temporary overrides of limits.
-    #[must_use]
-    pub fn overrides(&self) -> &Arc<Overrides> {
-        &self.overrides
-    }
-
-    /// Returns the number of live gateways, if a limiter has `gateways: auto`.
-    #[must_use]
-    pub fn gateways(&self) -> &GatewayCount {
-        &self.gateways
+    /// Removes an override. Returns false if there is none.
+    ///
+    /// # Errors
+    /// Redis failed.
+    pub async fn remove_override(&self, target: &OverrideTarget, config: &Config) -> Result<bool, OverrideError> {
+        if config.redis.is_none() {
+            return Ok(self.overrides.remove(target));
+        }
+        let client = self.redis_client().ok_or(OverrideError::NoClient)?;
+        let was_set = OverrideTable::remove(&client, &target.field()).await?;
+        let _ = self.overrides.follow(&client).await;
+        Ok(was_set)
     }
 }

@@ -140,11 +140,12 @@ impl Pool {
     /// Establishes a connection, or returns one that another request established or released meanwhile.
     ///
     /// # Errors
-    /// See [`ConnectError`]. It takes at most twice `timeout` plus the configured times for acquiring and for TLS.
-    pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Box<Connection>, ConnectError> {
+    /// See [`ConnectError`]. It takes at most twice `connect_timeout` plus the configured times for acquiring and for TLS.
+    pub async fn connect(&self, connect_timeout: Duration, upgrades: bool) -> Result<Box<Connection>, ConnectError> {
         if self.may_share(upgrades) {
-            let _turn =
-                tokio::time::timeout(timeout, self.connecting.lock()).await.map_err(|_| ConnectError::Timeout)?;
+            let _turn = tokio::time::timeout(connect_timeout, self.connecting.lock())
+                .await
+                .map_err(|_| ConnectError::Timeout)?;
             let shared = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if let Some(stream) = shared {
                 return Ok(stream);
@@ -153,7 +154,7 @@ impl Pool {
             if self.may_share(upgrades)
                 && let Ok(permit) = self.try_permit()
             {
-                return self.establish(timeout, BestVersion::Http2, permit).await;
+                return self.establish(connect_timeout, BestVersion::Http2, permit).await;
             }
         }
         let permit = tokio::select! {
@@ -168,7 +169,7 @@ impl Pool {
             return Ok(connection);
         }
         let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
-        self.establish(timeout, version, permit).await
+        self.establish(connect_timeout, version, permit).await
     }
 
     /// Waits for a stream of an HTTP/2 connection; forever, if the request cannot use one.
@@ -190,13 +191,13 @@ impl Pool {
 
     async fn establish(
         &self,
-        timeout: Duration,
+        connect_timeout: Duration,
         version: BestVersion,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Box<Connection>, ConnectError> {
         let settings = self.settings.borrow().clone();
         let dialing = dial::dial(&self.origin, self.address, &settings, &self.names);
-        let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
+        let stream = tokio::time::timeout(connect_timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
         let established = handshake(stream, &self.origin, tls, version, &settings, self.http2.slot(permit)).await?;
         let now_secs = self.now_secs.get();

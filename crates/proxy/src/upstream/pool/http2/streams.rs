@@ -19,6 +19,7 @@ use crate::upstream::pool::waiting::WaitingRequests;
 use crate::upstream::pool::watch::Watched;
 
 /// Streams of one connection, which ends after the last of them when the pool has dropped it.
+#[derive(Debug)]
 pub(in crate::upstream) struct Streams {
     sender: SendRequest<Bytes>,
     open: Cell<usize>,
@@ -114,12 +115,6 @@ impl OpenStream {
     fn share(&mut self) -> Self {
         let upload = Rc::clone(self.upload.get_or_insert_default());
         Self { streams: Rc::clone(&self.streams), upload: Some(upload) }
-    }
-}
-
-impl std::fmt::Debug for Streams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Streams").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
