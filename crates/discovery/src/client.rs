@@ -13,11 +13,13 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::instance::ReadError;
 use tollgate_config::{RegistryServer, Scheme, Tls};
 use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::tls::{TlsConnectors, TlsError};
@@ -56,6 +58,29 @@ pub(super) enum ClientError {
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Error of a registry.
+#[derive(Debug, Error)]
+pub(super) enum RegistryError {
+    #[error("no usable response")]
+    Client(#[from] ClientError),
+    #[error("the response cannot be read")]
+    Read(#[from] ReadError),
+    #[error("login failed")]
+    Login(#[source] ClientError),
+    #[error("the response to the login cannot be read")]
+    LoginShape(#[source] ReadError),
+    #[error("cannot read the token in {0}")]
+    TokenFile(String, #[source] io::Error),
+    #[error("the token cannot be sent in a header field")]
+    Token,
+    #[error("there are more than {0} EndpointSlices")]
+    TooMany(usize),
+    #[error("the list changed while it was read")]
+    ListGone,
+    #[error("no address from which the registry can be reached")]
+    Address(#[from] io::Error),
+}
+
 /// Response to a request.
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -90,7 +115,18 @@ pub(super) struct HttpClient {
 impl<'c> Call<'c> {
     /// Creates a `GET` of `target`.
     pub(super) fn get(target: &'c str, timeout: Duration) -> Self {
-        Self { method: Method::GET, target, headers: &[], body: Bytes::new(), timeout, may_repeat: true }
+        Self::new(Method::GET, target, timeout)
+    }
+
+    /// Creates a request without a body.
+    pub(super) fn new(method: Method, target: &'c str, timeout: Duration) -> Self {
+        Self { method, target, headers: &[], body: Bytes::new(), timeout, may_repeat: true }
+    }
+
+    /// Adds a body.
+    #[must_use]
+    pub(super) fn body(self, body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), ..self }
     }
 
     /// Forbids sending the request again on a new connection.
@@ -114,6 +150,11 @@ impl Reply {
     pub(super) fn ok(self) -> Result<Bytes, ClientError> {
         if self.status == StatusCode::OK { Ok(self.body) } else { Err(ClientError::Status(self.status)) }
     }
+}
+
+/// Encodes `text` as one segment of a path, or one value of a query.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 impl HttpClient {

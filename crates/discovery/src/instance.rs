@@ -37,6 +37,23 @@ pub(super) struct Listed {
     pub(super) ignored: Option<IgnoredInstances>,
 }
 
+/// Error of a response of a registry.
+#[derive(Debug, Error)]
+pub(crate) enum ReadError {
+    #[error("it is not JSON of the expected form")]
+    Json(#[from] serde_json::Error),
+    #[error("it has no {0}")]
+    Missing(&'static str),
+    #[error("it has the error code {0}")]
+    Code(i64),
+    #[error("it has no usable instance among {0}")]
+    NoneUsable(usize, #[source] Unusable),
+    #[error("it has no usable EndpointSlice among {0}")]
+    NoSlice(usize),
+    #[error("the API server reports {code}: {message}")]
+    Reported { code: u16, message: String },
+}
+
 /// Reason why an instance cannot be used.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(super) enum Unusable {

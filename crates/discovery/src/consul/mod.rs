@@ -15,13 +15,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::read::ReadError;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient, retry_after};
+use crate::client::{Call, HttpClient, RegistryError, encoded, retry_after};
+use crate::instance::ReadError;
 use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
@@ -46,15 +44,6 @@ pub(super) struct ConsulRegistry {
     settings: Rc<Consul>,
     client: Rc<HttpClient>,
     status: Arc<RegistryStatus>,
-}
-
-/// Error of a query.
-#[derive(Debug, Error)]
-enum QueryError {
-    #[error("no usable response")]
-    Client(#[from] ClientError),
-    #[error("the response cannot be read")]
-    Read(#[from] ReadError),
 }
 
 /// Blocking query.
@@ -104,6 +93,12 @@ impl Registry for ConsulRegistry {
     }
 }
 
+/// Returns the header field with the access token.
+pub(super) fn token(settings: &Consul) -> Vec<(HeaderName, HeaderValue)> {
+    let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
+    token.map(|token| (TOKEN, token)).into_iter().collect()
+}
+
 /// Publishes the response to a query whenever it changes.
 async fn follow<T>(
     query: Query,
@@ -139,7 +134,6 @@ async fn follow<T>(
 impl Query {
     /// Returns the query for the instances of the service `name`.
     fn instances(settings: &Consul, client: &Rc<HttpClient>, name: &str) -> Self {
-        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let wait = settings.wait.as_millis();
         let mut target = format!("/v1/health/service/{}?wait={wait}ms", encoded(name));
         if settings.passing {
@@ -159,20 +153,18 @@ impl Query {
     fn names(settings: &Consul, client: &Rc<HttpClient>) -> Self {
         let mut target = format!("/v1/catalog/services?wait={}ms", settings.wait.as_millis());
         if let Some(datacenter) = &settings.datacenter {
-            let _ = write!(target, "&dc={}", utf8_percent_encode(datacenter, NON_ALPHANUMERIC));
+            let _ = write!(target, "&dc={}", encoded(datacenter));
         }
         Self::new(settings, client, target, NAMES_INTERVAL)
     }
 
     fn new(settings: &Consul, client: &Rc<HttpClient>, target: String, interval: Duration) -> Self {
-        let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
-        let headers = token.map(|token| (TOKEN, token)).into_iter().collect();
-        Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers }
+        Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers: token(settings) }
     }
 
     /// Sends the query and returns the index and the body of the response. With an `index` above 0, Consul responds when the
     /// data has changed since that index, or after `wait`.
-    async fn send(&self, index: u64) -> Result<(u64, Bytes), QueryError> {
+    async fn send(&self, index: u64) -> Result<(u64, Bytes), RegistryError> {
         let (target, held) = match index {
             0 => (self.target.clone(), Duration::ZERO),
             // Consul adds up to a sixteenth of the wait at random.

@@ -4,19 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::ignored::IgnoredInstances;
-use crate::instance::{Instance, Listed, Unusable};
-
-/// Error of a response.
-#[derive(Debug, Error)]
-pub(crate) enum ReadError {
-    #[error("it is not a list or map in JSON")]
-    Json(#[from] serde_json::Error),
-    #[error("it has no usable instance among {0}")]
-    NoneUsable(usize, #[source] Unusable),
-}
+use crate::instance::{Instance, Listed, ReadError, Unusable};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use self::read::{Applications, ReadError};
+use self::read::Applications;
 use self::table::EurekaTable;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient, retry_after};
+use crate::client::{Call, HttpClient, RegistryError, retry_after};
 use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
@@ -49,15 +48,6 @@ struct EurekaState {
     table: RefCell<EurekaTable>,
     users: Users,
     status: Arc<RegistryStatus>,
-}
-
-/// Error of a fetch.
-#[derive(Debug, Error)]
-enum FetchError {
-    #[error("no usable response")]
-    Client(#[from] ClientError),
-    #[error("the response cannot be read")]
-    Read(#[from] ReadError),
 }
 
 impl EurekaRegistry {
@@ -141,7 +131,7 @@ impl EurekaState {
     }
 
     /// Returns true if the table has changed.
-    async fn fetch(&self, client: &HttpClient) -> Result<bool, FetchError> {
+    async fn fetch(&self, client: &HttpClient) -> Result<bool, RegistryError> {
         let is_recent = self.fetched.get().is_some_and(|at| at.elapsed() < DELTA_WINDOW);
         if self.settings.delta && is_recent {
             let call = Call::get("/apps/delta", self.settings.timeout);

@@ -5,20 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use thiserror::Error;
 
-use crate::instance::{Instance, Unusable};
-
-/// Error of a response.
-#[derive(Debug, Error)]
-pub(crate) enum ReadError {
-    #[error("it is not JSON")]
-    Json(#[from] serde_json::Error),
-    #[error("it has no `applications`")]
-    Shape,
-    #[error("it has no usable instance among {0}")]
-    NoneUsable(usize, #[source] Unusable),
-}
+use crate::instance::{Instance, ReadError, Unusable};
 
 /// Applications of a response.
 #[derive(Debug, Default)]
@@ -59,7 +47,8 @@ impl Applications {
     /// It is not a list of applications in JSON.
     pub(crate) fn read(body: &[u8]) -> Result<Self, ReadError> {
         let root: Value = serde_json::from_slice(body)?;
-        let applications = root.get("applications").and_then(Value::as_object).ok_or(ReadError::Shape)?;
+        let applications =
+            root.get("applications").and_then(Value::as_object).ok_or(ReadError::Missing("`applications`"))?;
         let mut read = Self { hash: text(applications, "apps__hashcode"), ..Self::default() };
         for application in items(applications.get("application")) {
             let name = application.get("name").and_then(Value::as_str).map(str::to_uppercase);

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use crate::eureka::read::{Action, Applications, EurekaEntry, ReadError};
+use crate::eureka::read::{Action, Applications, EurekaEntry};
 use crate::ignored::IgnoredInstances;
-use crate::instance::{Instance, Unusable};
+use crate::instance::{Instance, ReadError, Unusable};
 
 /// Application and id of an instance.
 type Key = (String, String);

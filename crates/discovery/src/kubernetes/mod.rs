@@ -16,14 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::read::{Event, ReadError};
+use self::read::Event;
 use self::table::SliceTable;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient, retry_after};
+use crate::client::{Call, ClientError, HttpClient, RegistryError, encoded, retry_after};
 use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
@@ -61,23 +59,6 @@ struct KubernetesState {
     listed: RefCell<BTreeSet<String>>,
     users: Users,
     status: Arc<RegistryStatus>,
-}
-
-/// Error of a list or watch.
-#[derive(Debug, Error)]
-enum WatchError {
-    #[error("no usable response")]
-    Client(#[from] ClientError),
-    #[error("the response cannot be read")]
-    Read(#[from] ReadError),
-    #[error("cannot read the token in {0}")]
-    TokenFile(String, #[source] std::io::Error),
-    #[error("the token cannot be sent in a header field")]
-    Token,
-    #[error("there are more than {MAX_SLICES} EndpointSlices")]
-    TooMany,
-    #[error("the list changed while it was read")]
-    ListGone,
 }
 
 impl KubernetesRegistry {
@@ -145,8 +126,9 @@ async fn follow(shared: Rc<KubernetesState>, namespace: String) {
                 let request = if namespace.is_empty() { "all namespaces" } else { namespace.as_str() };
                 shared.status.fail(request, &error);
                 // After a lost connection, the watch resumes at its last version. After other errors, events may be missing.
-                let is_lost = matches!(&error, WatchError::Client(error) if !matches!(error, ClientError::Status(_)));
-                if !is_lost && !matches!(error, WatchError::TokenFile(..)) {
+                let is_lost =
+                    matches!(&error, RegistryError::Client(error) if !matches!(error, ClientError::Status(_)));
+                if !is_lost && !matches!(error, RegistryError::TokenFile(..)) {
                     version = None;
                 }
                 sleep(retry_after(failures.get())).await;
@@ -169,9 +151,9 @@ impl KubernetesState {
         namespace: &str,
         version: &mut String,
         failures: &Cell<u32>,
-    ) -> Result<bool, WatchError> {
+    ) -> Result<bool, RegistryError> {
         let life = WATCH_LIFE.as_secs();
-        let encoded = utf8_percent_encode(version, NON_ALPHANUMERIC);
+        let encoded = encoded(version);
         let target = format!(
             "{}&watch=1&allowWatchBookmarks=true&timeoutSeconds={life}&resourceVersion={encoded}",
             self.target(namespace)
@@ -202,7 +184,7 @@ impl KubernetesState {
             self.publish(Some(&changed));
             outcome?;
             if self.table.borrow().len() > MAX_SLICES {
-                return Err(WatchError::TooMany);
+                return Err(RegistryError::TooMany(MAX_SLICES));
             }
             self.status.succeed();
         }

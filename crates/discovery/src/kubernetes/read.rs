@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::ignored::IgnoredInstances;
-use crate::instance::{Instance, Unusable};
+use crate::instance::{Instance, ReadError, Unusable};
 use tollgate_config::Kubernetes;
 
 /// Label with the name of a slice's service.
@@ -18,19 +17,6 @@ const PRIMARY_PORT: &str = "primary-port-name";
 const SECURED: &str = "secured";
 /// Maximum number of endpoints of a slice: the limit of the API.
 const MAX_ENDPOINTS: usize = 1000;
-
-/// Error of a response.
-#[derive(Debug, Error)]
-pub(crate) enum ReadError {
-    #[error("not a list of EndpointSlices or a watch event in JSON")]
-    Json(#[from] serde_json::Error),
-    #[error("it has no usable EndpointSlice among {0}")]
-    NoneUsable(usize),
-    #[error("it has no resource version")]
-    NoVersion,
-    #[error("the API server reports {code}: {message}")]
-    Reported { code: u16, message: String },
-}
 
 /// Page of a list.
 #[derive(Debug)]
@@ -164,7 +150,7 @@ pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
     let RawList { metadata, items } = serde_json::from_slice(body)?;
     let items = items.unwrap_or_default();
     if metadata.resource_version.is_empty() {
-        return Err(ReadError::NoVersion);
+        return Err(ReadError::Missing("resource version"));
     }
     let count = items.len();
     let (mut slices, mut ignored) = (Vec::with_capacity(count), Vec::new());
@@ -175,7 +161,7 @@ pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
         }
     }
     if count > 0 && slices.is_empty() {
-        return Err(ReadError::NoneUsable(count));
+        return Err(ReadError::NoSlice(count));
     }
     Ok(Page {
         version: metadata.resource_version,
@@ -200,7 +186,7 @@ pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadErr
             let message = message.chars().filter(|c| !c.is_control()).take(200).collect();
             if code == 410 { Ok(Event::Gone) } else { Err(ReadError::Reported { code, message }) }
         }
-        _ if version.is_empty() => Err(ReadError::NoVersion),
+        _ if version.is_empty() => Err(ReadError::Missing("resource version")),
         "BOOKMARK" => Ok(Event::Bookmark(version)),
         "DELETED" => Ok(match serde_json::from_value::<ObjectMeta>(object["metadata"].clone()) {
             Ok(meta) => Event::Removed(version, (meta.namespace, meta.name)),

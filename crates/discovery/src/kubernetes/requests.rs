@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, StatusCode};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::client::Call;
+use crate::client::{Call, RegistryError, encoded};
 use crate::kubernetes::read::{self, Key, SERVICE_NAME, Slice};
-use crate::kubernetes::{KubernetesState, MAX_SLICES, WatchError};
+use crate::kubernetes::{KubernetesState, MAX_SLICES};
 use tollgate_config::KubernetesToken;
 
 /// Timeout for a page of a list.
@@ -21,19 +20,19 @@ const MAX_TOKEN: usize = 64 << 10;
 
 impl KubernetesState {
     /// Reads the list of a namespace. Returns its version.
-    pub(super) async fn list(&self, namespace: &str) -> Result<String, WatchError> {
+    pub(super) async fn list(&self, namespace: &str) -> Result<String, RegistryError> {
         let mut slices = Vec::new();
         let mut next: Option<String> = None;
         let version = loop {
             let mut target = format!("{}&limit={PAGE}", self.target(namespace));
             if let Some(token) = &next {
                 target.push_str("&continue=");
-                target.push_str(&utf8_percent_encode(token, NON_ALPHANUMERIC).to_string());
+                target.push_str(&encoded(token));
             }
             let headers = self.headers().await?;
             let reply = self.client.send(&Call::get(&target, LIST_TIMEOUT).headers(&headers)).await?;
             if next.is_some() && reply.status == StatusCode::GONE {
-                return Err(WatchError::ListGone);
+                return Err(RegistryError::ListGone);
             }
             let mut page = read::page(&reply.ok()?, &self.settings)?;
             for (slice, ignored) in page.ignored {
@@ -42,7 +41,7 @@ impl KubernetesState {
             page.slices.iter().for_each(|(key, slice)| self.ignore(key, slice));
             slices.append(&mut page.slices);
             if slices.len() > MAX_SLICES {
-                return Err(WatchError::TooMany);
+                return Err(RegistryError::TooMany(MAX_SLICES));
             }
             match page.next {
                 Some(token) if next.as_ref() != Some(&token) => next = Some(token),
@@ -68,26 +67,26 @@ impl KubernetesState {
         };
         let labels = self.settings.labels.iter().map(|(name, value)| format!(",{name}={value}"));
         let selector = format!("{SERVICE_NAME}{}", labels.collect::<String>());
-        format!("{path}?labelSelector={}", utf8_percent_encode(&selector, NON_ALPHANUMERIC))
+        format!("{path}?labelSelector={}", encoded(&selector))
     }
 
     /// Returns the header fields of a request. The token's file is read again: the kubelet replaces it.
-    pub(super) async fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, WatchError> {
+    pub(super) async fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, RegistryError> {
         let token = match &self.settings.token {
             None => return Ok(Vec::new()),
             Some(KubernetesToken::Text(token)) => token.0.clone(),
             Some(KubernetesToken::File(path)) => read_token(path).await?,
         };
-        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| WatchError::Token)?;
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| RegistryError::Token)?;
         value.set_sensitive(true);
         Ok(vec![(AUTHORIZATION, value)])
     }
 }
 
-async fn read_token(path: &Path) -> Result<String, WatchError> {
-    let failed = |error| WatchError::TokenFile(path.display().to_string(), error);
+async fn read_token(path: &Path) -> Result<String, RegistryError> {
+    let failed = |error| RegistryError::TokenFile(path.display().to_string(), error);
     let file = path.to_owned();
     let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
     let text = read.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
-    if text.len() > MAX_TOKEN { Err(WatchError::Token) } else { Ok(text) }
+    if text.len() > MAX_TOKEN { Err(RegistryError::Token) } else { Ok(text) }
 }

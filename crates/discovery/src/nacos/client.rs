@@ -8,13 +8,12 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use thiserror::Error;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tollgate_config::{Nacos, Secret};
 
-use super::read::{self, ReadError};
-use crate::client::{Call, ClientError, HttpClient, Reply};
+use super::read;
+use crate::client::{Call, HttpClient, RegistryError, Reply};
 use crate::status::RegistryStatus;
 
 /// Timeout of a request.
@@ -68,19 +67,6 @@ pub(crate) struct Endpoint<'e> {
     pub(crate) parameters: &'e [(&'e str, &'e str)],
 }
 
-/// Error of a request.
-#[derive(Debug, Error)]
-pub(crate) enum LookupError {
-    #[error("no usable response")]
-    Client(#[from] ClientError),
-    #[error("the response cannot be read")]
-    Read(#[from] ReadError),
-    #[error("login failed")]
-    Login(#[source] ClientError),
-    #[error("the response to the login cannot be read")]
-    LoginShape(#[source] ReadError),
-}
-
 impl NacosClient {
     /// Creates a client, without a connection.
     pub(crate) fn new(settings: &Nacos) -> Self {
@@ -109,8 +95,8 @@ impl NacosClient {
         method: Method,
         v3: Endpoint<'_>,
         v1: Endpoint<'_>,
-        read: impl FnOnce(Reply) -> Result<T, LookupError>,
-    ) -> Result<T, LookupError> {
+        read: impl FnOnce(Reply) -> Result<T, RegistryError>,
+    ) -> Result<T, RegistryError> {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await.ok();
         let at = self.current.get();
@@ -130,7 +116,7 @@ impl NacosClient {
         method: &Method,
         v3: Endpoint<'_>,
         v1: Endpoint<'_>,
-    ) -> Result<Reply, LookupError> {
+    ) -> Result<Reply, RegistryError> {
         let reply = self.with_version(server, method, v3, v1).await?;
         if DENIED.contains(&reply.status) && self.token.borrow_mut().take().is_some() {
             return self.with_version(server, method, v3, v1).await;
@@ -144,7 +130,7 @@ impl NacosClient {
         method: &Method,
         v3: Endpoint<'_>,
         v1: Endpoint<'_>,
-    ) -> Result<Reply, LookupError> {
+    ) -> Result<Reply, RegistryError> {
         if self.version.get() != Version::V1 {
             let reply = self.send(server, method, v3).await?;
             if !ABSENT.contains(&reply.status) {
@@ -159,19 +145,17 @@ impl NacosClient {
         Ok(reply)
     }
 
-    async fn send(&self, server: &HttpClient, method: &Method, endpoint: Endpoint<'_>) -> Result<Reply, LookupError> {
+    async fn send(&self, server: &HttpClient, method: &Method, endpoint: Endpoint<'_>) -> Result<Reply, RegistryError> {
         let token = self.token(server).await?;
         let mut parameters = endpoint.parameters.to_vec();
         parameters.push(("namespaceId", &self.settings.namespace));
         parameters.push(("accessToken", token.as_ref().map_or("", |token| &token.text.0)));
         let target = format!("{}?{}", endpoint.path, form(&parameters));
-        let (method, body) = (method.clone(), Bytes::new());
-        let call = Call { method, target: &target, headers: &[], body, timeout: TIMEOUT, may_repeat: true };
-        Ok(server.send(&call).await?)
+        Ok(server.send(&Call::new(method.clone(), &target, TIMEOUT)).await?)
     }
 
     /// Returns the access token, after a login if it is missing or about to expire; `None` without a user name.
-    async fn token(&self, server: &HttpClient) -> Result<Option<Token>, LookupError> {
+    async fn token(&self, server: &HttpClient) -> Result<Option<Token>, RegistryError> {
         let Some((username, password)) = &self.settings.login else { return Ok(None) };
         let _one = self.login.lock().await;
         if let Some(token) = self.token.borrow().as_ref().filter(|token| Instant::now() < token.renew_at) {
@@ -179,19 +163,13 @@ impl NacosClient {
         }
         let body = Bytes::from(form(&[("username", username), ("password", &password.0)]));
         let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"))];
-        let call = |target| Call {
-            method: Method::POST,
-            target,
-            headers: &headers,
-            body: body.clone(),
-            timeout: TIMEOUT,
-            may_repeat: true,
-        };
-        let mut reply = server.send(&call("/v3/auth/user/login")).await.map_err(LookupError::Login)?;
+        let call = |target| Call::new(Method::POST, target, TIMEOUT).headers(&headers).body(body.clone());
+        let mut reply = server.send(&call("/v3/auth/user/login")).await.map_err(RegistryError::Login)?;
         if reply.status != StatusCode::OK {
-            reply = server.send(&call("/v1/auth/login")).await.map_err(LookupError::Login)?;
+            reply = server.send(&call("/v1/auth/login")).await.map_err(RegistryError::Login)?;
         }
-        let (text, seconds) = read::token(&reply.ok().map_err(LookupError::Login)?).map_err(LookupError::LoginShape)?;
+        let (text, seconds) =
+            read::token(&reply.ok().map_err(RegistryError::Login)?).map_err(RegistryError::LoginShape)?;
         let token = Token {
             text: Secret(text),
             renew_at: Instant::now() + Duration::from_secs(seconds.min(86_400)).mul_f64(0.9),

@@ -14,8 +14,8 @@ use http::Method;
 use tokio::time::sleep;
 use tollgate_config::Nacos;
 
-pub(crate) use self::client::{Endpoint, LookupError, NacosClient};
-use crate::client::{Reply, retry_after};
+pub(crate) use self::client::{Endpoint, NacosClient};
+use crate::client::{RegistryError, Reply, retry_after};
 use crate::names::NamesSink;
 use crate::service::Sink;
 use crate::status::RegistryStatus;
@@ -62,7 +62,7 @@ impl Registry for NacosRegistry {
 async fn poll<T>(
     client: &NacosClient,
     subject: &str,
-    request: impl AsyncFn() -> Result<T, LookupError>,
+    request: impl AsyncFn() -> Result<T, RegistryError>,
     publish: impl Fn(T),
 ) {
     let interval = client.settings.interval;
@@ -88,7 +88,7 @@ async fn poll<T>(
 
 impl NacosClient {
     /// Returns the names of all services of the group.
-    async fn names(&self) -> Result<Vec<String>, LookupError> {
+    async fn names(&self) -> Result<Vec<String>, RegistryError> {
         let size = PAGE.to_string();
         let mut names = Vec::new();
         for page in 1..=MAX_PAGES {
@@ -109,7 +109,7 @@ impl NacosClient {
     }
 
     /// Returns the instances of the service `name`.
-    async fn instances(&self, name: &str) -> Result<Vec<Instance>, LookupError> {
+    async fn instances(&self, name: &str) -> Result<Vec<Instance>, RegistryError> {
         let Nacos { group, clusters, .. } = &self.settings;
         let parameters = |clusters_name| {
             [("serviceName", name), ("groupName", group), (clusters_name, clusters), ("healthyOnly", "false")]

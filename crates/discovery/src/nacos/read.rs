@@ -4,25 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::ignored::IgnoredInstances;
-use crate::instance::{Instance, Listed, Unusable};
-
-/// Error of a response.
-#[derive(Debug, Error)]
-pub(crate) enum ReadError {
-    #[error("it is not JSON")]
-    Json(#[from] serde_json::Error),
-    #[error("it has no list of instances")]
-    Shape,
-    #[error("it has the error code {0}")]
-    Code(i64),
-    #[error("it has no access token")]
-    Token,
-    #[error("it has no usable instance among {0}")]
-    NoneUsable(usize, #[source] Unusable),
-}
+use crate::instance::{Instance, Listed, ReadError, Unusable};
 
 /// Codes of the API: the resource or the service does not exist.
 const NOT_FOUND: [i64; 2] = [20_004, 21_008];
@@ -68,7 +52,7 @@ pub(crate) fn instances(body: &[u8], service: &str, clusters: &str) -> Result<Li
     }
     // 1.x, then 2.x, then 3.x.
     let lists = [root.get("hosts"), root.get("data").and_then(|data| data.get("hosts")), root.get("data")];
-    let hosts = lists.into_iter().flatten().find_map(Value::as_array).ok_or(ReadError::Shape)?;
+    let hosts = lists.into_iter().flatten().find_map(Value::as_array).ok_or(ReadError::Missing("list of instances"))?;
     let mut listed = Listed { instances: Vec::with_capacity(hosts.len()), ignored: None };
     let is_selected = |host: &Host| {
         let name = host.cluster_name.as_deref().unwrap_or_default();
@@ -100,7 +84,7 @@ pub(crate) fn names(body: &[u8]) -> Result<(usize, Vec<String>), ReadError> {
     let list =
         [data.get("doms"), data.get("services"), data.get("pageItems")].into_iter().flatten().find_map(Value::as_array);
     let name = |item: &Value| item.as_str().or_else(|| item.get("name")?.as_str()).map(str::to_owned);
-    let names: Vec<String> = list.ok_or(ReadError::Shape)?.iter().filter_map(name).collect();
+    let names: Vec<String> = list.ok_or(ReadError::Missing("list of instances"))?.iter().filter_map(name).collect();
     let count = ["count", "totalCount"].iter().find_map(|key| data.get(key)?.as_u64());
     Ok((count.and_then(|count| usize::try_from(count).ok()).unwrap_or(names.len()), names))
 }
@@ -129,7 +113,7 @@ pub(crate) fn token(body: &[u8]) -> Result<(String, u64), ReadError> {
     let fields = root.get("data").filter(|data| data.is_object()).unwrap_or(&root);
     let text = fields.get("accessToken").and_then(Value::as_str).filter(|text| !text.is_empty() && text.len() < 8192);
     let seconds = fields.get("tokenTtl").and_then(Value::as_u64).unwrap_or(600);
-    Ok((text.ok_or(ReadError::Token)?.to_owned(), seconds))
+    Ok((text.ok_or(ReadError::Missing("access token"))?.to_owned(), seconds))
 }
 
 #[cfg(test)]

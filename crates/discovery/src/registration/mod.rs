@@ -12,15 +12,14 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use thiserror::Error;
+use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
 use self::address::own_address;
 use self::consul::ConsulRegistrar;
 use self::eureka::EurekaRegistrar;
 use self::nacos::NacosRegistrar;
-use crate::client::{ClientError, retry_after};
-use crate::nacos::LookupError;
+use crate::client::{RegistryError, retry_after};
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
 use tollgate_transport::error_chain::error_chain;
 use tollgate_transport::executor::OwnedTask;
@@ -30,17 +29,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the deregistration from all registries. The drain waits for it.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Error of a request.
-#[derive(Debug, Error)]
-enum RegisterError {
-    #[error("no address from which the registry can be reached")]
-    Address(#[from] io::Error),
-    #[error("no usable response")]
-    Client(#[from] ClientError),
-    #[error(transparent)]
-    Nacos(#[from] LookupError),
-}
-
 /// The gateway as an instance: its settings, and the values that are known at run time only.
 #[derive(Clone, Debug)]
 struct Entry {
@@ -49,6 +37,15 @@ struct Entry {
     host: String,
     port: u16,
     is_secure: bool,
+}
+
+/// Request to a registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Register,
+    /// Heartbeat.
+    Renew,
+    Leave,
 }
 
 /// Client of one registry.
@@ -168,12 +165,17 @@ async fn keep_registered(shared: Rc<RegistrationState>) {
 
 impl RegistrationState {
     /// Registers the gateway, or sends a heartbeat if it is registered. Returns false if the registry does not know it.
-    async fn send(&self) -> Result<bool, RegisterError> {
+    async fn send(&self) -> Result<bool, RegistryError> {
         let entry = self.entry().await?;
-        match self.is_registered.get() {
-            false => self.registrar.register(entry).await.map(|()| true),
-            true => self.registrar.renew(entry).await,
+        if self.is_registered.get() {
+            return self.registrar.send(entry, Step::Renew).await;
         }
+        self.registrar.send(entry, Step::Register).await?;
+        if let Registrar::Consul(_) = self.registrar {
+            // A check by TTL is critical until its first heartbeat.
+            self.registrar.send(entry, Step::Renew).await?;
+        }
+        Ok(true)
     }
 
     async fn entry(&self) -> io::Result<&Entry> {
@@ -199,8 +201,8 @@ impl RegistrationState {
         let Some(entry) = self.entry.get() else { return };
         let (registry, id) = (self.registrar.kind(), entry.id.as_str());
         // Sent even if the gateway does not count as registered: the response to a registration may have been lost.
-        match self.registrar.leave(entry).await {
-            Ok(()) => tracing::info!(registry, id, "deregistered"),
+        match self.registrar.send(entry, Step::Leave).await {
+            Ok(_) => tracing::info!(registry, id, "deregistered"),
             Err(error) => tracing::warn!(registry, id, error = error_chain(&error), "deregistration failed"),
         }
     }
@@ -215,28 +217,17 @@ impl Registrar {
         }
     }
 
-    async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
-        match self {
-            Self::Consul(consul) => consul.register(entry).await,
-            Self::Eureka(eureka) => eureka.register(entry).await,
-            Self::Nacos(nacos) => nacos.register(entry).await,
-        }
-    }
-
-    /// Sends a heartbeat. Returns false if the registry does not know the instance.
-    async fn renew(&self, entry: &Entry) -> Result<bool, RegisterError> {
-        match self {
-            Self::Consul(consul) => consul.renew(entry).await,
-            Self::Eureka(eureka) => eureka.renew(entry).await,
-            Self::Nacos(nacos) => nacos.renew(entry).await,
-        }
-    }
-
-    async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
-        match self {
-            Self::Consul(consul) => consul.leave(entry).await,
-            Self::Eureka(eureka) => eureka.leave(entry).await,
-            Self::Nacos(nacos) => nacos.leave(entry).await,
+    /// Sends a request. Returns false if the registry does not know the instance.
+    async fn send(&self, entry: &Entry, step: Step) -> Result<bool, RegistryError> {
+        let reply = match self {
+            Self::Consul(consul) => consul.send(entry, step).await?,
+            Self::Eureka(eureka) => eureka.send(entry, step).await?,
+            Self::Nacos(nacos) => nacos.send(entry, step).await?,
+        };
+        match reply.status {
+            StatusCode::NOT_FOUND if step != Step::Register => Ok(false),
+            StatusCode::NO_CONTENT => Ok(true),
+            _ => Ok(reply.ok().map(|_| true)?),
         }
     }
 }

@@ -3,9 +3,9 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::client::Reply;
+use crate::client::{RegistryError, Reply};
 use crate::nacos::{Endpoint, NacosClient};
-use crate::registration::{Entry, RegisterError};
+use crate::registration::{Entry, Step};
 use tollgate_config::Nacos;
 
 /// Code of a beat for an instance that the server does not know.
@@ -19,31 +19,14 @@ impl NacosRegistrar {
         Self(Box::new(NacosClient::new(settings)))
     }
 
-    pub(super) async fn register(&self, entry: &Entry) -> Result<(), RegisterError> {
-        self.send(entry, (Method::POST, "", false)).await?.ok()?;
-        Ok(())
-    }
-
-    pub(super) async fn renew(&self, entry: &Entry) -> Result<bool, RegisterError> {
-        if self.0.is_v3() {
+    pub(super) async fn send(&self, entry: &Entry, step: Step) -> Result<Reply, RegistryError> {
+        let (is_beat, is_v3) = (step == Step::Renew, self.0.is_v3());
+        let (method, path) = match step {
+            Step::Renew if !is_v3 => (Method::PUT, "/beat"),
             // In 3.x, a beat is a registration.
-            self.send(entry, (Method::POST, "", true)).await?.ok()?;
-            return Ok(true);
-        }
-        let reply = self.send(entry, (Method::PUT, "/beat", true)).await?;
-        if reply.status == StatusCode::NOT_FOUND {
-            return Ok(false);
-        }
-        let body: Value = serde_json::from_slice(&reply.ok()?).unwrap_or_default();
-        Ok(body["code"].as_i64() != Some(UNKNOWN))
-    }
-
-    pub(super) async fn leave(&self, entry: &Entry) -> Result<(), RegisterError> {
-        let reply = self.send(entry, (Method::DELETE, "", false)).await?;
-        if reply.status == StatusCode::NOT_FOUND { Ok(()) } else { reply.ok().map(drop).map_err(Into::into) }
-    }
-
-    async fn send(&self, entry: &Entry, (method, path, is_beat): (Method, &str, bool)) -> Result<Reply, RegisterError> {
+            Step::Register | Step::Renew => (Method::POST, ""),
+            Step::Leave => (Method::DELETE, ""),
+        };
         let settings = &entry.settings;
         let mut metadata = settings.metadata.clone();
         metadata.insert("preserved.heart.beat.interval".to_owned(), settings.heartbeat.as_millis().to_string());
@@ -81,6 +64,13 @@ impl NacosRegistrar {
         let of_v1 = with("beat", &beat);
         let v3 = Endpoint { path: &v3, parameters: &of_v3 };
         let v1 = Endpoint { path: &v1, parameters: &of_v1 };
-        Ok(self.0.request(method, v3, v1, Ok).await?)
+        let mut reply = self.0.request(method, v3, v1, Ok).await?;
+        if is_beat && !is_v3 {
+            let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+            if body["code"].as_i64() == Some(UNKNOWN) {
+                reply.status = StatusCode::NOT_FOUND;
+            }
+        }
+        Ok(reply)
     }
 }

@@ -97,10 +97,10 @@ fn unusable_slices_are_left_out_unless_all_are() {
     ];
     for bad in bad {
         assert_eq!(list(&json!([bad, slice_of("a", &json!({}))])).unwrap().slices.len(), 1, "{bad}");
-        assert!(matches!(list(&json!([bad])), Err(ReadError::NoneUsable(1))), "{bad}");
+        assert!(matches!(list(&json!([bad])), Err(ReadError::NoSlice(1))), "{bad}");
     }
     assert_eq!(list(&json!(null)).unwrap().slices.len(), 0);
-    assert!(matches!(page(b"{\"metadata\": {}}", &settings()), Err(ReadError::NoVersion)));
+    assert!(matches!(page(b"{\"metadata\": {}}", &settings()), Err(ReadError::Missing(_))));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn events_are_read_as_the_api_describes_them() {
     assert!(
         matches!(read("ERROR", json!({"code": 500, "message": "a\nb"})), Err(ReadError::Reported { code: 500, message }) if message == "ab")
     );
-    assert!(matches!(read("ADDED", json!({})), Err(ReadError::NoVersion)));
+    assert!(matches!(read("ADDED", json!({})), Err(ReadError::Missing(_))));
 }
 
 const KEYS: &[&str] = &[
