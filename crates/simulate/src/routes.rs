@@ -14,7 +14,7 @@ use crate::log_facts::{LogFacts, map_hint};
 use crate::report::Note;
 use crate::treatment::Treatment;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
-use tollgate_proxy::gateway::stack::{empty_service, route_service};
+use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{Predicate, RequestPart, RouteTable};
 
@@ -86,7 +86,7 @@ impl RouteBuilder<'_> {
             self.note(route, None, text.to_owned());
         }
         let prepared = Route { filters, ..route.clone() };
-        let service = route_service(&prepared, self.config.repeated_keys, None, empty_service(), self.context);
+        let service = route_service(&prepared, self.config.repeated_keys, None, SharedService::empty(), self.context);
         let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
         let id = Arc::clone(&route.id);
         (

@@ -10,7 +10,6 @@ use tollgate_limiter::metering::Meter;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
-use crate::gateway::stack::empty_service;
 use crate::http::service::SharedService;
 use crate::instrumentation::metrics::Metrics;
 use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseCache};
@@ -40,7 +39,7 @@ pub trait LayerContext {
     }
     /// Returns the service that routes a request again, by its current path.
     fn rerouting(&self) -> SharedService {
-        empty_service()
+        SharedService::empty()
     }
     /// Returns true if traces are on.
     fn is_traced(&self) -> bool {

@@ -37,7 +37,7 @@ pub fn upstream_service(forward: Forward) -> SharedService {
         return SharedService::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)));
     }
     // A route without an upstream (`no:`), whose filters may name one.
-    let empty = empty_service();
+    let empty = SharedService::empty();
     SharedService::new(service_fn(move |request: Request<Body>| -> ResponseFuture {
         match request.extensions().get::<TargetUri>() {
             Some(_) => Box::pin(Rc::clone(&forward).forward(request)),
@@ -57,14 +57,6 @@ pub fn with_forwarded_prefix(action: HeaderAction, innermost: SharedService) -> 
 pub fn echo_service() -> SharedService {
     SharedService::new(service_fn(|request: Request<Body>| async {
         Ok::<_, Infallible>(echo(request).await.unwrap_or_else(|failure| forward_failed(failure, None)))
-    }))
-}
-
-/// Returns the innermost service of a route without an upstream (`no:`).
-#[must_use]
-pub fn empty_service() -> SharedService {
-    SharedService::new(service_fn(|_: Request<Body>| {
-        std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
     }))
 }
 

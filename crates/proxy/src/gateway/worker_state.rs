@@ -21,7 +21,7 @@ use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
 use crate::gateway::response_cache::cache_name;
 use crate::gateway::route::{RouteStack, sets_forwarded_prefix};
-use crate::gateway::stack::{echo_service, empty_service, route_service, upstream_service, with_forwarded_prefix};
+use crate::gateway::stack::{echo_service, route_service, upstream_service, with_forwarded_prefix};
 use crate::http::service::SharedService;
 use crate::instrumentation::metrics::{Metrics, RouteLabels, RouteMetrics};
 use crate::instrumentation::traces::Tracing;
@@ -126,7 +126,7 @@ impl WorkerState {
         let dynamic_target = self.dynamic_target(route, &config.http_client);
         match (&route.uri, self.endpoints(route, &dynamic_target, config)) {
             (Target::Forward(_), _) => self.current.rerouting(),
-            (Target::Nowhere, None) => empty_service(),
+            (Target::Nowhere, None) => SharedService::empty(),
             (_, None) => echo_service(),
             (_, Some(endpoints)) => upstream_service(Forward {
                 times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),

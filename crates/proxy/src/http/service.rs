@@ -5,13 +5,13 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use tower::Service;
+use tower::{Service, service_fn};
 
 use crate::http::body::Body;
 
@@ -43,18 +43,6 @@ where
     }
 }
 
-/// Function in front of a service.
-struct Wrapper<F> {
-    inner: SharedService,
-    call: F,
-}
-
-impl<F: Fn(&SharedService, Request<Body>) -> ResponseFuture> ErasedService for Wrapper<F> {
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        (self.call)(&self.inner, request)
-    }
-}
-
 impl SharedService {
     /// Shares `service`, which must always be ready: `poll_ready` is not called.
     pub fn new<S>(service: S) -> Self
@@ -65,9 +53,10 @@ impl SharedService {
         Self(Rc::new(ServiceCell(RefCell::new(service))))
     }
 
-    /// Shares `call`, which passes requests to `inner`. It returns the future of `inner` as it is, or boxes another one.
-    pub fn wrapping(inner: Self, call: impl Fn(&Self, Request<Body>) -> ResponseFuture + 'static) -> Self {
-        Self(Rc::new(Wrapper { inner, call }))
+    /// Returns the innermost service of a route without an upstream (`no:`).
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::new(service_fn(|_: Request<Body>| ready(Ok(Response::new(Body::default())))))
     }
 
     /// Calls the service with `request`.
