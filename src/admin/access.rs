@@ -4,14 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use thiserror::Error;
 
 use crate::admin::guard::{GuardError, check_change};
-use crate::admin::reply::problem;
+use crate::admin::reply::{Reply, problem};
 use tollgate_config::{AdminRole, Management};
 use tollgate_proxy::http::certificate::CertificateNames;
 
@@ -107,7 +105,7 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], AccessError> {
 
 impl AccessError {
     /// Returns the problem.
-    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+    pub(super) fn response(&self) -> Reply {
         let mut response = problem(self.status(), &self.to_string());
         if let Some(challenge) = self.challenge() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -13,8 +11,8 @@ use serde_json::{Map, Value};
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::request::{ExpiresIn, read_body};
+use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_millis};
+use crate::admin::request::{ExpiresIn, MAX_BYTES, read_body};
 
 /// Circuit breaker.
 #[derive(Serialize, JsonSchema)]
@@ -34,7 +32,7 @@ pub(super) struct BreakerReply {
 }
 
 /// Returns every circuit breaker of a route.
-pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn list(state: &AdminState) -> Reply {
     json(StatusCode::OK, &describe_all(state))
 }
 
@@ -59,9 +57,9 @@ enum Forced {
 }
 
 /// Forces the state of the breaker `name` for a while.
-pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> Reply {
     let expected = "{\"state\": \"open\" or \"closed\", \"expires-in\": \"15m\"}";
-    let Force { state: forced, expires_in: ExpiresIn(time) } = match read_body(body, expected).await {
+    let Force { state: forced, expires_in: ExpiresIn(time) } = match read_body(body, MAX_BYTES, expected).await {
         Ok(force) => force,
         Err(error) => return error.response(),
     };
@@ -76,14 +74,14 @@ pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> R
 }
 
 /// Ends the forced state of the breaker `name`.
-pub(super) fn end_force(name: &str, state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn end_force(name: &str, state: &AdminState) -> Reply {
     change(name, state, |breaker| {
         breaker.end_force();
         format!("forced state of circuit breaker {name} ended")
     })
 }
 
-fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Response<Full<Bytes>> {
+fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Reply {
     match state.stores.circuit_breakers.all().into_iter().find(|breaker| **breaker.name() == *name) {
         Some(breaker) => {
             let applied = change(&breaker);

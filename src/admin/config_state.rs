@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::admin::admin_state::{AdminState, ReloadError};
 use crate::admin::health;
-use crate::admin::reply::{json, problem, problem_with, reply};
+use crate::admin::reply::{Reply, json, problem, problem_with, reply};
 use tollgate_config::{LoadError, Report, Severity};
 
 /// Source of the running configuration.
@@ -130,7 +129,7 @@ impl RefusedReload {
 }
 
 /// Returns the state of the running configuration.
-pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn show(state: &AdminState) -> Reply {
     let config = state.config_state.load();
     let refused_reload = state.refused_reload.load();
     let reply = ConfigReply {
@@ -149,7 +148,7 @@ pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
 }
 
 /// Reads the configuration again and applies it. The response lists the problems of the file.
-pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn reload(state: &AdminState) -> Reply {
     match state.reload().await {
         Some(Ok(needs_restart)) => {
             let config = state.config_state.load();
@@ -171,7 +170,7 @@ pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
 }
 
 /// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
-pub(super) async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn refresh(state: &AdminState) -> Reply {
     match state.reload().await {
         Some(Ok(_)) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
         Some(Err(_)) => {

@@ -3,12 +3,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -47,13 +44,6 @@ pub(super) struct ConnectionSlot {
     /// Position among the idle connections.
     idle: Cell<Option<u64>>,
     eviction: Rc<Eviction>,
-}
-
-/// Response body whose connection is busy until the body is dropped.
-#[derive(Debug)]
-pub(super) struct BusyBody<B> {
-    body: B,
-    _busy: Busy,
 }
 
 /// One request in progress, from its head to the end of the response body.
@@ -136,13 +126,6 @@ impl Drop for ConnectionSlot {
     }
 }
 
-impl Busy {
-    /// Returns `body`, with the request in progress until it is dropped.
-    pub(super) fn hold<B>(self, body: B) -> BusyBody<B> {
-        BusyBody { body, _busy: self }
-    }
-}
-
 impl Drop for Busy {
     fn drop(&mut self) {
         if !self.0.eviction.is_evicted.get() {
@@ -151,30 +134,11 @@ impl Drop for Busy {
     }
 }
 
-impl<B: Body + Unpin> Body for BusyBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
+    use std::task::Poll;
 
     use super::*;
 

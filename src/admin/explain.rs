@@ -4,9 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use thiserror::Error;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanSource;
@@ -14,7 +12,7 @@ use tollgate_limiter::store::redis::RedisPlans;
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::BucketStore;
-use crate::admin::reply::{json, problem, whole_millis};
+use crate::admin::reply::{Reply, json, problem, whole_millis};
 use crate::admin::request::parameters;
 use crate::admin::upstreams::live_endpoint;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveLimit, LiveRoute};
@@ -35,7 +33,7 @@ enum QueryError {
 }
 
 /// Returns the dry run of the request that `query` describes. Values of the configuration that may be secrets are masked.
-pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
     let request = match parse(query) {
         Ok(request) => request,
         Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),

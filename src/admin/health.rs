@@ -2,14 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::json;
+use crate::admin::reply::{Reply, json};
 use tollgate_config::Actuator;
 
 /// Status in Spring Boot's words.
@@ -83,19 +81,19 @@ struct RedisDetails {
 }
 
 /// Returns 200: the process responds.
-pub(super) fn live() -> Response<Full<Bytes>> {
+pub(super) fn live() -> Reply {
     json(StatusCode::OK, &Liveness { status: Status::Up })
 }
 
 /// Returns 200 if the gateway accepts requests, otherwise 503: until all workers have started, once the gateway shuts
 /// down, and, with `management.readiness.redis`, while Redis is unreachable.
-pub(super) fn ready(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn ready(state: &AdminState) -> Reply {
     let readiness = readiness(state);
     json(readiness.code(), &readiness)
 }
 
 /// Returns the readiness. The status is for everyone; the state of memory and Redis is for those who may read, or open.
-pub(super) fn summary(state: &AdminState, actuator: &Actuator, may_read: bool) -> Response<Full<Bytes>> {
+pub(super) fn summary(state: &AdminState, actuator: &Actuator, may_read: bool) -> Reply {
     let has_components = actuator.shows_components && (actuator.components_are_open || may_read);
     let readiness = readiness(state);
     let details = || MemoryDetails { keys: state.stores.memory.len() };

@@ -12,6 +12,9 @@ use serde::Serialize;
 /// Media type of problem details (RFC 9457).
 pub(super) const PROBLEM: &str = "application/problem+json";
 
+/// Response of the admin port that is complete.
+pub(super) type Reply = Response<Full<Bytes>>;
+
 /// Problem (RFC 9457).
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Problem<'d, T = ()> {
@@ -30,12 +33,12 @@ pub(super) struct Problem<'d, T = ()> {
 pub(super) struct Audit(pub(super) Vec<String>);
 
 /// Adds the description of an applied change, which the log shows with the caller.
-pub(super) fn audited(response: Response<Full<Bytes>>, change: String) -> Response<Full<Bytes>> {
+pub(super) fn audited(response: Reply, change: String) -> Reply {
     audited_each(response, vec![change])
 }
 
 /// Adds the descriptions of several changes. Each has a line of its own in the log.
-pub(super) fn audited_each(mut response: Response<Full<Bytes>>, changes: Vec<String>) -> Response<Full<Bytes>> {
+pub(super) fn audited_each(mut response: Reply, changes: Vec<String>) -> Reply {
     response.extensions_mut().insert(Audit(changes));
     response
 }
@@ -61,17 +64,17 @@ pub(super) fn known_names(kind: &str, names: impl Iterator<Item = String>) -> St
 }
 
 /// Returns a response of indented JSON.
-pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response<Full<Bytes>> {
+pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Reply {
     reply(status, "application/json", indented(body))
 }
 
 /// Returns a problem (RFC 9457).
-pub(super) fn problem(status: StatusCode, detail: &str) -> Response<Full<Bytes>> {
+pub(super) fn problem(status: StatusCode, detail: &str) -> Reply {
     problem_with(status, detail, ())
 }
 
 /// Returns a problem with further `members`.
-pub(super) fn problem_with<T: Serialize>(status: StatusCode, detail: &str, members: T) -> Response<Full<Bytes>> {
+pub(super) fn problem_with<T: Serialize>(status: StatusCode, detail: &str, members: T) -> Reply {
     let problem = Problem {
         members: Some(members),
         kind: "about:blank",
@@ -88,7 +91,7 @@ fn indented<T: Serialize + ?Sized>(body: &T) -> Bytes {
 }
 
 /// Returns 405 with the `allowed` methods.
-pub(super) fn method_not_allowed(allowed: &str) -> Response<Full<Bytes>> {
+pub(super) fn method_not_allowed(allowed: &str) -> Reply {
     let detail = match allowed {
         "" => "the configuration allows no method here".to_owned(),
         allowed => format!("methods of this path: {allowed}"),
@@ -101,7 +104,7 @@ pub(super) fn method_not_allowed(allowed: &str) -> Response<Full<Bytes>> {
 }
 
 /// Returns a response with a body of `content_type`.
-pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Bytes) -> Reply {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

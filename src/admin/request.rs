@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http::StatusCode;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
@@ -12,12 +11,12 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use crate::admin::reply::problem;
+use crate::admin::reply::{Reply, problem};
 
 /// Timeout for the body of a request.
-pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest body in bytes.
-const MAX_BYTES: usize = 4096;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest body of a few members, in bytes.
+pub(super) const MAX_BYTES: usize = 4096;
 
 /// Error of a body.
 #[derive(Debug, Error)]
@@ -30,20 +29,27 @@ pub(super) enum BodyError {
 }
 
 impl BodyError {
-    /// Returns the problem.
-    pub(super) fn response(&self) -> Response<Full<Bytes>> {
-        let status = match self {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
             Self::Invalid { .. } => StatusCode::BAD_REQUEST,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
-        };
-        problem(status, &self.to_string())
+        }
+    }
+
+    /// Returns the problem.
+    pub(super) fn response(&self) -> Reply {
+        problem(self.status(), &self.to_string())
     }
 }
 
-/// Reads a body of the form `expected`.
-pub(super) async fn read_body<T: DeserializeOwned>(body: Incoming, expected: &'static str) -> Result<T, BodyError> {
+/// Reads a body of at most `max_bytes` and the form `expected`.
+pub(super) async fn read_body<T: DeserializeOwned>(
+    body: Incoming,
+    max_bytes: usize,
+    expected: &'static str,
+) -> Result<T, BodyError> {
     let invalid = |reason: String| BodyError::Invalid { expected, reason };
-    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BYTES).collect()).await;
+    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max_bytes).collect()).await;
     let body = body.map_err(|_| BodyError::Slow)?;
     let body = body.map_err(|error| invalid(error.to_string()))?.to_bytes();
     serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{json, problem};
+use crate::admin::reply::{Reply, json, problem};
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::Predicate;
 
@@ -56,13 +54,13 @@ pub(super) type Names = BTreeMap<&'static str, ()>;
 pub(super) type Positions = BTreeMap<String, u32>;
 
 /// Returns every route, in matching order.
-pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn list(state: &AdminState) -> Reply {
     let config = state.config.load();
     json(StatusCode::OK, &config.routes.iter().map(describe).collect::<Vec<_>>())
 }
 
 /// Returns the route `id`, or 404.
-pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
+pub(super) fn one(state: &AdminState, id: &str) -> Reply {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => json(StatusCode::OK, &describe(route)),
         None => unknown_route(),
@@ -70,7 +68,7 @@ pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
 }
 
 /// Returns the links of the gateway endpoint.
-pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
+pub(super) fn index(actuator: &Actuator) -> Reply {
     let base = actuator.gateway.as_deref().unwrap_or_default();
     let link = |page, method| Link { href: format!("{base}/{page}"), methods: [method] };
     let refresh = actuator.may_refresh.then(|| link("refresh", "POST"));
@@ -78,7 +76,7 @@ pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
 }
 
 /// Returns every route as in the file.
-pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn definitions(state: &AdminState) -> Reply {
     let config = state.config.load();
     let definitions = config.routes.iter().map(|route| {
         let definition = &route.definition;
@@ -95,7 +93,7 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
 }
 
 /// Returns the filters of the route `id` with their positions, default filters included, or 404.
-pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
+pub(super) fn combined_filters(state: &AdminState, id: &str) -> Reply {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
             let positions = route.definition.masked_filters().iter().zip(1_u32..);
@@ -109,26 +107,26 @@ pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<By
 }
 
 /// Returns the names of all filters.
-pub(super) fn filters() -> Response<Full<Bytes>> {
+pub(super) fn filters() -> Reply {
     names(tollgate_config::filters().map(|entry| entry.name))
 }
 
 /// Returns the names of all predicates.
-pub(super) fn predicates() -> Response<Full<Bytes>> {
+pub(super) fn predicates() -> Reply {
     names(tollgate_config::predicates().iter().map(|entry| entry.name))
 }
 
 /// Returns Spring's global filters: Tollgate has no such chain.
-pub(super) fn global_filters() -> Response<Full<Bytes>> {
+pub(super) fn global_filters() -> Reply {
     names(std::iter::empty())
 }
 
 /// Returns `names` in their order.
-fn names(names: impl Iterator<Item = &'static str>) -> Response<Full<Bytes>> {
+fn names(names: impl Iterator<Item = &'static str>) -> Reply {
     json(StatusCode::OK, &names.map(|name| (name.to_owned(), Value::Null)).collect::<Map<_, _>>())
 }
 
-fn unknown_route() -> Response<Full<Bytes>> {
+fn unknown_route() -> Reply {
     problem(StatusCode::NOT_FOUND, "no such route")
 }
 
@@ -202,7 +200,7 @@ struct ActuatorLink<'a> {
 }
 
 /// Lists the endpoints with their paths.
-pub(super) fn actuator_index(actuator: &Actuator) -> Response<Full<Bytes>> {
+pub(super) fn actuator_index(actuator: &Actuator) -> Reply {
     let link = |href| ActuatorLink { href, templated: false };
     let links = ActuatorLinks {
         index: link(&actuator.base),

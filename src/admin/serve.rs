@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -123,7 +124,13 @@ async fn serve_requests<S, B, F>(
         latest.set(REQUEST_TIMEOUT);
         let busy = slot.begin();
         let response = respond(request, latest.clone());
-        async move { Ok::<_, Infallible>(response.await.map(|body| busy.hold(body))) }
+        async move {
+            // The connection is busy until the body is dropped.
+            let hold = move |_: &_| {
+                let _ = &busy;
+            };
+            Ok::<_, Infallible>(response.await.map(|body| body.inspect_frame(hold)))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

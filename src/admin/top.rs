@@ -2,15 +2,13 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{json, problem};
+use crate::admin::reply::{Reply, json, problem};
 use crate::admin::request::parameters;
 use tollgate_telemetry::key_display;
 use tollgate_telemetry::top_keys::{CountedVerdict, Query, RuleTop};
@@ -73,7 +71,7 @@ enum TopError {
 }
 
 /// Returns the most frequent keys of each rule.
-pub(super) async fn respond(query: &str, state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
     let (query, verdict) = match parse(query) {
         Ok(query) => query,
         Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),

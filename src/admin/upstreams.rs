@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::Timestamp;
@@ -15,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{audited, json, known_names, problem, whole_millis};
-use crate::admin::request::{ExpiresIn, read_body};
+use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_millis};
+use crate::admin::request::{ExpiresIn, MAX_BYTES, read_body};
 use crate::explain::model::{LiveEndpoint, LiveFailure};
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, Upstream};
 
@@ -62,7 +60,7 @@ struct RegistryReply {
 }
 
 /// Returns every upstream with its endpoints.
-pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn list(state: &AdminState) -> Reply {
     json(StatusCode::OK, &describe_all(state))
 }
 
@@ -82,8 +80,8 @@ pub(super) struct Drain {
 }
 
 /// Drains an endpoint for a while: `names` are the upstream and the endpoint.
-pub(super) async fn drain(body: Incoming, names: [String; 2], state: &AdminState) -> Response<Full<Bytes>> {
-    match read_body(body, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
+pub(super) async fn drain(body: Incoming, names: [String; 2], state: &AdminState) -> Reply {
+    match read_body(body, MAX_BYTES, "{\"expires-in\": \"15m\"}, optionally with \"allow-last\": true").await {
         Ok(Drain { expires_in: ExpiresIn(time), allow_last }) => change(&names, state, |upstream, endpoint| {
             upstream.drain(endpoint, time, allow_last)?;
             Ok(format!("endpoint {endpoint} of {} drained for {}", upstream.name(), format_duration(time)))
@@ -93,7 +91,7 @@ pub(super) async fn drain(body: Incoming, names: [String; 2], state: &AdminState
 }
 
 /// Ends the draining of an endpoint.
-pub(super) fn end_drain(names: &[String; 2], state: &AdminState) -> Response<Full<Bytes>> {
+pub(super) fn end_drain(names: &[String; 2], state: &AdminState) -> Reply {
     change(names, state, |upstream, endpoint| {
         upstream.end_drain(endpoint)?;
         Ok(format!("draining of endpoint {endpoint} of {} ended", upstream.name()))
@@ -105,7 +103,7 @@ fn change(
     [name, endpoint]: &[String; 2],
     state: &AdminState,
     change: impl FnOnce(&Arc<Upstream>, &str) -> Result<String, DrainError>,
-) -> Response<Full<Bytes>> {
+) -> Reply {
     let Some(upstream) = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == **name) else {
         let upstreams = state.upstreams.all();
         let names = known_names("upstreams", upstreams.iter().map(|upstream| upstream.name().to_string()));

@@ -3,9 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
 use crate::admin::access::{Access, Caller};
@@ -14,6 +12,7 @@ use crate::admin::api::description::Description;
 use crate::admin::deadline::Deadline;
 use crate::admin::events::AdminBody;
 use crate::admin::limits::Place;
+use crate::admin::reply::Reply;
 use tollgate_config::Actuator;
 
 /// Endpoint: a method on one or more paths.
@@ -33,14 +32,14 @@ pub(in crate::admin) struct EndpointPath(pub(super) Base, pub(super) &'static st
 /// Work of an endpoint.
 pub(in crate::admin) enum Run {
     /// Work without waiting.
-    Now(fn(&Call<'_>) -> Response<Full<Bytes>>),
+    Now(fn(&Call<'_>) -> Reply),
     /// Anything that waits.
     Wait(for<'c> fn(&'c Call<'c>, Incoming) -> Pending<'c>),
     /// A response without end.
     Stream(fn(&Call<'_>, Deadline) -> Response<AdminBody>),
 }
 
-pub(in crate::admin) type Pending<'c> = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + 'c>>;
+pub(in crate::admin) type Pending<'c> = Pin<Box<dyn Future<Output = Reply> + 'c>>;
 
 /// Request for an endpoint.
 pub(in crate::admin) struct Call<'c> {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use http::{Method, Response, StatusCode};
-use http_body_util::Full;
+use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::admin::access::Access;
 use crate::admin::api::description::{UNKNOWN_PARAMETER, of_reply};
 use crate::admin::api::endpoint::{Base, Call, Endpoint, EndpointPath, template};
-use crate::admin::reply::{self, PROBLEM, Problem};
+use crate::admin::reply::{self, PROBLEM, Problem, Reply};
 use tollgate_config::Management;
 
 /// The document.
@@ -40,7 +38,7 @@ struct Components {
 }
 
 /// Returns the document of `endpoints` for the sender of a request.
-pub(super) fn respond(endpoints: &[Endpoint], call: &Call<'_>) -> Response<Full<Bytes>> {
+pub(super) fn respond(endpoints: &[Endpoint], call: &Call<'_>) -> Reply {
     let config = call.state.config.load();
     reply::json(StatusCode::OK, &document(endpoints, &config.management, call.needs_identity))
 }

@@ -2,10 +2,9 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response, StatusCode};
-use http_body_util::Full;
+use http::{HeaderValue, StatusCode};
 
-use crate::admin::reply::{problem, reply};
+use crate::admin::reply::{Reply, problem, reply};
 
 /// Scripts, styles, connections and images of this origin only; no inline code, no frames, no forms that leave the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -39,19 +38,19 @@ const FILES: [File; 11] = [
 ];
 
 /// Returns the page.
-pub(super) fn page() -> Response<Full<Bytes>> {
+pub(super) fn page() -> Reply {
     file(&PAGE)
 }
 
 /// Returns the file `name` of the page, or 404.
-pub(super) fn asset(name: &str) -> Response<Full<Bytes>> {
+pub(super) fn asset(name: &str) -> Reply {
     match FILES.iter().find(|(file_name, ..)| *file_name == name) {
         Some(embedded) => file(embedded),
         None => problem(StatusCode::NOT_FOUND, "the dashboard has no such file"),
     }
 }
 
-fn file((_, media_type, content): &File) -> Response<Full<Bytes>> {
+fn file((_, media_type, content): &File) -> Reply {
     let mut response = reply(StatusCode::OK, media_type, Bytes::from_static(content.as_bytes()));
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -5,17 +5,21 @@
 
 mod rates;
 mod snapshot;
-mod stream;
 pub(super) mod viewers;
 
+use std::convert::Infallible;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::{self, Stream, StreamExt};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::{Either, Full};
+use http_body::Frame;
+use http_body_util::{Either, Full, StreamBody};
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
@@ -24,15 +28,17 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::rates::Rates;
 use self::snapshot::Snapshot;
-pub(super) use self::stream::EventStream;
 use self::viewers::{History, MAX_VIEWERS, SharedEvents, ViewerSlot};
 use crate::admin::access::port_needs_identity;
 use crate::admin::admin_state::AdminState;
 use crate::admin::deadline::Deadline;
 use crate::admin::guard::{GuardError, check_change};
-use crate::admin::reply::{problem, reply};
+use crate::admin::reply::{Reply, problem, reply};
 use tollgate_config::Config;
 use tollgate_transport::executor::spawn_boxed;
+
+/// Snapshots for one viewer. It buffers nothing: a snapshot is taken when the connection has room for it.
+type EventStream = StreamBody<Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>>>>>;
 
 /// Body of a response: complete, or a stream of events.
 pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;
@@ -77,11 +83,28 @@ pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: De
     };
     let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
     let (snapshots, history) = subscribe(state);
-    let stream = EventStream::new(snapshots, Event::History(&history).text(), slot, deadline);
-    response.map(|_| Either::Right(stream))
+    let events = events(snapshots, Event::History(&history).text(), slot, deadline);
+    response.map(|_| Either::Right(events))
 }
 
-fn refusal(error: &ViewerError) -> Response<Full<Bytes>> {
+/// Returns the events of one viewer: `first`, then snapshots. Each moves the `deadline` of the connection.
+fn events(mut snapshots: watch::Receiver<Bytes>, first: Bytes, slot: ViewerSlot, deadline: Deadline) -> EventStream {
+    if !snapshots.borrow().is_empty() {
+        snapshots.mark_changed();
+    }
+    let following = stream::unfold((snapshots, slot), async |(mut snapshots, slot)| {
+        snapshots.changed().await.ok()?;
+        let snapshot = snapshots.borrow_and_update().clone();
+        Some((snapshot, (snapshots, slot)))
+    });
+    let events = stream::once(ready(first)).chain(following).map(move |event| {
+        deadline.set(VIEWER_TIMEOUT);
+        Ok(Frame::data(event))
+    });
+    StreamBody::new(Box::pin(events))
+}
+
+fn refusal(error: &ViewerError) -> Reply {
     let status = match error {
         ViewerError::Guard(_) => StatusCode::FORBIDDEN,
         ViewerError::Draining | ViewerError::Full => StatusCode::SERVICE_UNAVAILABLE,

@@ -29,22 +29,23 @@ pub(super) struct Current {
     /// All routes.
     pub(super) all: RouteRates,
     /// Requests without a route, per second.
-    pub(super) unrouted: f64,
+    pub(super) unrouted: Rounded,
     /// Routes with counters.
     pub(super) routes: BTreeMap<Arc<str>, RouteRates>,
 }
 
-/// Rates of one route, per second.
-#[derive(Clone, Debug, Default)]
+/// Rates per second, and latencies of the last ten seconds in milliseconds.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(super) struct RouteRates {
-    pub(super) requests: f64,
-    pub(super) errors: f64,
-    pub(super) allowed: f64,
-    pub(super) denied: f64,
-    pub(super) observed: f64,
-    pub(super) degraded: f64,
-    /// Latencies of the last ten seconds.
-    pub(super) latency: LatencyHistogram,
+    pub(super) requests: Rounded,
+    pub(super) errors: Rounded,
+    pub(super) allowed: Rounded,
+    pub(super) denied: Rounded,
+    pub(super) observed: Rounded,
+    pub(super) degraded: Rounded,
+    pub(super) p50: Option<Rounded>,
+    pub(super) p90: Option<Rounded>,
+    pub(super) p99: Option<Rounded>,
 }
 
 impl Rates {
@@ -86,6 +87,8 @@ impl Rates {
 impl RouteRates {
     fn between(before: &RouteTotals, now: &RouteTotals, seconds: f64, oldest: &LatencyHistogram) -> Self {
         let rate = |of: fn(&RouteTotals) -> u64| per_second(of(before), of(now), seconds);
+        let latency = now.latency.since(oldest);
+        let quantile = |quantile| latency.quantile_ms(quantile).map(Rounded);
         Self {
             requests: rate(|totals| totals.latency.count()),
             errors: rate(|totals| totals.errors),
@@ -93,7 +96,9 @@ impl RouteRates {
             denied: rate(|totals| totals.denied),
             observed: rate(|totals| totals.observed),
             degraded: rate(|totals| totals.degraded),
-            latency: now.latency.since(oldest),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
         }
     }
 }
@@ -107,12 +112,12 @@ fn sum(totals: &Totals, latest: &Totals) -> RouteTotals {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
-    now.saturating_sub(before) as f64 / seconds
+fn per_second(before: u64, now: u64, seconds: f64) -> Rounded {
+    Rounded(now.saturating_sub(before) as f64 / seconds)
 }
 
 /// Number with three significant digits, in few characters: JSON of a page is read every second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rounded(pub(super) f64);
 
 impl Serialize for Rounded {
@@ -168,14 +173,17 @@ mod tests {
             rates.current().clone()
         };
         let first = after(0, 5);
-        assert!(first.routes.is_empty() && first.all.requests == 0.0, "no rates without a sample before: {first:?}");
+        assert!(
+            first.routes.is_empty() && first.all.requests == Rounded(0.0),
+            "no rates without a sample before: {first:?}"
+        );
         let second = after(2, 8);
-        assert_eq!((second.all.requests, second.all.errors, second.unrouted), (4.0, 4.0, 4.0));
-        assert_eq!(second.routes["orders"].requests, 4.0);
-        assert_eq!(second.all.latency.count(), 8);
+        assert_eq!([second.all.requests, second.all.errors, second.unrouted], [Rounded(4.0); 3]);
+        assert_eq!(second.routes["orders"].requests, Rounded(4.0));
         for second in 3..20 {
-            assert_eq!(after(second, 1).all.requests, 1.0);
+            assert_eq!(after(second, 1).all.requests, Rounded(1.0));
         }
-        assert_eq!(after(20, 0).all.latency.count(), 9, "requests of the last ten seconds");
+        let last = after(20, 0).all.p50.map_or(0.0, |Rounded(time)| time);
+        assert!((36.0..60.0).contains(&last), "requests of the last ten seconds: {last}");
     }
 }

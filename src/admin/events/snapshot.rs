@@ -62,7 +62,7 @@ pub(in crate::admin) struct Snapshot<'s> {
 #[derive(Serialize, JsonSchema)]
 struct AllRates {
     #[serde(flatten)]
-    rates: RatesReply,
+    rates: RouteRates,
     /// Requests without a route.
     unrouted: Rounded,
 }
@@ -71,21 +71,7 @@ struct AllRates {
 struct RouteSnapshot<'s> {
     id: &'s str,
     #[serde(flatten)]
-    rates: RatesReply,
-}
-
-/// Rates per second, and latencies of the last ten seconds in milliseconds.
-#[derive(Serialize, JsonSchema)]
-struct RatesReply {
-    requests: Rounded,
-    errors: Rounded,
-    allowed: Rounded,
-    denied: Rounded,
-    observed: Rounded,
-    degraded: Rounded,
-    p50: Option<Rounded>,
-    p90: Option<Rounded>,
-    p99: Option<Rounded>,
+    rates: RouteRates,
 }
 
 /// Connections to Redis.
@@ -133,7 +119,7 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Bytes {
         reason,
         connections: state.connections.open(),
         workers: config.server.workers.get(),
-        all: AllRates { rates: RatesReply::of(&rates.current().all), unrouted: Rounded(rates.current().unrouted) },
+        all: AllRates { rates: rates.current().all.clone(), unrouted: rates.current().unrouted },
         routes: routes(&config, rates.current()),
         route_count: config.routes.len(),
         redis: RedisSnapshot::of(&state.stores),
@@ -155,29 +141,11 @@ async fn top(state: &AdminState, verdicts: &'static [CountedVerdict]) -> Top {
 }
 
 fn routes<'c>(config: &'c Config, current: &Current) -> Vec<RouteSnapshot<'c>> {
-    let none = RouteRates::default();
     let routes = config.routes.iter().take(MAX_ROUTES).map(|route| RouteSnapshot {
         id: &route.id,
-        rates: RatesReply::of(current.routes.get(&route.id).unwrap_or(&none)),
+        rates: current.routes.get(&route.id).cloned().unwrap_or_default(),
     });
     routes.collect()
-}
-
-impl RatesReply {
-    fn of(rates: &RouteRates) -> Self {
-        let quantile = |quantile| rates.latency.quantile_ms(quantile).map(Rounded);
-        Self {
-            requests: Rounded(rates.requests),
-            errors: Rounded(rates.errors),
-            allowed: Rounded(rates.allowed),
-            denied: Rounded(rates.denied),
-            observed: Rounded(rates.observed),
-            degraded: Rounded(rates.degraded),
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-        }
-    }
 }
 
 impl RedisSnapshot {
@@ -235,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_names_each_route_in_the_order_of_the_configuration() {
-        let rates = RouteRates { requests: 12.0, denied: 3.0, ..RouteRates::default() };
+        let rates = RouteRates { requests: Rounded(12.0), denied: Rounded(3.0), ..RouteRates::default() };
         let current = Current { routes: [("b".into(), rates)].into(), ..Current::default() };
         let yaml =
             "routes:\n- {id: b, uri: 'echo:', predicates: [Path=/b]}\n- {id: a, uri: 'echo:', predicates: [Path=/a]}";

@@ -94,12 +94,12 @@ impl History {
 }
 
 impl Line {
-    fn push(&mut self, requests: f64, denied: f64) {
+    fn push(&mut self, requests: Rounded, denied: Rounded) {
         for (points, rate) in [(&mut self.requests, requests), (&mut self.denied, denied)] {
             if points.len() == POINTS {
                 points.pop_front();
             }
-            points.push_back(Rounded(rate));
+            points.push_back(rate);
         }
     }
 }
@@ -113,10 +113,10 @@ mod tests {
     fn lines_and_their_number_are_bounded() {
         let mut history = History::default();
         for second in 0..200_u32 {
-            let rates = RouteRates { requests: f64::from(second), ..RouteRates::default() };
+            let rates = RouteRates { requests: Rounded(f64::from(second)), ..RouteRates::default() };
             let routes = (0..MAX_ROUTES + 10).map(|route| (format!("route-{route}").into(), rates.clone()));
             let routes: BTreeMap<Arc<str>, RouteRates> = routes.collect();
-            history.push(&Current { all: rates, unrouted: 0.0, routes });
+            history.push(&Current { all: rates, unrouted: Rounded(0.0), routes });
         }
         let described = serde_json::to_value(&history).unwrap_or_default();
         assert_eq!(described["routes"].as_object().map(serde_json::Map::len), Some(MAX_ROUTES));

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_limiter::key::BucketKey;
@@ -16,16 +14,14 @@ use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{BatchKey, BatchReply, EffectReply, RuleReply};
 use crate::admin::limits::selection::{Selector, select};
-use crate::admin::reply::{json, problem_with};
+use crate::admin::reply::{Reply, json, problem_with};
+use crate::admin::request::BodyError;
 use tollgate_config::{Config, Route};
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_telemetry::key_display;
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
 const MAX_KEYS: usize = 256;
-
-/// Largest body, in bytes. It holds the largest number of keys of 1 KB.
-pub(super) const MAX_BODY_BYTES: usize = 512 * 1024;
 
 /// Body of a POST.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,21 +47,30 @@ struct KeyGrant {
 }
 
 impl Batch {
-    /// Reads and checks a body.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, LimitsError> {
-        let bad = |reason: String| LimitsError::BadBatch(reason);
-        let batch: Self = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
-        if !(1..=MAX_KEYS).contains(&batch.keys.len()) {
-            return Err(bad(format!("1 to {MAX_KEYS} keys are possible, got {}", batch.keys.len())));
+    /// Largest body, in bytes. It holds the largest number of keys of 1 KB.
+    pub(super) const MAX_BYTES: usize = 512 * 1024;
+
+    pub(super) const EXPECTED: &str = "{\"keys\": [{\"key\": \"KEY\", \"grant\": N}]}, optionally with \"rule\" and \
+                                       \"plan\"; without \"grant\" the key is read";
+
+    /// Checks the values of a body.
+    pub(super) fn check(&self) -> Result<(), BodyError> {
+        let keys = &self.keys;
+        if !(1..=MAX_KEYS).contains(&keys.len()) {
+            return Err(bad(format!("1 to {MAX_KEYS} keys are possible, got {}", keys.len())));
         }
-        if batch.keys.iter().any(|entry| entry.key.is_empty()) {
+        if keys.iter().any(|entry| entry.key.is_empty()) {
             return Err(bad("a key is empty".into()));
         }
-        if batch.keys.iter().any(|entry| entry.grant.is_some_and(|grant| grant > MAX_SAFE_INTEGER)) {
+        if keys.iter().any(|entry| entry.grant.is_some_and(|grant| grant > MAX_SAFE_INTEGER)) {
             return Err(bad(format!("a grant is at most {MAX_SAFE_INTEGER}")));
         }
-        Ok(batch)
+        Ok(())
     }
+}
+
+fn bad(reason: String) -> BodyError {
+    BodyError::Invalid { expected: Batch::EXPECTED, reason }
 }
 
 /// Applies `batch` to `route`. Returns the state of each key in the order of the list, as a problem with 503 if one has
@@ -77,12 +82,12 @@ pub(super) async fn apply(
     config: &Config,
     state: &AdminState,
     changes: &mut Vec<String>,
-) -> Result<Response<Full<Bytes>>, LimitsError> {
+) -> Result<Reply, LimitsError> {
     let rules = select(route, selector, true)?;
     let Some(selected) = rules.first() else { return Err(LimitsError::NoRules(route.id.to_string())) };
     let rule = &selected.named.limit.rule;
     if batch.keys.iter().any(|entry| entry.grant.is_some()) && !matches!(rule, Rule::Quota(_)) {
-        return Err(LimitsError::BadBatch("only a `quota` can be granted to several keys in one call".into()));
+        return Err(bad("only a `quota` can be granted to several keys in one call".into()).into());
     }
     let store = BucketStore::of(selected.limiter, config, state);
     let store = store.map_err(|error| match (error, batch.keys.iter().find_map(KeyGrant::change)) {

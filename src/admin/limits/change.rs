@@ -10,6 +10,7 @@ use tollgate_limiter::store::redis::{StoreError, Unanswered};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::selection::RouteRule;
+use crate::admin::request::BodyError;
 
 /// Largest grant.
 const MAX_GRANT: i64 = MAX_SAFE_INTEGER as i64;
@@ -63,9 +64,11 @@ pub(in crate::admin) struct Unconfirmed {
 }
 
 impl ChangeBody {
+    pub(super) const EXPECTED: &str = "{\"remaining\": N} or {\"grant\": N}, optionally with \"rule\" and \"plan\"";
+
     /// Returns the change.
-    pub(super) fn change(&self) -> Result<Change, LimitsError> {
-        let bad = |reason: String| Err(LimitsError::BadBody(reason));
+    pub(super) fn change(&self) -> Result<Change, BodyError> {
+        let bad = |reason: String| Err(BodyError::Invalid { expected: Self::EXPECTED, reason });
         match (self.remaining, self.grant) {
             (Some(remaining @ 0..=MAX_SAFE_INTEGER), None) => Ok(Change::Set(remaining)),
             (None, Some(more @ 0..=MAX_GRANT)) => Ok(Change::Grant(more)),

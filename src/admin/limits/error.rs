@@ -1,14 +1,13 @@
 //! Errors of the limits API.
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::change::Unconfirmed;
-use crate::admin::reply::{known_names, problem};
+use crate::admin::reply::{Reply, known_names, problem};
+use crate::admin::request::BodyError;
 use tollgate_config::Config;
 use tollgate_proxy::state::overrides::OverrideError;
 
@@ -31,13 +30,8 @@ pub(in crate::admin) enum LimitsError {
     BadListQuery(String),
     #[error("the path must be /api/limits/ROUTE/KEY, each percent-encoded")]
     BadPath,
-    #[error("the body must be {{\"remaining\": N}} or {{\"grant\": N}}, optionally with \"rule\" and \"plan\": {0}")]
-    BadBody(String),
-    #[error(
-        "the body must be {{\"keys\": [{{\"key\": \"KEY\", \"grant\": N}}]}}, optionally with \"rule\" and \"plan\"; \
-         without \"grant\" the key is read: {0}"
-    )]
-    BadBatch(String),
+    #[error(transparent)]
+    Body(#[from] BodyError),
     #[error(
         "the body must have \"expires-in\" and the numbers that change, \"unlimited\": true or \"block\": true, optionally \
          with \"rule\" and \"plan\": {0}; nothing was changed"
@@ -60,8 +54,6 @@ pub(in crate::admin) enum LimitsError {
     Unreachable,
     #[error(transparent)]
     Unconfirmed(#[from] Unconfirmed),
-    #[error("the body did not arrive in time")]
-    SlowBody,
 }
 
 impl LimitsError {
@@ -73,7 +65,7 @@ impl LimitsError {
     }
 
     /// Returns the problem. That of a lost Redis has the latest error of its connections.
-    pub(super) fn response(&self, state: &AdminState) -> Response<Full<Bytes>> {
+    pub(super) fn response(&self, state: &AdminState) -> Reply {
         let status = self.status();
         let clients = state.stores.redis();
         let mut lost = clients.iter().filter(|client| !client.connected());
@@ -89,8 +81,6 @@ impl LimitsError {
             Self::NoRoute { .. } | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
             Self::AmbiguousOverride | Self::Override(OverrideError::TooMany) => StatusCode::CONFLICT,
             Self::BadPath
-            | Self::BadBody(_)
-            | Self::BadBatch(_)
             | Self::BadQuery(_)
             | Self::BadListQuery(_)
             | Self::BadOverride(_)
@@ -100,7 +90,7 @@ impl LimitsError {
             Self::Unreachable | Self::Unconfirmed(_) | Self::Override(_) | Self::OverrideTimeout => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(error) => error.status(),
         }
     }
 }

@@ -10,9 +10,7 @@ mod selection;
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http::StatusCode;
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
@@ -27,13 +25,10 @@ use self::error::LimitsError;
 use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
 use self::selection::{KeyPlan, RouteRule, Selector, key_plan, rules, select};
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{audited, audited_each, json, whole_millis};
-use crate::admin::request::{BODY_TIMEOUT, parameters};
+use crate::admin::reply::{Reply, audited, audited_each, json, whole_millis};
+use crate::admin::request::{MAX_BYTES, parameters, read_body};
 use tollgate_config::{Config, Route};
 use tollgate_telemetry::key_display;
-
-/// Largest body of a change, in bytes. It holds one number and a rule name.
-const MAX_BODY_BYTES: usize = 4096;
 
 /// Names of a call: route, key and query.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +52,6 @@ impl<'c> Place<'c> {
         Ok((route.ok_or_else(|| LimitsError::no_route(id, config))?, selector))
     }
 }
-
-type Reply = Response<Full<Bytes>>;
 
 /// Lists every rule of every route, or of the one that `route=ID` names.
 pub(super) fn list(query: &str, state: &AdminState) -> Reply {
@@ -86,9 +79,7 @@ pub(super) async fn set(place: Place<'_>, body: Incoming, state: &AdminState) ->
     let config = state.config.load_full();
     let set = async {
         let (route, selector) = place.route(&config)?;
-        let body = read_body(body, MAX_BODY_BYTES).await?;
-        let body: ChangeBody =
-            serde_json::from_slice(&body).map_err(|error| LimitsError::BadBody(error.to_string()))?;
+        let body: ChangeBody = read_body(body, MAX_BYTES, ChangeBody::EXPECTED).await?;
         let change = body.change()?;
         let rules = select(route, &selector.or(body.rule, body.plan), true)?;
         Ok(apply(change, route, &rules, &place, &config, state).await)
@@ -114,7 +105,8 @@ pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminSta
     let read = async {
         place.id()?;
         let selector = selector(place.query)?;
-        let mut batch = Batch::parse(&read_body(body, batch::MAX_BODY_BYTES).await?)?;
+        let mut batch: Batch = read_body(body, Batch::MAX_BYTES, Batch::EXPECTED).await?;
+        batch.check()?;
         let selector = selector.or(batch.rule.take(), batch.plan.take());
         let (route, _) = place.route(&config)?;
         batch::apply(batch, route, &selector, &config, state, &mut changes).await
@@ -253,10 +245,4 @@ fn all_rules(config: &Config, query: &str) -> Result<Vec<RuleReply>, LimitsError
     }
     let of_route = |route| rules(route).iter().map(|rule| RuleReply::new(route, rule)).collect::<Vec<_>>();
     Ok(routes.flat_map(of_route).collect())
-}
-
-async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, LimitsError> {
-    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max_bytes).collect()).await;
-    let body = body.map_err(|_| LimitsError::SlowBody)?;
-    Ok(body.map_err(|error| LimitsError::BadBody(error.to_string()))?.to_bytes())
 }

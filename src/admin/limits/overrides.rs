@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
@@ -18,9 +16,9 @@ use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
 use crate::admin::limits::selection::{RouteRule, Selector, select};
-use crate::admin::limits::{MAX_BODY_BYTES, Place, read_body, selector};
-use crate::admin::reply::{audited, json, whole_millis};
-use crate::admin::request::ExpiresIn;
+use crate::admin::limits::{Place, selector};
+use crate::admin::reply::{Reply, audited, json, whole_millis};
+use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
 use tollgate_config::Route;
 use tollgate_proxy::state::overrides::{Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange};
 use tollgate_telemetry::key_display;
@@ -45,26 +43,21 @@ pub(in crate::admin) struct OverrideBody {
 }
 
 /// Lists the overrides.
-pub(in crate::admin) fn list(state: &AdminState) -> Response<Full<Bytes>> {
+pub(in crate::admin) fn list(state: &AdminState) -> Reply {
     json(StatusCode::OK, &state.stores.overrides.all().iter().map(listed).collect::<Vec<_>>())
 }
 
 /// Sets an override by `caller`.
-pub(in crate::admin) async fn set(
-    place: Place<'_>,
-    body: Incoming,
-    caller: &Caller,
-    state: &AdminState,
-) -> Response<Full<Bytes>> {
+pub(in crate::admin) async fn set(place: Place<'_>, body: Incoming, caller: &Caller, state: &AdminState) -> Reply {
     respond(new(&place, body, caller, state).await, state)
 }
 
 /// Ends an override.
-pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Response<Full<Bytes>> {
+pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Reply {
     respond(remove(&place, state).await, state)
 }
 
-fn respond<T: Serialize>(changed: Result<(T, String), LimitsError>, state: &AdminState) -> Response<Full<Bytes>> {
+fn respond<T: Serialize>(changed: Result<(T, String), LimitsError>, state: &AdminState) -> Reply {
     match changed {
         Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
         Err(error) => error.response(state),
@@ -94,7 +87,11 @@ async fn new(
     let config = state.config.load_full();
     let (id, query) = checked(place)?;
     let key = place.key;
-    let body = OverrideBody::parse(&read_body(body, MAX_BODY_BYTES).await.map_err(of_override)?)?;
+    let members = read_body(body, MAX_BYTES, "an override").await.map_err(|error| match error {
+        BodyError::Invalid { reason, .. } => LimitsError::BadOverride(reason),
+        BodyError::Slow => error.into(),
+    });
+    let body = OverrideBody::of(members?)?;
     let ExpiresIn(time) = body.expires_in;
     let effect = body.effect()?;
     let selector = query.or(body.rule, body.plan);
@@ -151,14 +148,6 @@ async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(EndedOverride,
     Ok((EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) }, applied))
 }
 
-/// Describes the form of an override in the error of a body.
-fn of_override(error: LimitsError) -> LimitsError {
-    match error {
-        LimitsError::BadBody(reason) => LimitsError::BadOverride(reason),
-        error => error,
-    }
-}
-
 /// Returns the only rule of `route` that `selector` names.
 fn one<'c>(route: &'c Route, selector: &Selector) -> Result<RouteRule<'c>, LimitsError> {
     let selected = select(route, selector, true)?;
@@ -204,13 +193,11 @@ fn end_after(time: Duration) -> String {
 }
 
 impl OverrideBody {
-    fn parse(body: &[u8]) -> Result<Self, LimitsError> {
-        let bad = |reason: String| LimitsError::BadOverride(reason);
-        let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+    fn of(mut members: Map<String, Value>) -> Result<Self, LimitsError> {
+        let missing = || LimitsError::BadOverride("`expires-in` is missing, a time such as `15m`".into());
         let rule = take(&mut members, "rule")?;
         let plan = take(&mut members, "plan")?;
-        let expires_in = take(&mut members, "expires-in")?;
-        let expires_in = expires_in.ok_or_else(|| bad("`expires-in` is missing, a time such as `15m`".into()))?;
+        let expires_in = take(&mut members, "expires-in")?.ok_or_else(missing)?;
         let unlimited = take(&mut members, "unlimited")?.unwrap_or_default();
         let block = take(&mut members, "block")?.unwrap_or_default();
         Ok(Self { rule, plan, expires_in, unlimited, block, numbers: members })

@@ -8,18 +8,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
-use http_body_util::Full;
+use http::{HeaderMap, StatusCode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{self, DescriptorEncoder};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
 use self::format::Format;
-use self::redis::RedisSnapshot;
 use crate::admin::admin_state::AdminState;
-use crate::admin::reply::{problem, reply};
+use crate::admin::reply::{Reply, problem, reply};
 use tollgate_config::Config;
 use tollgate_proxy::instrumentation::connections::{encode_certificates, encode_connections};
 use tollgate_proxy::instrumentation::filters::{encode_breakers, encode_caches, encode_retries};
@@ -28,7 +25,7 @@ use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 use tollgate_telemetry::logs::{self, repeats};
 
 /// Returns the current value of every metric, in the format that `headers` accept.
-pub(super) fn scrape(state: &Arc<AdminState>, headers: &HeaderMap) -> Response<Full<Bytes>> {
+pub(super) fn scrape(state: &Arc<AdminState>, headers: &HeaderMap) -> Reply {
     match state.metrics.scraped(|| page(state)) {
         Ok(page) => {
             let format = Format::accepted(headers);
@@ -77,7 +74,7 @@ impl Collector for MetricsPage {
         if !caches.is_empty() {
             encode_caches(encoder, &caches)?;
         }
-        RedisSnapshot::of(&state.stores).map_or(Ok(()), |redis| redis.encode(encoder))
+        redis::encode(encoder, &state.stores)
     }
 }
 

@@ -10,17 +10,17 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 82_192),
+    (ALL, 81_875),
     ("config", 17_750),
     ("spring", 4_300),
     ("document", 2_570),
-    ("proxy", 14_390),
+    ("proxy", 14_375),
     ("limiter", 12_640),
     ("filters", 10_275),
-    ("src", 7_999),
+    ("src", 7_792),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 911;
+const MAX_FILES: usize = 908;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
