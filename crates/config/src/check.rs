@@ -9,7 +9,7 @@ use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
 use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::predicates::context::PredicateSections;
-use crate::raw::RawConfig;
+use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
@@ -26,6 +26,8 @@ use crate::yaml::Node;
 /// Facts about the file that are not in the raw configuration.
 pub(crate) struct CheckInput<'i> {
     /// The tree of the file.
+    pub(crate) root: &'i Node,
+    /// Its nodes by number.
     pub(crate) nodes: &'i Nodes<'i>,
     /// All properties of the file, as its author named them.
     pub(crate) properties: &'i Node,
@@ -46,7 +48,7 @@ pub(crate) fn check(
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
     let underscores = raw.headers.underscores.0;
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, underscores, diagnostics);
-    let context = filter_context(raw, &key_resolvers, diagnostics);
+    let context = filter_context(raw, &key_resolvers, switches, diagnostics);
     let (registries, registrations) = registries(raw, nodes, env, diagnostics);
     let upstreams = upstreams(raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, cors) = routes(raw, input, &upstreams, &context, diagnostics);
@@ -93,12 +95,14 @@ fn report_disabled(raw: &RawConfig, diagnostics: &mut Diagnostics) {
 fn filter_context<'c>(
     raw: &'c RawConfig,
     key_resolvers: &'c KeyResolvers<'c>,
+    switches: &'c Switches,
     diagnostics: &mut Diagnostics,
 ) -> FilterContext<'c> {
     let status_header = raw.set_status.original_status_header_name.as_ref();
     FilterContext {
+        switches,
         filter: &raw.filter,
-        limiters: crate::rate_limiter::raw::context(
+        limiters: crate::rate_limiter::for_all_routes::context(
             &raw.filter.request_rate_limiter,
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
@@ -163,10 +167,9 @@ fn routes(
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &CheckInput { nodes, switches, .. } = input;
+    let &CheckInput { root, nodes, switches, .. } = input;
     let sections = RouteSections {
-        routes: &raw.routes,
-        default_filters: &raw.default_filters,
+        root,
         predicates: PredicateSections {
             base_path: raw.base_path.as_ref(),
             predicate: &raw.predicate,
@@ -178,7 +181,6 @@ fn routes(
         has_locator: raw.discovery.has_locator(nodes),
         has_spring: input.properties.get("spring").is_some(),
         upstreams,
-        nodes,
         switches,
     };
     let mut routes = crate::routes::check::check(&sections, context, diagnostics);

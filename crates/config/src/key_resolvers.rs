@@ -57,11 +57,12 @@ impl<'t> KeyResolvers<'t> {
         underscores: Underscores,
         diagnostics: &mut Diagnostics,
     ) -> Self {
+        let mut resolvers = Self { named: BTreeMap::new(), tokens, underscores };
         let mut named = BTreeMap::new();
         for (name, node) in raw {
             let Some(node) = nodes.get(*node) else { continue };
-            let parts: Vec<_> =
-                parts(node).iter().filter_map(|part| definition(part, tokens, underscores, diagnostics).ok()).collect();
+            // One cannot name another.
+            let parts: Vec<_> = parts(node).iter().filter_map(|part| resolvers.part(part, diagnostics).ok()).collect();
             let resolver = match parts.is_empty() {
                 false => Some(KeyResolver::composite(parts)),
                 // The error is reported; references to the name are not unknown.
@@ -69,7 +70,8 @@ impl<'t> KeyResolvers<'t> {
             };
             named.extend(resolver.map(|resolver| (name.clone(), resolver)));
         }
-        Self { named, tokens, underscores }
+        resolvers.named = named;
+        resolvers
     }
 
     /// Returns the resolver of limiters that name none: `default`.
@@ -87,13 +89,19 @@ impl<'t> KeyResolvers<'t> {
         if let Some(named) = self.named.get(text) {
             return Ok(named.clone());
         }
-        match KeyResolver::parse(text) {
-            Ok(resolver) => {
-                report_dropped_header(&resolver, self.underscores, at, diagnostics);
-                Ok(self.tokens.bind(resolver, at, diagnostics))
-            }
-            Err(error) => Err(diagnostics.error(at, reasons(&error)).reported()),
-        }
+        self.parse(text, at, diagnostics)
+    }
+
+    fn parse(&self, text: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        let resolver = KeyResolver::parse(text).map_err(|error| diagnostics.error(at, reasons(&error)).reported())?;
+        report_dropped_header(&resolver, self.underscores, at, diagnostics);
+        Ok(self.tokens.bind(resolver, at, diagnostics))
+    }
+
+    /// Reads one part of an entry of `key-resolvers:`.
+    fn part(&self, part: &Node, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
+        let text = part.scalar().ok_or_else(|| report_not_a_resolver(part, diagnostics))?;
+        self.parse(text, part.span, diagnostics)
     }
 
     /// Returns the resolver of requests with any valid token. Reports a file without `jwt`.
@@ -148,23 +156,6 @@ fn parts(node: &Node) -> &[Node] {
     match &node.kind {
         NodeKind::Seq(items) => items,
         _ => std::slice::from_ref(node),
-    }
-}
-
-/// Reads one part of an entry of `key-resolvers:`.
-fn definition(
-    part: &Node,
-    tokens: &Tokens,
-    underscores: Underscores,
-    diagnostics: &mut Diagnostics,
-) -> Result<KeyResolver, Reported> {
-    match part.scalar().map(KeyResolver::parse) {
-        Some(Ok(resolver)) => {
-            report_dropped_header(&resolver, underscores, part.span, diagnostics);
-            Ok(tokens.bind(resolver, part.span, diagnostics))
-        }
-        Some(Err(error)) => Err(diagnostics.error(part.span, reasons(&error)).reported()),
-        None => Err(report_not_a_resolver(part, diagnostics)),
     }
 }
 

@@ -6,22 +6,23 @@
 //!    of the environment into placeholders, and translates an `application.yml` to our own form. The tree is that of
 //!    `tollgate_document`, with spans. Between these, `locator` adds the routes of services, and `switches` takes the filters
 //!    and predicates that the file switches off.
-//! 2. `de` deserializes the sections into the structs of `raw`. A value that names its own type, such as a filter, stays a
-//!    `NodeRef`: the place of its node.
-//! 3. `check` turns the sections into a [`Config`], one after another. It deserializes the nodes of `NodeRef`s.
+//! 2. `de` deserializes the sections into the structs of `raw_config`. A value that names its own type stays a `NodeRef`: the
+//!    number of its node.
+//! 3. `check` turns the sections into a [`Config`], one after another. Routes are read here, from their nodes.
 //!
 //! The way of two lines:
 //!
-//! - `httpclient.connect-timeout: 5s`: `raw` has the section, `sections::http_client` its keys, its check and its result.
-//! - `replenish-rate: 10` of a route's limiter: `routes::route` reads the route, and `routes::list` its filters. `spec` splits a
-//!   filter into its name and its arguments, and `filters` finds the row of the name. The row of a limiter calls
-//!   `rate_limiter::check`. Its arguments are `rate_limiter::args`; `rate_limiter::rule` makes a rule of them.
+//! - `httpclient.connect-timeout: 5s`: `raw_config` has the section, `sections::http_client` its keys, its check and its result.
+//! - `replenish-rate: 10` of a route's limiter: `check::routes` passes the tree on, `routes::check` goes through the list, and
+//!   `routes::route` reads one route with its filters. `spec::parse` splits a filter into its name and its arguments, which stay
+//!   a node of the tree. `filters` finds the row of the name. That of the limiter calls `rate_limiter::check`, which
+//!   deserializes the arguments into `rate_limiter::args`. `rate_limiter::rules` decides between a rule and a list, and
+//!   `rate_limiter::rule` makes the rule.
 //!
 //! Each step collects its `diagnostics` and continues, so that one run reports every error.
 
 mod argument_names;
 mod check;
-mod concurrency_limiter;
 mod de;
 mod filters;
 #[cfg(test)]
@@ -33,8 +34,7 @@ mod migrate;
 mod model;
 mod predicates;
 mod rate_limiter;
-mod raw;
-mod request_counter;
+mod raw_config;
 mod restart;
 mod routes;
 mod schema;

@@ -8,7 +8,7 @@ use crate::de::nodes::Nodes;
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
-use crate::raw::{self, RawConfig};
+use crate::raw_config::{self, RawConfig};
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::source::imports;
@@ -123,7 +123,7 @@ fn parse_once(
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
     let arguments = argument_names::all();
-    let own_names = OwnNames { sections: raw::sections(), is_filter: &is_filter, arguments: &arguments };
+    let own_names = OwnNames { sections: raw_config::sections(), is_filter: &is_filter, arguments: &arguments };
     let Some(mut tree) = Tree::read(&mut text, &own_names, env, &mut diagnostics) else {
         return Err(diagnostics.finish(text));
     };
@@ -137,7 +137,7 @@ fn parse_once(
     let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
     tree.report_unknown(&unknown, &mut diagnostics);
     let nodes = Nodes::new(&tree.root);
-    let input = CheckInput { nodes: &nodes, properties: &tree.properties, switches: &switches };
+    let input = CheckInput { root: &tree.root, nodes: &nodes, properties: &tree.properties, switches: &switches };
     let mut config = check::check(&raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));

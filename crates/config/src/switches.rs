@@ -2,6 +2,7 @@
 //!
 //! They are removed from the tree before the raw structs are read, so that the structs need no fields for them.
 
+use crate::de::units::parse_flag;
 use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
@@ -91,7 +92,7 @@ impl Switches {
     pub(crate) fn refuse(
         &self,
         kind: ComponentKind,
-        spec: &FilterSpec,
+        spec: &FilterSpec<'_>,
         diagnostics: &mut Diagnostics,
     ) -> Result<(), Reported> {
         if !self.is_off(kind, &spec.name) {
@@ -128,14 +129,11 @@ fn take_enabled(settings: &mut Node) -> Option<(Node, bool)> {
 }
 
 fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
-    match switch.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-        Some("true" | "yes" | "on") => false,
-        Some("false" | "no" | "off") => true,
-        _ => {
-            diagnostics.error(switch.span, format!("expected true or false, found {}", switch.describe()));
-            false
-        }
+    let flag = switch.scalar().and_then(parse_flag);
+    if flag.is_none() {
+        diagnostics.error(switch.span, format!("expected true or false, found {}", switch.describe()));
     }
+    flag == Some(false)
 }
 
 /// Reports a switch of an unknown component, or one without effect.

@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 81_875),
-    ("config", 17_750),
+    (ALL, 81_760),
+    ("config", 17_612),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_375),

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAcc
 
 use crate::de::error::DeError;
 use crate::de::read::identity;
-use crate::de::{Context, De, same_name};
+use crate::de::{Context, De, SAME_MAP, same_name};
 use crate::diagnostics::UnknownKey;
 use crate::yaml::{Node, NodeKind};
 
@@ -36,28 +36,37 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 
 pub(super) struct Entries<'n, 'c> {
     entries: std::slice::Iter<'n, (String, Node)>,
-    value: Option<&'n (String, Node)>,
+    value: Option<(Option<&'n String>, &'n Node)>,
     fields: Option<&'static [&'static str]>,
+    /// Fields of the struct around this one, which read their entries themselves.
+    around: &'static [&'static str],
+    /// The map itself, if it is yet to be read as a [`SAME_MAP`].
+    whole: Option<&'n Node>,
     seen: HashSet<&'static str>,
     context: &'c Context<'c>,
 }
 
 impl<'n, 'c> Entries<'n, 'c> {
-    /// Creates the access to the entries of a map. `fields` are the field names of a struct; `None` for a map, which takes any
-    /// key.
-    pub(super) fn of(
-        entries: &'n [(String, Node)],
-        fields: Option<&'static [&'static str]>,
-        context: &'c Context<'c>,
-    ) -> Self {
-        Self { entries: entries.iter(), value: None, fields, seen: HashSet::new(), context }
+    /// Creates the access to the entries of a map, which takes any key.
+    pub(super) fn of_map(entries: &'n [(String, Node)], context: &'c Context<'c>) -> Self {
+        let entries = entries.iter();
+        Self { entries, value: None, fields: None, around: &[], whole: None, seen: HashSet::new(), context }
+    }
+
+    /// Creates the access to the entries of the map `de` as a struct with the names `fields`.
+    pub(super) fn of_struct(entries: &'n [(String, Node)], fields: &'static [&'static str], de: De<'n, 'c>) -> Self {
+        Self {
+            fields: Some(fields),
+            around: de.context.around.take(),
+            whole: fields.contains(&SAME_MAP).then_some(de.node),
+            ..Self::of_map(entries, de.context)
+        }
     }
 
     /// Moves to the next entry that has a value and returns its name, of a struct as the field is spelled. Reports
     /// unknown and repeated fields.
     fn next_name(&mut self) -> Option<&'n str> {
-        for entry in self.entries.by_ref() {
-            let (key, node) = entry;
+        while let Some((key, node)) = self.entries.next() {
             if self.context.blank.contains(&identity(node.span)) {
                 continue;
             }
@@ -65,9 +74,10 @@ impl<'n, 'c> Entries<'n, 'c> {
                 None => key,
                 Some(fields) => match fields.iter().find(|field| same_name(field, key)) {
                     None => {
-                        let mut path = self.context.path.borrow().clone();
-                        path.push(key.clone());
-                        self.context.unknown.borrow_mut().push(UnknownKey { span: node.span, path, fields });
+                        // The struct in the same map reports what neither has.
+                        if self.whole.is_none() && !self.around.iter().any(|field| same_name(field, key)) {
+                            self.report_unknown(key, node, fields);
+                        }
                         continue;
                     }
                     Some(_) if matches!(node.kind, NodeKind::Null) => continue,
@@ -79,21 +89,18 @@ impl<'n, 'c> Entries<'n, 'c> {
                     Some(field) => field,
                 },
             };
-            self.value = Some(entry);
+            self.value = Some((Some(key), node));
             return Some(name);
         }
-        None
+        self.value = Some((None, self.whole.take()?));
+        Some(SAME_MAP)
     }
 
-    /// Enters the entry of the last name.
-    fn enter(&mut self) -> Result<De<'n, 'c>, DeError> {
-        let (key, node) = self.value.take().ok_or_else(|| serde::de::Error::custom("a value without a key"))?;
-        self.context.path.borrow_mut().push(key.clone());
-        Ok(De { node, context: self.context })
-    }
-
-    fn leave(&self) {
-        self.context.path.borrow_mut().pop();
+    fn report_unknown(&self, key: &str, node: &Node, fields: &[&'static str]) {
+        let mut path = self.context.path.borrow().clone();
+        path.push(key.to_owned());
+        let fields = fields.iter().chain(self.around).copied().filter(|field| *field != SAME_MAP).collect();
+        self.context.unknown.borrow_mut().push(UnknownKey { span: node.span, path, fields });
     }
 }
 
@@ -108,9 +115,16 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
-        let de = self.enter()?;
+        let (key, node) = self.value.take().ok_or_else(|| serde::de::Error::custom("a value without a key"))?;
+        let de = De { node, context: self.context };
+        match key {
+            Some(key) => self.context.path.borrow_mut().push(key.clone()),
+            None => self.context.around.set(self.fields.unwrap_or_default()),
+        }
         let value = de.here(seed.deserialize(de));
-        self.leave();
+        if key.is_some() {
+            self.context.path.borrow_mut().pop();
+        }
         value
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use serde::de::Visitor;
@@ -25,6 +25,7 @@ use serde::de::Visitor;
 use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
 pub(crate) use crate::de::read::{read, read_struct};
+use crate::de::units::parse_flag;
 use crate::diagnostics::UnknownKey;
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind, Span};
@@ -37,12 +38,17 @@ pub(crate) const GIVEN: &str = "$tollgate::Given";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
+/// Name of the field of a struct that is read from the same map as the struct itself, a struct too.
+pub(crate) const SAME_MAP: &str = "$tollgate::SameMap";
+
 pub(super) struct Context<'c> {
     /// Values of the wrong type.
     pub(super) blank: &'c HashSet<(u32, u8)>,
     pub(super) unknown: RefCell<Vec<UnknownKey>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
+    /// Fields of the struct around the next one, which is its [`SAME_MAP`].
+    pub(super) around: Cell<&'static [&'static str]>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,11 +98,7 @@ impl<'n> De<'n, '_> {
     }
 
     fn flag(self) -> Result<bool, DeError> {
-        match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-            Some("true" | "yes" | "on") => Ok(true),
-            Some("false" | "no" | "off") => Ok(false),
-            _ => Err(self.mismatch("true or false")),
-        }
+        self.node.scalar().and_then(parse_flag).ok_or_else(|| self.mismatch("true or false"))
     }
 
     /// Items of a text with commas: Spring reads `a, b` as a list of two items.
@@ -213,7 +215,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            NodeKind::Map(entries) => visitor.visit_map(Entries::of(entries, None, self.context)),
+            NodeKind::Map(entries) => visitor.visit_map(Entries::of_map(entries, self.context)),
             _ => Err(self.mismatch("a map")),
         }
     }
@@ -224,7 +226,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
-        visitor.visit_map(Entries::of(self.fields(fields)?, Some(fields), self.context))
+        visitor.visit_map(Entries::of_struct(self.fields(fields)?, fields, self))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -1,6 +1,6 @@
 //! Reading of a whole tree, with all errors in one run.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
@@ -27,21 +27,22 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
 }
 
 /// Reads the struct `T` from `node`: an argument that may be absent is an `Option` or has a default. Reports values of the
-/// wrong type; calls `report_unknown` for each unknown key, and `report_missing` for a required field that is absent.
+/// wrong type, and returns the struct without them with the proof; calls `report_unknown` for each unknown key, and
+/// `report_missing` for a required field that is absent.
 ///
 /// # Errors
-/// An error is reported.
+/// There is no struct: a required field is absent or wrong.
 pub(crate) fn read_struct<T: DeserializeOwned>(
     node: &Node,
     diagnostics: &mut Diagnostics,
     report_unknown: impl Fn(&UnknownKey, &mut Diagnostics),
     report_missing: impl Fn(&str, &mut Diagnostics) -> Reported,
-) -> Result<T, Reported> {
+) -> Result<(T, Option<Reported>), Reported> {
     let reading = read_all::<T>(node, diagnostics);
     reading.unknown.iter().for_each(|unknown| report_unknown(unknown, diagnostics));
     match (reading.value, reading.reported) {
-        (Ok(value), None) => Ok(value),
-        (_, Some(reported)) => Err(reported),
+        (Ok(value), reported) => Ok((value, reported)),
+        (Err(_), Some(reported)) => Err(reported),
         (Err(DeError { missing: Some(field), .. }), None) => Err(report_missing(field, diagnostics)),
         (Err(error), None) => Err(diagnostics.error(error.span.unwrap_or(node.span), error.message).reported()),
     }
@@ -61,8 +62,13 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
     let mut blank = HashSet::new();
     let mut reported = None;
     loop {
-        let context =
-            Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
+        let context = Context {
+            blank: &blank,
+            unknown: RefCell::default(),
+            path: RefCell::default(),
+            found: RefCell::default(),
+            around: Cell::default(),
+        };
         let value = T::deserialize(De { node, context: &context });
         let (found, unknown) = (context.found.take(), context.unknown.take());
         match value {

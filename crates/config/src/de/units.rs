@@ -40,6 +40,15 @@ impl<'de> Deserialize<'de> for Address {
 /// A thousand years: the upper bound of durations, so that clocks can add them.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
+/// Parses a flag as YAML 1.1 writes it.
+pub(crate) fn parse_flag(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// Parses a duration, at most [`LONGEST`]. The error says what was expected.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();

@@ -6,9 +6,9 @@ use tollgate_filters::circuit_breaker;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::context::FilterContext;
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

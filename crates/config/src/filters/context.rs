@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 
 use http::header::HeaderName;
 
-use crate::filters::raw::RawFilterSettings;
+use crate::filters::for_all_routes::RawFilterSettings;
 use crate::rate_limiter::context::LimiterContext;
 use crate::sections::resilience::Resilience;
+use crate::switches::Switches;
 use crate::yaml::Span;
 
 /// Settings and registries that all filters of one file share.
 pub(crate) struct FilterContext<'s> {
+    /// Disabled filters.
+    pub(crate) switches: &'s Switches,
     /// `filter`.
     pub(crate) filter: &'s RawFilterSettings,
     /// Settings of limiters.

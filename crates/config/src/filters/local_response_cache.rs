@@ -8,9 +8,9 @@ use tollgate_filters::local_response_cache::{self, NoCache};
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time};
 use crate::diagnostics::Diagnostics;
-use crate::filters::entry::{Arguments, Entry};
+use crate::filters::for_all_routes::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
 use crate::filters::model::{Filter, FilterPosition, ResponseCache};
-use crate::filters::raw::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
+use crate::filters::row::{Arguments, Entry};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -1,46 +1,65 @@
 //! Filters by name. One table serves dispatch, messages, the schema and the documentation; each file has its rows.
 
 mod circuit_breaker;
+mod concurrency_limiter;
 pub(crate) mod context;
-pub(crate) mod edit_checks;
-pub(crate) mod entry;
+pub(crate) mod for_all_routes;
 pub(crate) mod forward;
-mod limiters;
 pub(crate) mod local_response_cache;
 pub(crate) mod model;
 pub(crate) mod plain;
 mod query_edits;
-pub(crate) mod raw;
 pub(crate) mod remove_json_attributes;
+mod request_counter;
 mod request_edits;
 mod response_edits;
 mod retry;
+pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod secure_headers;
 mod size_limits;
 mod targets;
 
+use std::cell::Cell;
+
 pub(crate) use self::circuit_breaker::configure_breaker;
-pub use self::entry::Entry;
+pub use self::row::Entry;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, similar};
 use crate::filters::context::FilterContext;
-use crate::filters::entry::FilterInput;
 use crate::filters::model::Filter;
+use crate::filters::row::{Arguments, FilterInput};
+use crate::rate_limiter;
+use crate::rate_limiter::args::LimiterArgs;
+use crate::rate_limiter::check::EXAMPLE;
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
 use crate::spring::names::refusal;
 use crate::spring::proposals::{self, Proposal};
+use crate::switches::ComponentKind;
+
+/// `RequestRateLimiter`, which has a folder of its own.
+const RATE_LIMITER: &[Entry] = &[Entry {
+    name: "RequestRateLimiter",
+    doc: "Limits the rate of requests per key, by one or several rules.",
+    args: Arguments::of::<LimiterArgs>(Shortcut::None(EXAMPLE)),
+    check: |input, diagnostics| {
+        let limiter = rate_limiter::check::check(input.spec, &input.context.limiters, diagnostics)?;
+        Ok(Filter::RequestRateLimiter(Box::new(limiter)))
+    },
+}];
 
 /// Returns all filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
         circuit_breaker::ENTRIES,
-        limiters::ENTRIES,
+        concurrency_limiter::ENTRIES,
         local_response_cache::ENTRIES,
         plain::ENTRIES,
         query_edits::ENTRIES,
+        RATE_LIMITER,
         remove_json_attributes::ENTRIES,
+        request_counter::ENTRIES,
         request_edits::ENTRIES,
         response_edits::ENTRIES,
         retry::ENTRIES,
@@ -60,10 +79,11 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// Returns the filter that `spec` describes. Reports errors.
 pub(crate) fn check(
-    spec: &FilterSpec,
+    spec: &FilterSpec<'_>,
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Filter, Reported> {
+    context.switches.refuse(ComponentKind::Filter, spec, diagnostics)?;
     let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
         return Err(report_unknown(spec, diagnostics));
     };
@@ -72,10 +92,12 @@ pub(crate) fn check(
     if !matches!(shortcut, Shortcut::None(_)) {
         spec.refuse_expressions(diagnostics)?;
     }
-    (entry.check)(&FilterInput { spec, shortcut, context }, diagnostics)
+    let input = FilterInput { spec, shortcut, context, reported: Cell::default() };
+    let filter = (entry.check)(&input, diagnostics);
+    input.reported.get().map_or(filter, Err)
 }
 
-fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Reported {
+fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Reported {
     let name = spec.name.as_str();
     if let Some(refusal) = refusal(name) {
         let error = diagnostics.error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason));

@@ -3,17 +3,19 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderName;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::CostSource;
-use tollgate_filters::{circuit_breaker, local_response_cache, retry};
+use tollgate_filters::{circuit_breaker, concurrency_limiter, local_response_cache, retry};
+use tollgate_limiter::concurrency::Concurrency;
+use tollgate_limiter::metering::{Dimensions, Period};
+use tollgate_limiter::store::OnStoreFailure;
 
-use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::filters::plain::PlainFilter;
-use crate::rate_limiter::model::RateLimiter;
-use crate::request_counter::RequestCounter;
+use crate::rate_limiter::model::{RateLimiter, StoreKind};
 
 /// Filter of a route.
 #[derive(Clone, Debug)]
@@ -36,6 +38,34 @@ pub enum Filter {
     Retry(Box<retry::Settings>),
     /// Stops calling a failing upstream for a cool-down period.
     CircuitBreaker(Box<CircuitBreaker>),
+}
+
+/// One concurrency limiter of a route.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLimiter {
+    /// Slots and the time after which they expire.
+    pub rule: Concurrency,
+    /// Key resolver, and settings of responses.
+    pub settings: concurrency_limiter::Settings,
+    /// Store of its slots; `None`: Redis if configured.
+    pub store: Option<StoreKind>,
+    /// Decision while Redis is unreachable.
+    pub on_store_failure: OnStoreFailure,
+}
+
+/// One counter of a route.
+#[derive(Clone, Debug)]
+pub struct RequestCounter {
+    /// Key that requests are counted by.
+    pub key_resolver: KeyResolver,
+    /// Properties by which the counts of one key are separated.
+    pub dimensions: Dimensions,
+    /// Length of one sum.
+    pub period: Period,
+    /// Time for which counts are kept in Redis.
+    pub ttl: Duration,
+    /// Name under which several routes count together; `None`: the route's id.
+    pub bucket: Option<Arc<str>>,
 }
 
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).

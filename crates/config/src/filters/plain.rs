@@ -3,6 +3,8 @@
 //! A new one is a variant of [`PlainFilter`], an arm in each of its matches, and a row of [`ENTRIES`]: all in this
 //! file. The gateway stacks plain filters with [`with_plain_layer!`](crate::with_plain_layer).
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use http::StatusCode;
 use http::header::HeaderName;
 use serde::Deserialize;
@@ -13,8 +15,8 @@ use tollgate_filters::{
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

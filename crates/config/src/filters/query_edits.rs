@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tollgate_filters::edit::Edit;
 
-use crate::filters::entry::{Arguments, Entry};
+use crate::filters::row::{Arguments, Entry};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

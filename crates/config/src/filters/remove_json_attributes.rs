@@ -5,9 +5,9 @@ use tollgate_filters::remove_json_attributes;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -7,9 +7,9 @@ use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersio
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::filters::request_edits::{HeaderArgs, HeaderNameArgs};
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -7,15 +7,16 @@ use serde::Deserialize;
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
+use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::sections::resilience::faults::report_unknown_class;
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_dotted_names};
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by};
+use crate::spec::types::{BufferSize, Fraction, MethodName, Number, Status, TimeArgument, described_by, read_by};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
@@ -51,11 +52,12 @@ struct RetryArgs {
     /// Methods that are retried. Default `GET`.
     methods: Option<Vec<Spanned<MethodName>>>,
     /// Pauses between attempts. Default: no pauses.
-    backoff: Option<BackoffArgs>,
+    #[cfg_attr(test, schemars(with = "Option<BackoffArgs>"))]
+    backoff: Given<BackoffArgs>,
     /// Random change of pauses.
     jitter: JitterArgs,
     /// Time after the request within which retries start. Default: no limit.
-    timeout: Option<PositiveTime>,
+    timeout: Option<TimeArgument>,
     /// Classes of statuses that are retried. Default `SERVER_ERROR`.
     series: Option<Vec<Series>>,
     /// Java exceptions that are retried. Default: `IOException` and the gateway's `TimeoutException`.
@@ -73,9 +75,9 @@ struct RetryArgs {
 #[cfg_attr(test, schemars(transform = arguments))]
 struct BackoffArgs {
     /// First pause. Default 5ms.
-    first_backoff: Option<PositiveTime>,
+    first_backoff: Option<TimeArgument>,
     /// Longest pause. Default: no limit.
-    max_backoff: Option<Spanned<PositiveTime>>,
+    max_backoff: Option<Spanned<TimeArgument>>,
     /// Factor between pauses. Default 2.
     factor: Option<Number<NonZeroU32>>,
     /// Applies the factor to the previous pause, jitter included. Default true.
@@ -187,8 +189,8 @@ fn methods(methods: Option<Vec<Spanned<MethodName>>>, at: Span, diagnostics: &mu
 fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<retry::Backoff> {
     let default = retry::Backoff::default();
     let jitter = args.jitter.random_factor;
-    let Some(backoff) = &args.backoff else {
-        if let Some(jitter) = jitter {
+    let Some(backoff) = args.backoff.value() else {
+        if let (Some(jitter), false) = (jitter, args.backoff.is_given()) {
             diagnostics
                 .mistake(jitter.span, "`jitter` needs `backoff`: there are no pauses without it")
                 .help("add `backoff.firstBackoff`");

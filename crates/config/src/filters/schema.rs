@@ -6,8 +6,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::filters::entry::Entry;
 use crate::filters::filters;
+use crate::filters::row::Entry;
 use crate::spec::schema::{Named, definition};
 use crate::spec::tree::Shortcut;
 use crate::spring::names::SKIP;

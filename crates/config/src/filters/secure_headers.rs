@@ -6,10 +6,10 @@ use tollgate_filters::secure_headers::SecureHeader;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, closest};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::for_all_routes::RawSecureHeaders;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
-use crate::filters::raw::RawSecureHeaders;
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use tollgate_filters::request_header_size::Settings;
 
 use crate::de::units::Size;
-use crate::filters::entry::{Arguments, Entry};
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
+use crate::filters::row::{Arguments, Entry};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -5,8 +5,8 @@ use tollgate_filters::edit::Edit;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
+use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::raw::RawConfig;
+use crate::raw_config::RawConfig;
 
 /// Returns the JSON Schema of the YAML in our own form.
 pub(super) fn schema() -> Value {

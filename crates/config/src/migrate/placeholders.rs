@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::de::same_name;
-use crate::raw;
+use crate::raw_config;
 use crate::source::dotted::property;
 use crate::source::placeholder::{OfMaven, closing_brace, maven_name, of_maven};
 use crate::yaml::{Node, NodeKind};
@@ -72,7 +72,7 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
 /// `redis.host`. The placeholder would otherwise refer to the setting that contains it. Spring reads the same variable.
 fn environment_name(name: &str) -> Cow<'_, str> {
     let is_setting =
-        name.split_once('.').is_some_and(|(first, _)| raw::sections().iter().any(|key| same_name(key, first)));
+        name.split_once('.').is_some_and(|(first, _)| raw_config::sections().iter().any(|key| same_name(key, first)));
     if !is_setting {
         return Cow::Borrowed(name);
     }

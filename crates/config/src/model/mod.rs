@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-pub use crate::concurrency_limiter::ConcurrencyLimiter;
-pub use crate::filters::model::{CircuitBreaker, Filter, FilterPosition, FilterProperties, Forward, ResponseCache};
+pub use crate::filters::model::{
+    CircuitBreaker, ConcurrencyLimiter, Filter, FilterPosition, FilterProperties, Forward, RequestCounter,
+    ResponseCache,
+};
 pub use crate::filters::plain::PlainFilter;
 pub use crate::key_resolvers::RepeatedKeys;
 pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
-pub use crate::request_counter::RequestCounter;
 pub use crate::routes::model::{Cors, Definition, Route, Target};
 pub use crate::sections::access_log::{AccessLog, AccessLogFormat, LogOutput};
 pub use crate::sections::cors::RouteCors;

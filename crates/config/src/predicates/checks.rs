@@ -2,8 +2,8 @@
 
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Reported, closest};
-use crate::predicates::entry::{Checked, PredicateInput, take_named};
 use crate::predicates::patterns;
+use crate::predicates::row::{Checked, PredicateInput, take_named};
 use crate::spec::PredicateSpec;
 use crate::spec::values::flag;
 use tollgate_routing::{Predicate, PredicateArgument};
@@ -81,7 +81,7 @@ pub(super) fn weight(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) 
 }
 
 /// Warns of methods that look like typos. Custom methods are allowed.
-pub(super) fn methods(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
+pub(super) fn methods(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
     const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     for arg in &spec.args {
         let method = arg.value.as_str();

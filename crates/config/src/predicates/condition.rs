@@ -11,9 +11,9 @@ use tollgate_routing::Predicate;
 
 /// One entry of `predicates`.
 #[derive(Debug)]
-pub(crate) enum Condition {
+pub(crate) enum Condition<'n> {
     /// A predicate.
-    One(PredicateSpec),
+    One(PredicateSpec<'n>),
     /// `any: […]`: at least one matches.
     Any(Vec<Self>),
     /// `all: […]`: all match.
@@ -22,9 +22,9 @@ pub(crate) enum Condition {
     Not(Box<Self>),
 }
 
-impl Condition {
+impl<'n> Condition<'n> {
     /// Reads an entry of `predicates`. Reports errors.
-    pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Result<Self, Reported> {
+    pub(crate) fn parse(node: &'n Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Result<Self, Reported> {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);
         };
@@ -75,7 +75,7 @@ impl Condition {
     }
 
     /// Returns the source text on one line, with each predicate as `show` writes it.
-    pub(crate) fn text(&self, show: &dyn Fn(&PredicateSpec) -> String) -> String {
+    pub(crate) fn text(&self, show: &dyn Fn(&PredicateSpec<'n>) -> String) -> String {
         let joined = |word: &str, inner: &[Self]| {
             let inner: Vec<String> = inner.iter().map(|condition| condition.text(show)).collect();
             format!("{word}: [{}]", inner.join("; "))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings, RawVersionUse};
 use crate::spec::values::header_name;
 use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};

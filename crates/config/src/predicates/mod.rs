@@ -1,13 +1,11 @@
-//! Predicates. [`entries`] has the table, [`condition`] joins several by `any`, `all` and `not`.
+//! Predicates. [`table`] has them by name, [`condition`] joins several by `any`, `all` and `not`.
 
 mod checks;
 pub(crate) mod condition;
 pub(crate) mod context;
-mod entries;
-pub(crate) mod entry;
+pub(crate) mod for_all_routes;
 mod patterns;
-pub(crate) mod raw;
-mod rows;
+mod row;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod table;
@@ -15,6 +13,6 @@ pub(crate) mod table;
 mod tests;
 pub(crate) mod weights;
 
-pub use self::entry::Entry;
+pub use self::row::Entry;
 pub(crate) use self::table::names;
 pub use self::table::predicates;

@@ -4,7 +4,7 @@ use crate::diagnostics::Diagnostics;
 use crate::spec::PredicateSpec;
 
 /// Warns of named arguments that look like several patterns: Spring reads a text with commas as one.
-pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
+pub(super) fn warn(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
     for arg in spec.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
         let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
         diagnostics
@@ -14,7 +14,7 @@ pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
 }
 
 /// Replaces `//` in path patterns, with a warning: several slashes in the path of a request are one here.
-pub(super) fn join_slashes(spec: &mut PredicateSpec, diagnostics: &mut Diagnostics) {
+pub(super) fn join_slashes(spec: &mut PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
     for arg in spec.args.iter_mut().filter(|arg| arg.value.contains("//")) {
         let mut joined = arg.value.replace("//", "/");
         while joined.contains("//") {

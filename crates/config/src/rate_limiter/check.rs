@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, Reported, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
-use crate::rate_limiter::{Naming, lease, limit, plans, rules, settings, store, users};
+use crate::rate_limiter::{Naming, lease, plans, rules, settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
 use crate::spring::limiter_bean;
@@ -25,20 +25,23 @@ pub(crate) const EXAMPLE: &str = "{replenish-rate: 10, burst-capacity: 20, key-r
 
 /// Returns the limiter that `spec` describes. Reports errors.
 pub(crate) fn check(
-    spec: &FilterSpec,
-    shortcut: Shortcut,
+    spec: &FilterSpec<'_>,
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<RateLimiter, Reported> {
     report_bucket4j(spec, diagnostics)?;
-    let mut tree = spec.tree(shortcut, &[], diagnostics)?;
-    lift_section(&mut tree);
-    let shapes = rules::check_shapes(&tree, diagnostics);
-    if let (Err(_), NodeKind::Map(entries)) = (shapes, &mut tree.kind) {
+    let mut tree = spec.tree(Shortcut::None(EXAMPLE), &[], diagnostics)?;
+    if tree.get(SECTION).is_some() {
+        lift_section(tree.to_mut());
+    }
+    let shapes = check_shapes(&tree, diagnostics);
+    if shapes.is_err()
+        && let NodeKind::Map(entries) = &mut tree.to_mut().kind
+    {
         entries.retain(|(key, _)| !["limits", "plans"].iter().any(|name| same_name(name, key)));
     }
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
-    if let (Err(reported), false) = (check_bean(&args, diagnostics), args.replenish_rate.is_given()) {
+    if let (Err(reported), false) = (check_bean(&args, diagnostics), args.rule.replenish_rate.is_given()) {
         // The rate comes from the missing bean. The settings are checked to report a missing key resolver in the same run.
         let _ = settings::settings(&args, context, diagnostics);
         return Err(reported);
@@ -49,7 +52,7 @@ pub(crate) fn check(
     let storage = store::storage(&args, spec.span, context, diagnostics);
     let bucket = match args.bucket.checked()? {
         None => Ok(None),
-        Some(name) => limit::identifier(&name.value, "`bucket`", name.span, diagnostics).map(Some),
+        Some(name) => rules::identifier(&name.value, "`bucket`", name.span, diagnostics).map(Some),
     };
     let (rules, plans, settings, storage) = (rules?, plans?, settings?, storage?);
     let mut limiter = RateLimiter {
@@ -88,7 +91,7 @@ pub(crate) fn check(
 }
 
 /// Reports arguments of Bucket4j.
-fn report_bucket4j(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+fn report_bucket4j(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     let is_bucket4j = |name: &String| name.starts_with("bucket4j-rate-limiter.");
     let Some(arg) = spec.args.iter().find(|arg| arg.name.as_ref().is_some_and(is_bucket4j)) else { return Ok(()) };
     let error = diagnostics.error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run");
@@ -105,6 +108,31 @@ fn lift_section(tree: &mut Node) {
     }
 }
 
+/// Reports `limits` and `plans` that are empty or of another shape.
+fn check_shapes(tree: &Node, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+    let is_empty = |node: &Node| match &node.kind {
+        NodeKind::Null => true,
+        NodeKind::Seq(items) => items.is_empty(),
+        NodeKind::Map(entries) => entries.is_empty(),
+        NodeKind::Scalar(_) => false,
+    };
+    let limits = "limits: [{name: second, replenish-rate: 10, burst-capacity: 20}]";
+    for (name, example) in [("limits", limits), ("plans", "plans: {free: {replenish-rate: 1, burst-capacity: 5}}")] {
+        if let Some(node) = tree.step(name).filter(|node| is_empty(node)) {
+            return Err(diagnostics.error(node.span, format!("`{name}` is empty")).reported_with(example));
+        }
+    }
+    let Some(node) = tree.step("limits") else { return Ok(()) };
+    let stray = match &node.kind {
+        NodeKind::Seq(items) => items.iter().find(|item| !matches!(item.kind, NodeKind::Map(_) | NodeKind::Null)),
+        _ => Some(node),
+    };
+    match stray {
+        Some(stray) => Err(diagnostics.error(stray.span, "`limits` must be a list of maps").reported_with(limits)),
+        None => Ok(()),
+    }
+}
+
 /// Reports a `rate-limiter` bean other than Spring's own.
 fn check_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     let Some(bean) = args.rate_limiter.spanned() else { return Ok(()) };
@@ -115,7 +143,7 @@ fn check_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Result<(), R
         .error(bean.span, format!("rate limiter `{}` is a Java bean, which Tollgate cannot run", bean.value.trim()));
     Err(match limiter_bean::name(&bean.value) {
         Some(name) => {
-            let missing = limiter_bean::missing(name, args.replenish_rate.is_given());
+            let missing = limiter_bean::missing(name, args.rule.replenish_rate.is_given());
             let help = format!(
                 "name its numbers in a stand-in: `filter-beans: {{{}: {}}}`; or remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`",
                 yaml_key(name),

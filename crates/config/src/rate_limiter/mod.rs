@@ -3,13 +3,12 @@
 pub(crate) mod args;
 pub(crate) mod check;
 pub(crate) mod context;
+pub(crate) mod for_all_routes;
 mod lease;
-mod limit;
 pub(crate) mod model;
 pub(crate) mod naming;
 mod plan_resolver_args;
 mod plans;
-pub(crate) mod raw;
 mod rule;
 mod rules;
 pub(crate) mod settings;

@@ -8,10 +8,9 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, PlanArgs};
 use crate::rate_limiter::context::LimiterContext;
-use crate::rate_limiter::limit::{self, identifier};
 use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
 use crate::rate_limiter::plan_resolver_args::{PlanResolverArgs, PlanTableArgs, Table};
-use crate::rate_limiter::rules::report_fields_beside_limits;
+use crate::rate_limiter::rules::{identifier, one_or_list};
 use crate::yaml::Span;
 
 /// Time for which a plan from Redis is cached: long enough to save calls, short enough that a new plan is noticed.
@@ -74,14 +73,7 @@ fn set(
         PlanArgs::Map(args) => args,
     };
     identifier(name, "a plan's name", plan.span.key(), diagnostics)?;
-    match args.limits.checked()? {
-        Some(limits) => {
-            report_fields_beside_limits(&args.rule(), diagnostics)?;
-            limit::list(limits, context, diagnostics)
-        }
-        None => limit::single(&args.rule(), &args.bucket, plan.span, context, diagnostics)
-            .map(|limit| Rules::One(Box::new(limit))),
-    }
+    one_or_list((&args.rule, &args.limits, &args.bucket), plan.span, context, diagnostics)
 }
 
 fn resolver(

@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, Reported, suggest};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::words::{Align, CalendarWord, Window};
 use crate::spec::rejection::Rejection;
-use crate::spec::types::{MAX_COUNT, PositiveTime, Rate};
+use crate::spec::types::{MAX_COUNT, Rate, TimeArgument};
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.
@@ -38,9 +38,8 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
     rule.map_err(|rejection| {
         rejection.reported(|error| {
             let message = error.to_string();
-            let places = args.places();
-            let named = places.iter().find(|(field, _)| message.contains(&format!("`{field}`")));
-            diagnostics.error(named.and_then(|(_, span)| *span).unwrap_or(at), message).reported()
+            let quoted_field = args.fields_of_file().find(|(field, _)| message.contains(&format!("`{field}`")));
+            diagnostics.error(quoted_field.map_or(at, |(_, span)| span), message).reported()
         })
     })
 }
@@ -60,9 +59,8 @@ fn fields(algorithm: Algorithm) -> &'static [&'static str] {
 fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     let (name, own) = (algorithm.as_str(), fields(algorithm));
     let mut result = Ok(());
-    for (field, span) in args.places() {
-        let field = field.as_str();
-        let Some(span) = span.filter(|_| !COMMON.contains(&field) && !own.contains(&field)) else { continue };
+    let is_foreign = |(field, _): &(&str, Span)| !COMMON.contains(field) && !own.contains(field);
+    for (field, span) in args.fields_of_file().filter(is_foreign) {
         let owners: Vec<String> = Algorithm::ALL
             .iter()
             .filter(|algorithm| fields(**algorithm).contains(&field))
@@ -228,14 +226,14 @@ impl Reader<'_> {
 }
 
 /// Returns the length under `field`, or one second if it is absent.
-fn length(field: &str, given: &Given<PositiveTime>, diagnostics: &mut Diagnostics) -> Result<Duration, Reported> {
+fn length(field: &str, given: &Given<TimeArgument>, diagnostics: &mut Diagnostics) -> Result<Duration, Reported> {
     let Some(length) = given.checked()? else { return Ok(Duration::from_secs(1)) };
     warn_of_bare_number(field, length.value, length.span, diagnostics);
     Ok(length.value.time)
 }
 
 /// Warns of `window: 60`, which is 60 milliseconds.
-fn warn_of_bare_number(field: &str, length: PositiveTime, at: Span, diagnostics: &mut Diagnostics) {
+fn warn_of_bare_number(field: &str, length: TimeArgument, at: Span, diagnostics: &mut Diagnostics) {
     if let Some(number) = length.bare_millis.filter(|_| length.time < Duration::from_secs(1)) {
         diagnostics
             .warn(at, format!("`{field}: {number}` is {number} ms: a bare number is milliseconds"))

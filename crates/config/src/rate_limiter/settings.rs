@@ -13,7 +13,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
-use crate::rate_limiter::limit::enforcement;
+use crate::rate_limiter::rules::enforcement;
 use crate::rate_limiter::words::OnLimitArg;
 use crate::sections::forwarding::trusted_proxies::network;
 use crate::spec::types::Status;

@@ -9,7 +9,7 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::units::parse_size;
 use crate::rate_limiter::model::GatewayNumber;
-use crate::spec::types::{MAX_COUNT, PositiveTime, described_by, positive_time, read_by};
+use crate::spec::types::{MAX_COUNT, TimeArgument, described_by, read_by, time_argument};
 
 /// `mode`. YAML 1.1 reads `off` as false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -96,7 +96,7 @@ impl From<OnStoreFailureWord> for OnStoreFailure {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Window {
     Calendar(CalendarWord),
-    Length(PositiveTime),
+    Length(TimeArgument),
 }
 
 /// A unit of the calendar.
@@ -144,7 +144,7 @@ pub(crate) struct AlgorithmName;
 read_by! {
     Window: |text| match CalendarWord::parse(text) {
         Some(unit) => Ok(Window::Calendar(unit)),
-        None => positive_time(text).map(Window::Length),
+        None => time_argument(text).map(Window::Length),
     };
     CalendarWord: |text| CalendarWord::parse(text).ok_or_else(|| {
         format!("expected one of {}, found `{text}`", CALENDAR.map(|(word, _)| word).join(", "))

@@ -2,25 +2,22 @@
 
 use std::collections::HashSet;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
 use crate::filters::model::Filter;
 use crate::predicates::context::{PredicateContext, PredicateSections};
 use crate::predicates::weights::Groups;
-use crate::routes::list::filter_list;
 use crate::routes::model::Route;
-use crate::routes::route::{RouteContext, RouteReader};
+use crate::routes::route::{RouteContext, RouteReader, filter_list, items};
 use crate::sections::upstreams::Named;
 use crate::switches::Switches;
-use crate::yaml::{Node, NodeKind, Span};
+use crate::yaml::{Node, Span};
 use tollgate_routing::{Predicate, covering_routes};
 
 /// Sections that define routes.
 pub(crate) struct RouteSections<'r> {
-    pub(crate) routes: &'r [NodeRef],
-    pub(crate) default_filters: &'r [NodeRef],
+    /// The tree of the file.
+    pub(crate) root: &'r Node,
     pub(crate) predicates: PredicateSections<'r>,
     /// `fail-on-route-definition-error`.
     pub(crate) fails_on_errors: bool,
@@ -29,7 +26,6 @@ pub(crate) struct RouteSections<'r> {
     /// True if the file has properties of Spring, such as its profiles.
     pub(crate) has_spring: bool,
     pub(crate) upstreams: &'r Named,
-    pub(crate) nodes: &'r Nodes<'r>,
     pub(crate) switches: &'r Switches,
 }
 
@@ -39,13 +35,14 @@ pub(crate) fn check(
     filters: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Route> {
-    let &RouteSections { nodes, switches, upstreams, .. } = sections;
-    let defaults = filter_list(sections.default_filters, nodes, filters, switches, diagnostics);
+    let &RouteSections { root, switches, upstreams, .. } = sections;
+    let nodes = items(root.step("routes"));
+    let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
     let predicates = PredicateContext::check(sections.predicates, diagnostics);
     let context =
-        RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
-    let mut routes = read_all(sections, &context, diagnostics);
-    if sections.routes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
+        RouteContext { switches, upstreams, filters, predicates: &predicates, default_filters: &default_filters };
+    let mut routes = read_all(nodes, sections.fails_on_errors, &context, diagnostics);
+    if nodes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
         let help = if sections.has_spring {
             "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
              `spring.config.import`), or in Java (a `RouteLocator`): bring them into this file"
@@ -77,24 +74,24 @@ fn report_covered(routes: &[(Route, Span)], diagnostics: &mut Diagnostics) {
 
 /// Reads the routes in the order of the file, with the places of their ids.
 fn read_all(
-    sections: &RouteSections<'_>,
+    nodes: &[Node],
+    fails_on_errors: bool,
     context: &RouteContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<(Route, Span)> {
     let mut weights = Groups::default();
     let mut ids: HashSet<String> = HashSet::new();
-    let mut routes = Vec::with_capacity(sections.routes.len());
-    for (position, node) in sections.routes.iter().enumerate() {
-        let Some(node) = sections.nodes.get(*node) else { continue };
+    let mut routes = Vec::with_capacity(nodes.len());
+    for (position, node) in nodes.iter().enumerate() {
         let mark = diagnostics.mark();
-        let (route, enabled) = RouteReader { node, position, context }.read(diagnostics);
-        if !sections.fails_on_errors && diagnostics.demote_errors(mark) {
+        let route = RouteReader { node, position, context }.read(diagnostics);
+        if !fails_on_errors && diagnostics.demote_errors(mark) {
             diagnostics
                 .warn(node.span, format!("route `{}` has errors and is ignored", name(node, position)))
                 .help("`fail-on-route-definition-error: true` refuses the file instead");
             continue;
         }
-        let Some((route, id_at)) = route.filter(|_| enabled) else { continue };
+        let Some((route, id_at)) = route else { continue };
         if !ids.insert(route.id.to_string()) {
             diagnostics
                 .error(id_at, format!("duplicate route id `{}`", route.id))
@@ -112,9 +109,9 @@ fn read_all(
 
 /// Returns the name of a route that may be unreadable.
 fn name(node: &Node, position: usize) -> String {
-    let id = match &node.kind {
-        NodeKind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),
-        _ => node.get("id").and_then(Node::scalar),
+    let id = match node.scalar() {
+        Some(line) => line.split_once('=').map(|(id, _)| id.trim()),
+        None => node.get("id").and_then(Node::scalar),
     };
     id.map_or_else(|| format!("route-{position}"), str::to_owned)
 }

@@ -1,13 +1,14 @@
 //! Routes: their predicates, filters and targets, and settings that need all routes at once.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 pub(crate) mod check;
 pub(crate) mod cors;
+mod filters;
 pub(crate) mod forward;
-pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod model;
-pub(crate) mod raw;
-mod removed_keys;
+pub(crate) mod raw_route;
 pub(crate) mod response_cache;
 pub(crate) mod route;
 pub(crate) mod target;

@@ -52,9 +52,8 @@ pub struct Route {
 impl Route {
     /// Returns each `RequestRateLimiter` of the route with its number, in their order.
     pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
-        let limiters = self.filters.iter().filter_map(|filter| match filter {
-            Filter::RequestRateLimiter(limiter) => Some(&**limiter),
-            _ => None,
+        let limiters = self.filters.iter().filter_map(|filter| {
+            if let Filter::RequestRateLimiter(limiter) = filter { Some(&**limiter) } else { None }
         });
         limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
     }

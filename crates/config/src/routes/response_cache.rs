@@ -3,55 +3,12 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
+use crate::filters::for_all_routes::RawLocalResponseCache;
 use crate::filters::local_response_cache::cache_for_all;
-use crate::filters::model::{Filter, FilterPosition};
-use crate::filters::raw::RawLocalResponseCache;
-use crate::routes::list::ListedFilter;
+use crate::filters::model::Filter;
 use crate::routes::model::{Cors, Definition, Route};
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
-
-/// Keeps only the last cache of a route. Of several caches, only the first would respond.
-pub(crate) fn keep_last<T>(
-    list: &mut Vec<T>,
-    filter: fn(&T) -> &Filter,
-    id: &str,
-    at: Span,
-    diagnostics: &mut Diagnostics,
-) {
-    let is_cache = |item: &T| matches!(filter(item), Filter::LocalResponseCache(_));
-    let caches = list.iter().filter(|item| is_cache(item)).count();
-    if caches > 1 {
-        diagnostics.note(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
-    }
-    let mut spare = caches.saturating_sub(1);
-    list.retain(|item| {
-        let goes = spare > 0 && is_cache(item);
-        spare -= usize::from(goes);
-        !goes
-    });
-}
-
-/// Reports a cache in front of limits, which do not count its responses.
-pub(super) fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
-    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
-    let Some(cache) = behind.next() else { return };
-    let remedy = match cache.filter.properties().position {
-        FilterPosition::First => "`filter.local-response-cache.position: listed`, and the cache after it, counts them",
-        FilterPosition::Listed | FilterPosition::Last => "list the cache after it to count them",
-    };
-    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
-        diagnostics
-            .note(
-                cache.spec.span,
-                format!(
-                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
-                    counter.spec.name
-                ),
-            )
-            .help(remedy);
-    }
-}
 
 /// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of
 /// every cache.

@@ -1,42 +1,85 @@
-//! One route.
+//! One route, read from its node in the tree of the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::de;
-use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
-use crate::filters::configure_breaker;
+use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
-use crate::filters::edit_checks;
 use crate::filters::model::Filter;
+use crate::filters::{self, configure_breaker};
+use crate::predicates;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
-use crate::routes::list::{FilterSlot, ListedFilter, PREDICATE, filter_list, interleave};
+use crate::routes::filters::{self as route_filters, FilterSlot, ListedFilter, interleave};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
-use crate::routes::raw::RawRoute;
-use crate::routes::removed_keys;
-use crate::routes::response_cache::{keep_last, note_uncounted_hits};
+use crate::routes::raw_route::RawRoute;
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
+use crate::spec::parse::{NamedForm, Syntax};
+use crate::spec::tree::Shortcut;
+use crate::spring::names::{SKIP, refusal};
 use crate::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
 use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 
+/// Syntax of predicates.
+const PREDICATE: Syntax = Syntax { noun: "predicate", example: "Path=/api/**", takes_bare_names: false, find };
+/// Syntax of filters.
+const FILTER: Syntax = Syntax { noun: "filter", example: "StripPrefix=1", takes_bare_names: true, find };
+
+/// Returns the form of the arguments of any predicate or filter of Tollgate or Spring.
+fn find(name: &str) -> Option<NamedForm> {
+    match filters::filters().find(|entry| entry.name == name).map(|entry| entry.args.shortcut) {
+        Some(Shortcut::None(_)) => Some(NamedForm::Map),
+        Some(_) => Some(NamedForm::Shortcut),
+        None => {
+            (predicates::names().any(|known| known == name) || refusal(name).is_some()).then_some(NamedForm::Shortcut)
+        }
+    }
+}
+
+/// Returns the filters of `list`, in its order. Reports errors.
+pub(super) fn filter_list<'n>(
+    list: Option<&'n Node>,
+    context: &FilterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<FilterSlot<'n>> {
+    let mut filters = Vec::new();
+    for node in items(list) {
+        if node.scalar().is_some_and(|text| text.trim() == SKIP) {
+            filters.push(None);
+        } else if let Ok(spec) = FILTER.parse(node, diagnostics)
+            && let Ok(filter) = filters::check(&spec, context, diagnostics)
+        {
+            filters.push(Some(ListedFilter { filter, spec }));
+        }
+    }
+    filters
+}
+
+/// Returns the items of `list`. The deserializer reports values that are no list.
+pub(super) fn items(list: Option<&Node>) -> &[Node] {
+    match list {
+        Some(Node { kind: NodeKind::Seq(items), .. }) => items,
+        Some(text @ Node { kind: NodeKind::Scalar(_), .. }) => std::slice::from_ref(text),
+        _ => &[],
+    }
+}
+
 /// Settings that all routes of a file share.
 pub(super) struct RouteContext<'r> {
-    pub(super) nodes: &'r Nodes<'r>,
     pub(super) switches: &'r Switches,
     pub(super) upstreams: &'r Named,
     pub(super) filters: &'r FilterContext<'r>,
     pub(super) predicates: &'r PredicateContext<'r>,
-    pub(super) default_filters: &'r [FilterSlot],
+    pub(super) default_filters: &'r [FilterSlot<'r>],
 }
 
-/// Reads the route in `node`.
+/// Reader of the route in `node`.
 pub(super) struct RouteReader<'r> {
     pub(super) node: &'r Node,
     /// 0-based position in the file.
@@ -44,69 +87,40 @@ pub(super) struct RouteReader<'r> {
     pub(super) context: &'r RouteContext<'r>,
 }
 
-/// A route and the place of its id; `None` after an error.
-type Read = Option<(Route, Span)>;
-
-/// Parts of a route that both of its forms have.
-struct Parts<'p> {
-    id: Option<&'p Spanned<String>>,
-    uri: Option<&'p Spanned<String>>,
-    predicates: &'p [Condition],
-    filters: Vec<FilterSlot>,
-}
-
-impl RouteReader<'_> {
-    /// Reads the route, and whether it is enabled. Reports errors.
-    pub(super) fn read(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
-        match &self.node.kind {
-            NodeKind::Scalar(line) => (self.one_line(line, diagnostics), true),
-            _ => self.full(diagnostics),
+impl<'r> RouteReader<'r> {
+    /// Returns the route with the place of its id; `None` if it is disabled, or after an error. Reports errors.
+    pub(super) fn read(&self, diagnostics: &mut Diagnostics) -> Option<(Route, Span)> {
+        if let NodeKind::Scalar(line) = &self.node.kind {
+            let (raw, conditions) = self.one_line(line, diagnostics)?;
+            return self.route(&raw, &conditions, Vec::new(), diagnostics);
         }
-    }
-
-    fn full(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
         let (raw, unknown) = de::read::<RawRoute>(self.node, diagnostics);
         unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
-        let RouteContext { nodes, switches, filters, .. } = self.context;
-        let predicates = self.conditions(&raw, diagnostics);
-        if let Some(empty) = self.node.get("filters").filter(|node| matches!(node.kind, NodeKind::Null)) {
+        let conditions = self.conditions(diagnostics);
+        let filters = self.node.step("filters");
+        if let Some(Node { kind: NodeKind::Null, span }) = filters {
             diagnostics
-                .warn(empty.span.key(), "`filters` is empty: requests of this route pass no filter of its own")
+                .warn(span.key(), "`filters` is empty: requests of this route pass no filter of its own")
                 .help("indent the list below it, or remove the key");
         }
-        let filters = filter_list(&raw.filters, nodes, filters, switches, diagnostics);
-        let parts = Parts { id: raw.id.as_ref(), uri: raw.uri.as_ref(), predicates: &predicates, filters };
-        let route = self.route(parts, diagnostics);
-        let read = route.map(|(mut route, at)| {
-            route.order = raw.order;
-            let tls = raw.tls.and_then(|node| nodes.get(node));
-            route.tls = tls.and_then(|node| crate::sections::tls::client::check(node, diagnostics)).map(Arc::new);
-            route.http2 = raw.http2;
-            let metadata = raw.metadata.and_then(|node| nodes.get(node));
-            if let Some(metadata) = metadata {
-                read_metadata(metadata, &mut route, diagnostics);
-            }
-            let cors = metadata.and_then(|node| node.get("cors"));
-            route.cors = crate::sections::cors::of_route(raw.cors.as_ref(), cors, diagnostics);
-            (route, at)
-        });
-        (read, raw.enabled.unwrap_or(true))
+        let filters = filter_list(filters, self.context.filters, diagnostics);
+        let route = self.route(&raw, &conditions, filters, diagnostics);
+        route.filter(|_| raw.enabled != Some(false))
     }
 
     /// Returns the conditions under `predicates`. Reports a route without any.
-    fn conditions(&self, raw: &RawRoute, diagnostics: &mut Diagnostics) -> Vec<Condition> {
-        let list = raw.predicates.as_deref().unwrap_or_default();
+    fn conditions(&self, diagnostics: &mut Diagnostics) -> Vec<Condition<'r>> {
+        let list = items(self.node.step("predicates"));
         if list.is_empty() {
             diagnostics
                 .error(self.node.span, "route without predicates")
                 .help("`predicates: [Path=/**]` matches every request");
         }
-        let nodes = list.iter().filter_map(|node| self.context.nodes.get(*node));
-        nodes.filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics).ok()).collect()
+        list.iter().filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics).ok()).collect()
     }
 
     /// Reads `id=uri,Predicate=arg,Predicate=arg`, Spring's route on one line.
-    fn one_line(&self, line: &str, diagnostics: &mut Diagnostics) -> Read {
+    fn one_line(&self, line: &str, diagnostics: &mut Diagnostics) -> Option<(RawRoute, Vec<Condition<'r>>)> {
         let at = self.node.span;
         let Some((id, rest)) = line.split_once('=') else {
             diagnostics
@@ -123,19 +137,23 @@ impl RouteReader<'_> {
             diagnostics.error(at, "route without predicates").help("`id=uri,Path=/**` matches every request");
             return None;
         }
-        let id = Spanned { value: id.trim().to_owned(), span: at };
-        let predicates: Vec<Condition> = specs.into_iter().map(Condition::One).collect();
-        let parts = Parts { id: Some(&id), uri: uri.as_ref(), predicates: &predicates, filters: Vec::new() };
-        self.route(parts, diagnostics)
+        let id = Some(Spanned { value: id.trim().to_owned(), span: at });
+        Some((RawRoute { id, uri, ..RawRoute::default() }, specs.into_iter().map(Condition::One).collect()))
     }
 
-    fn route(&self, parts: Parts<'_>, diagnostics: &mut Diagnostics) -> Read {
-        let Parts { id, uri, predicates, filters } = parts;
+    fn route(
+        &self,
+        raw: &RawRoute,
+        conditions: &[Condition<'_>],
+        filters: Vec<FilterSlot<'_>>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<(Route, Span)> {
+        let (id, uri) = (raw.id.as_ref(), raw.uri.as_ref());
         let context = self.context;
         let id_at = id.map_or(self.node.span, |id| id.span);
         let target = self.target(uri, diagnostics);
         check_id(id, diagnostics);
-        let (checked, is_complete) = self.predicates(predicates, diagnostics);
+        let (predicates, is_complete) = self.predicates(conditions, diagnostics);
         let mut merged = interleave(context.default_filters, filters);
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
@@ -149,60 +167,46 @@ impl RouteReader<'_> {
             context.filters.forwards.borrow_mut().push((uri.span, path.to_string()));
         }
         if is_complete {
-            merged.iter().for_each(|listed| check_variables(listed, &checked, &id, diagnostics));
+            merged.iter().for_each(|listed| route_filters::check_variables(listed, &predicates, &id, diagnostics));
             if let (Some(resolver), Some(uri)) = (target.as_ref().and_then(Target::key_resolver), uri) {
-                balance::report_missing_variables(resolver, &checked, uri.span, diagnostics);
+                balance::report_missing_variables(resolver, &predicates, uri.span, diagnostics);
             }
         }
-        keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
-        note_uncounted_hits(&merged, &id, diagnostics);
-        check_edits(&merged, diagnostics);
-        removed_keys::check(&merged, diagnostics);
-        let masked = MaskedDefinition {
-            predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
-            filters: merged.iter().map(|listed| listed.spec.masked_text()).collect(),
-            arguments: merged.iter().map(|listed| listed.spec.masked_arguments()).collect(),
-        };
-        let arguments = merged.iter().map(|listed| listed.spec.named_arguments()).collect();
-        // Thousands of routes stay in memory: their lists have no spare room.
-        let (mut filters, mut texts) = (Vec::with_capacity(merged.len()), Vec::with_capacity(merged.len()));
-        for listed in merged {
-            filters.push(listed.filter);
-            texts.push(listed.spec.text);
-        }
-        let plain = MaskedDefinition {
-            predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
-            filters: texts,
-            arguments,
-        };
-        let masked = (masked != plain).then(|| Box::new(masked));
-        let route = Route {
+        route_filters::check(&mut merged, &id, id_at, diagnostics);
+        let definition = definition(uri, conditions, &mut merged);
+        let tls = self.section("tls").and_then(|node| crate::sections::tls::client::check(node, diagnostics));
+        let mut route = Route {
             id,
             uri: target?,
-            predicates: checked,
-            filters,
-            order: 0,
+            predicates,
+            // Thousands of routes stay in memory: their lists have no spare room.
+            filters: merged.into_iter().map(|listed| listed.filter).collect::<Box<[_]>>().into_vec(),
+            order: raw.order,
             connect_timeout: None,
             response_timeout: None,
             read_timeout: None,
             body_timeout: None,
-            tls: None,
-            http2: None,
+            tls: tls.map(Arc::new),
+            http2: raw.http2,
             cors: None,
-            definition: Definition {
-                uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-                predicates: plain.predicates,
-                filters: plain.filters,
-                arguments: plain.arguments,
-                masked,
-                metadata: BTreeMap::new(),
-            },
+            definition,
         };
+        let metadata = self.section("metadata");
+        if let Some(metadata) = metadata {
+            read_metadata(metadata, &mut route, diagnostics);
+        }
+        let cors = metadata.and_then(|node| node.get("cors"));
+        route.cors = crate::sections::cors::of_route(raw.cors.as_ref(), cors, diagnostics);
         Some((route, id_at))
     }
 
+    /// Returns the value of `key`, unless it is null.
+    fn section(&self, key: &str) -> Option<&'r Node> {
+        self.node.step(key).filter(|node| !matches!(node.kind, NodeKind::Null))
+    }
+
     /// Checks the predicates; true if all are valid.
-    fn predicates(&self, conditions: &[Condition], diagnostics: &mut Diagnostics) -> (Vec<Predicate>, bool) {
+    fn predicates(&self, conditions: &[Condition<'_>], diagnostics: &mut Diagnostics) -> (Vec<Predicate>, bool) {
         let context = self.context.predicates;
         let mut checked: Vec<_> =
             conditions.iter().filter_map(|condition| condition.check(context, diagnostics).ok()).collect();
@@ -224,7 +228,7 @@ impl RouteReader<'_> {
     }
 
     /// Returns the id of a route without one. Warns if limits or counts depend on it.
-    fn derived_id(&self, filters: &[ListedFilter], diagnostics: &mut Diagnostics) -> String {
+    fn derived_id(&self, filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) -> String {
         let derived = format!("route-{}", self.position);
         let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
         let counts = |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
@@ -254,22 +258,24 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports edits of the route that have no effect or an unexpected one.
-fn check_edits(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
-    let edits = filters.iter().filter_map(|listed| listed.filter.as_edit().map(|edit| (edit, &listed.spec)));
-    edit_checks::check(&edits.collect::<Vec<_>>(), diagnostics);
-}
-
-/// Reports variables of a filter that no pattern of its route sets.
-fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str, diagnostics: &mut Diagnostics) {
-    let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
-    let spec = &listed.spec;
-    for name in listed.filter.properties().variables.into_iter().filter(|name| !known.contains(name)) {
-        let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
-        let at = arg.map_or(spec.span, |arg| arg.span);
-        let outcome = listed.filter.without_variable();
-        diagnostics
-            .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
-            .help(if known.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &known) });
-    }
+/// Returns the definition of a route. Takes the texts of its filters.
+fn definition(
+    uri: Option<&Spanned<String>>,
+    conditions: &[Condition<'_>],
+    filters: &mut [ListedFilter<'_>],
+) -> Definition {
+    let masked = MaskedDefinition {
+        predicates: conditions.iter().map(|condition| condition.text(&Spec::masked_text)).collect(),
+        filters: filters.iter().map(|listed| listed.spec.masked_text()).collect(),
+        arguments: filters.iter().map(|listed| listed.spec.masked_arguments()).collect(),
+    };
+    let plain = MaskedDefinition {
+        predicates: conditions.iter().map(|condition| condition.text(&|spec| spec.text.clone())).collect(),
+        arguments: filters.iter().map(|listed| listed.spec.named_arguments()).collect(),
+        filters: filters.iter_mut().map(|listed| std::mem::take(&mut listed.spec.text)).collect(),
+    };
+    let masked = (masked != plain).then(|| Box::new(masked));
+    let MaskedDefinition { predicates, filters, arguments } = plain;
+    let uri = uri.map(|uri| uri.value.clone()).unwrap_or_default();
+    Definition { uri, predicates, filters, arguments, masked, metadata: BTreeMap::new() }
 }

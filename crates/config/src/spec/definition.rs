@@ -9,7 +9,7 @@ pub(super) const GENERATED: &str = "_genkey_";
 
 /// One predicate or filter, its arguments as text.
 #[derive(Clone, Debug)]
-pub(crate) struct Spec {
+pub(crate) struct Spec<'n> {
     pub(crate) name: String,
     /// Place of the name.
     pub(crate) span: Span,
@@ -17,8 +17,8 @@ pub(crate) struct Spec {
     pub(crate) args: Vec<Arg>,
     /// Arguments without a value: null, an empty list or an empty map. They count as absent.
     pub(crate) empty: Vec<Arg>,
-    /// The map of named arguments; null for a shortcut.
-    pub(crate) node: Node,
+    /// The map of named arguments in the tree of the file; `None` for a shortcut, and without arguments.
+    pub(super) map: Option<&'n Node>,
     /// Source text on one line.
     pub(crate) text: String,
 }
@@ -62,9 +62,9 @@ fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<
     }
 }
 
-impl Spec {
+impl<'n> Spec<'n> {
     /// Creates the specification `name` with the map `args`.
-    pub(crate) fn with_named_args(name: String, span: Span, args: Option<&Node>) -> Self {
+    pub(super) fn named(name: String, span: Span, args: Option<&'n Node>) -> Self {
         let (mut flat, mut empty) = (Vec::new(), Vec::new());
         if let Some(node) = args {
             flatten_into("", node, &mut flat, &mut empty);
@@ -73,13 +73,7 @@ impl Spec {
             flat.iter().map(|arg| format!("{}={}", arg.name.as_deref().unwrap_or_default(), arg.value)).collect();
         let text = format!("{name}{{{}}}", listed.join(", "));
         empty.retain(|arg: &Arg| arg.name.as_deref() != Some(""));
-        let node = match args {
-            Some(Node { kind: NodeKind::Map(entries), span }) => {
-                Node { span: *span, kind: NodeKind::Map(entries.clone()) }
-            }
-            _ => Node { span, kind: NodeKind::Map(Vec::new()) },
-        };
-        Self { name, span, args: flat, empty, node, text }
+        Self { name, span, args: flat, empty, map: args, text }
     }
 
     /// Returns the argument of each field, positional ones by the order of `fields`. Reports all other arguments.

@@ -22,7 +22,7 @@ enum Secret {
     Key,
 }
 
-impl Spec {
+impl Spec<'_> {
     /// Returns the text of the specification with possible secrets masked: values of headers, parameters and cookies,
     /// and the keys of limiters.
     pub(crate) fn masked_text(&self) -> String {

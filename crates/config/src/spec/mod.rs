@@ -16,6 +16,6 @@ pub(crate) mod values;
 use crate::spec::definition::Spec;
 
 /// A filter as the file specifies it.
-pub(crate) type FilterSpec = Spec;
+pub(crate) type FilterSpec<'n> = Spec<'n>;
 /// A predicate as the file specifies it.
-pub(crate) type PredicateSpec = Spec;
+pub(crate) type PredicateSpec<'n> = Spec<'n>;

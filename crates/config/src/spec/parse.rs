@@ -14,13 +14,22 @@ pub(crate) struct Syntax {
     pub(crate) example: &'static str,
     /// Accepts a shortcut without `=`.
     pub(crate) takes_bare_names: bool,
-    /// True for the name of any predicate or filter of Tollgate or Spring.
-    pub(crate) is_known: fn(&str) -> bool,
+    /// Returns the form of any predicate or filter of Tollgate or Spring by its name.
+    pub(crate) find: fn(&str) -> Option<NamedForm>,
+}
+
+/// Form of the arguments of a predicate or filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamedForm {
+    /// Has a shortcut `Name=a,b`.
+    Shortcut,
+    /// Has named arguments only.
+    Map,
 }
 
 impl Syntax {
     /// Reads one specification. Reports errors.
-    pub(crate) fn parse(&self, node: &Node, diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
+    pub(crate) fn parse<'n>(&self, node: &'n Node, diagnostics: &mut Diagnostics) -> Result<Spec<'n>, Reported> {
         match &node.kind {
             NodeKind::Scalar(text) => self.shortcut(text, node.span, diagnostics),
             NodeKind::Map(entries) => self.named(node, entries, diagnostics),
@@ -33,7 +42,12 @@ impl Syntax {
     }
 
     /// Reads `Name=a,b`: splits at the first `=`, then at commas; trims the arguments and drops empty ones.
-    pub(crate) fn shortcut(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
+    pub(crate) fn shortcut<'n>(
+        &self,
+        text: &str,
+        span: Span,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Spec<'n>, Reported> {
         let (name, args) = match text.split_once('=') {
             Some((name, args)) => (name.trim(), args),
             None if self.takes_bare_names => (text.trim(), ""),
@@ -53,15 +67,14 @@ impl Syntax {
             .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), span: span.argument(position) })
             .collect();
         self.check_indentation(text, span, diagnostics);
-        let node = Node { span, kind: NodeKind::Null };
-        Ok(Spec { name: name.to_owned(), span, args, empty: Vec::new(), node, text: text.trim().to_owned() })
+        Ok(Spec { name: name.to_owned(), span, args, empty: Vec::new(), map: None, text: text.trim().to_owned() })
     }
 
     /// Reports an over-indented list item, which YAML appends to the item above it.
     fn check_indentation(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) {
         let next = text.split(" - ").skip(1).find(|item| {
             let name = item.split(['=', ':']).next().unwrap_or_default().trim();
-            name == "name" || (self.is_known)(name)
+            name == "name" || (self.find)(name).is_some()
         });
         if let Some(next) = next {
             diagnostics
@@ -73,7 +86,12 @@ impl Syntax {
         }
     }
 
-    fn named(&self, node: &Node, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Result<Spec, Reported> {
+    fn named<'n>(
+        &self,
+        node: &Node,
+        entries: &'n [(String, Node)],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Spec<'n>, Reported> {
         if !entries.iter().any(|(key, _)| canonical(key) == "name") {
             self.report_name_as_key(entries, diagnostics)?;
         }
@@ -97,15 +115,16 @@ impl Syntax {
             let error = diagnostics.error(node.span, format!("{} without a name", self.noun));
             return Err(error.reported_with(format!("write `{}`, or `name:` and `args:`", self.example)));
         };
-        Ok(Spec::with_named_args(name, span, args))
+        Ok(Spec::named(name, span, args))
     }
 
     /// Reports `Name: …` written for `Name=…` or `name: Name`.
     fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Result<(), Reported> {
-        let Some((key, value)) = entries.iter().find(|(key, _)| (self.is_known)(key)) else { return Ok(()) };
+        let named = entries.iter().find_map(|(key, value)| Some((key, value, (self.find)(key)?)));
+        let Some((key, value, form)) = named else { return Ok(()) };
         let message = format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun);
         Err(diagnostics.error(value.span.key(), message).reported_with(match &value.kind {
-            NodeKind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
+            NodeKind::Scalar(text) if form == NamedForm::Shortcut => format!("write `- {key}={text}`"),
             _ => format!("write `- name: {key}` and its arguments under `args:`"),
         }))
     }

@@ -33,7 +33,7 @@ const MAX_FRACTION_DIGITS: usize = 4;
 
 /// A time above 0.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PositiveTime {
+pub(crate) struct TimeArgument {
     pub(crate) time: Duration,
     /// The number, if it is written without a unit.
     pub(crate) bare_millis: Option<u64>,
@@ -135,7 +135,7 @@ pub(crate) use {described_by, read_by};
 read_by! {
     Count: count;
     Rate: rate;
-    PositiveTime: positive_time;
+    TimeArgument: time_argument;
     Percent: percent;
     Fraction: |text| match text.parse() {
         Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(Fraction(fraction)),
@@ -163,7 +163,7 @@ described_by! {
         "pattern": r"^\s*[0-9]*(\.[0-9]+)?\s*$|\$\{",
         "examples": [10, 0.5]
     };
-    PositiveTime: "PositiveDuration" {
+    TimeArgument: "PositiveDuration" {
         "type": ["string", "integer"],
         "description": "`500ms`, `5s`, `1h`, `PT1S`; a bare number is milliseconds; more than 0",
         "pattern": r"^\s*[0-9Pp]|\$\{",
@@ -229,10 +229,10 @@ fn bad_rate(text: &str) -> String {
     )
 }
 
-pub(crate) fn positive_time(text: &str) -> Result<PositiveTime, String> {
+pub(crate) fn time_argument(text: &str) -> Result<TimeArgument, String> {
     match parse_time(text)? {
         Duration::ZERO => Err("must be longer than 0".to_owned()),
-        time => Ok(PositiveTime { time, bare_millis: text.parse().ok() }),
+        time => Ok(TimeArgument { time, bare_millis: text.parse().ok() }),
     }
 }
 

@@ -4,7 +4,7 @@ use http::StatusCode;
 use http::header::HeaderName;
 
 use crate::de::spanned::Spanned;
-use crate::de::units::Size;
+use crate::de::units::{Size, parse_flag};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::definition::Arg;
 use crate::spec::types::Status;
@@ -12,11 +12,8 @@ use crate::yaml::Span;
 
 /// Reads `true` or `false`.
 pub(crate) fn flag(arg: &Arg, diagnostics: &mut Diagnostics) -> Result<bool, Reported> {
-    match arg.value.trim().to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" => Ok(true),
-        "false" | "no" | "off" => Ok(false),
-        _ => Err(diagnostics.error(arg.span, format!("expected true or false, found `{}`", arg.value)).reported()),
-    }
+    parse_flag(&arg.value)
+        .ok_or_else(|| diagnostics.error(arg.span, format!("expected true or false, found `{}`", arg.value)).reported())
 }
 
 /// Returns the status of refusals, or `default` if absent. Reports one that is not an error status.

@@ -3,6 +3,34 @@
 use crate::tests::*;
 
 #[test]
+fn a_wrong_argument_hides_no_later_check_of_its_filter() {
+    for (filter, expected, absent) in [
+        (
+            "{name: Retry, args: {retries: many, methods: []}}",
+            ["number of retries from 1 to 1000, found `many`", "`methods` is empty"],
+            "needs",
+        ),
+        (
+            "{name: ConcurrencyLimiter, args: {limit: many, key-resolver: nowhere}}",
+            ["found `many`", "`nowhere`"],
+            "needs `limit`",
+        ),
+        (
+            "{name: Retry, args: {backoff: soon, retries: 0, jitter: {randomFactor: 0.5}}}",
+            ["found `soon`", "found `0`"],
+            "`jitter` needs `backoff`",
+        ),
+    ] {
+        let text = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filter}]}}]\n");
+        let report = parse("test.yaml", &text, &|_| None).unwrap_err().to_string();
+        for part in expected {
+            assert!(report.contains(part), "{filter}: no {part} in\n{report}");
+        }
+        assert!(!report.contains(absent), "{report}");
+    }
+}
+
+#[test]
 fn a_problem_of_a_shortcut_has_the_position_of_the_argument() {
     let route = |filters: &str| {
         format!("routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n    - {filters}\n")

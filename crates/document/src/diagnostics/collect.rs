@@ -96,7 +96,7 @@ impl Diagnostics {
             }
             message.push_str(" has no effect, as in Spring");
         }
-        self.mistake(unknown.span.key(), message).suggest(name, unknown.fields);
+        self.mistake(unknown.span.key(), message).suggest(name, &unknown.fields);
     }
 
     /// Reports an error without a position in the file.

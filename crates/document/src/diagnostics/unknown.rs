@@ -29,5 +29,5 @@ pub struct UnknownKey {
     /// Keys that lead to it, the key itself last.
     pub path: Vec<String>,
     /// Keys that the struct has.
-    pub fields: &'static [&'static str],
+    pub fields: Vec<&'static str>,
 }

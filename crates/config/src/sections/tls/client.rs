@@ -56,7 +56,7 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     for unknown in &unknown {
         let name = unknown.path.last().map_or("", String::as_str);
         // A typo must not weaken TLS: an error in Spring files, too.
-        diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, unknown.fields);
+        diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, &unknown.fields);
     }
     let keys = [
         (raw.key_store_type.map(|at| at.0), "key-store-type", OF_CONTENTS),

@@ -1,4 +1,4 @@
-//! Rows of the table of predicates, and the input of their checks.
+//! A row of the table of predicates, the input of its check, and the check of the rows of `tollgate-routing`.
 
 use crate::de::same_name;
 use crate::diagnostics::{Diagnostics, Reported};
@@ -6,7 +6,7 @@ use crate::predicates::context::PredicateContext;
 use crate::spec::PredicateSpec;
 use crate::spec::definition::Arg;
 use crate::spec::rejection::Rejection;
-use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateRow};
+use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateForm, PredicateRow};
 
 /// A predicate that routes can have.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) type Checked = Result<Predicate, Rejection<PredicateError>>;
 /// The specification of a predicate, and what its check needs.
 #[derive(Clone, Copy)]
 pub(super) struct PredicateInput<'c> {
-    pub(super) spec: &'c PredicateSpec,
+    pub(super) spec: &'c PredicateSpec<'c>,
     pub(super) args: &'static [PredicateArgument],
     pub(super) context: &'c PredicateContext<'c>,
 }
@@ -70,8 +70,51 @@ impl<'c> PredicateInput<'c> {
 }
 
 /// Removes the argument `name` from the list.
-pub(super) fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
+pub(super) fn take_named(spec: &mut PredicateSpec<'_>, name: &str) -> Option<Arg> {
     let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
     let at = spec.args.iter().position(is_it)?;
     Some(spec.args.remove(at))
+}
+
+/// Makes the predicate of `row`. Reports missing and unknown values, and the row's remark.
+pub(super) fn check_row(row: &PredicateRow, input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
+    let mut spec = input.spec.clone();
+    let option = match &row.form {
+        PredicateForm::ListWithOption([_, option], _) => take_named(&mut spec, option.name),
+        _ => None,
+    };
+    let input = PredicateInput { spec: &spec, ..*input };
+    if let Some(remark) = row.remark.and_then(|remark| remark(&input.context.settings)) {
+        match remark.is_mistake {
+            true => diagnostics.mistake(spec.span, remark.message),
+            false => diagnostics.warn(spec.span, remark.message),
+        }
+        .help(remark.help);
+    }
+    Ok(match row.form {
+        PredicateForm::NoArguments(new) => {
+            let [] = input.arguments(diagnostics);
+            new()
+        }
+        PredicateForm::One(_, new) => {
+            let ([text], [_]) = input.texts(diagnostics)?;
+            new(text)?
+        }
+        PredicateForm::OneWithSettings(_, new) => {
+            let ([text], [_]) = input.texts(diagnostics)?;
+            new(text, &input.context.settings)?
+        }
+        PredicateForm::Two(_, new) => {
+            let ([first, second], [_, _]) = input.texts(diagnostics)?;
+            new(first, second)?
+        }
+        PredicateForm::OneOrTwo(_, new) => {
+            let ([first], [_, second]) = input.texts(diagnostics)?;
+            new(first, second)?
+        }
+        PredicateForm::List(_, new) => new(&input.list(diagnostics)?)?,
+        PredicateForm::ListWithOption(_, new) => {
+            new(&input.list(diagnostics)?, option.as_ref().map(|arg| arg.value.as_str()))?
+        }
+    })
 }

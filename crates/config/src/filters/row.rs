@@ -1,5 +1,7 @@
 //! Rows of the table of filters, and the input of their checks.
 
+use std::cell::Cell;
+
 use serde::de::DeserializeOwned;
 use tollgate_filters::edit::{Edit, EditError};
 
@@ -19,7 +21,7 @@ pub struct Entry {
     pub doc: &'static str,
     /// Its arguments.
     pub(crate) args: Arguments,
-    pub(super) check: fn(&FilterInput<'_>, &mut Diagnostics) -> Result<Filter, Reported>,
+    pub(crate) check: fn(&FilterInput<'_>, &mut Diagnostics) -> Result<Filter, Reported>,
 }
 
 /// Arguments of a filter: a struct with a field for each.
@@ -35,30 +37,34 @@ pub(crate) struct Arguments {
 }
 
 /// The specification of a filter, and what its check needs.
-pub(super) struct FilterInput<'c> {
-    pub(super) spec: &'c FilterSpec,
-    pub(super) shortcut: Shortcut,
-    pub(super) context: &'c FilterContext<'c>,
+pub(crate) struct FilterInput<'c> {
+    pub(crate) spec: &'c FilterSpec<'c>,
+    pub(crate) shortcut: Shortcut,
+    pub(crate) context: &'c FilterContext<'c>,
+    /// Set after an error of an argument that is read as if it were absent.
+    pub(super) reported: Cell<Option<Reported>>,
 }
 
 impl Arguments {
     /// Returns the arguments that the struct `T` has, which a shortcut gives as `shortcut` says.
     #[cfg(test)]
-    pub(super) const fn of<T: DeserializeOwned + schemars::JsonSchema>(shortcut: Shortcut) -> Self {
+    pub(crate) const fn of<T: DeserializeOwned + schemars::JsonSchema>(shortcut: Shortcut) -> Self {
         Self { shortcut, names: field_names::<T>, schema: |generator| generator.subschema_for::<T>() }
     }
 
     /// Returns the arguments that the struct `T` has, which a shortcut gives as `shortcut` says.
     #[cfg(not(test))]
-    pub(super) const fn of<T: DeserializeOwned>(shortcut: Shortcut) -> Self {
+    pub(crate) const fn of<T: DeserializeOwned>(shortcut: Shortcut) -> Self {
         Self { shortcut, names: field_names::<T> }
     }
 }
 
 impl FilterInput<'_> {
     /// Returns the arguments as a `T`. Reports values of the wrong type, and arguments that are unknown or missing.
-    pub(super) fn read<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Result<T, Reported> {
-        self.spec.read(self.shortcut, diagnostics)
+    pub(crate) fn read<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Result<T, Reported> {
+        let (args, reported) = self.spec.read(self.shortcut, diagnostics)?;
+        self.reported.set(reported);
+        Ok(args)
     }
 
     /// Returns the edit that `edit` makes of the arguments `T`.

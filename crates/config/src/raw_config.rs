@@ -1,19 +1,19 @@
 //! The raw configuration, after [`crate::spring::normalize`]: our sections at the top level, defaults in doc comments.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::de::fields::field_names;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::filters::raw::{RawFilterSettings, RawSetStatus};
+use crate::filters::for_all_routes::{RawFilterSettings, RawSetStatus};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
 use crate::key_resolvers::{Preflights, RepeatedKeys};
-use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
-use crate::rate_limiter::raw::RawLimiterHeaders;
+use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings};
+use crate::rate_limiter::for_all_routes::RawLimiterHeaders;
 #[cfg(test)]
-use crate::routes::raw::RawRouteEntry;
+use crate::routes::raw_route::RawRouteEntry;
 use crate::sections::access_log::RawAccessLog;
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
 use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
@@ -139,34 +139,5 @@ pub(crate) struct RawConfig {
 
 /// Returns the names of our sections.
 pub(crate) fn sections() -> &'static [&'static str] {
-    let names = Cell::new([].as_slice());
-    // Fails at once: the deserializer only records the field names.
-    let _ = RawConfig::deserialize(Names(&names));
-    names.get()
-}
-
-/// Deserializer that records the field names of the struct.
-struct Names<'n>(&'n Cell<&'static [&'static str]>);
-
-impl<'de> serde::Deserializer<'de> for Names<'_> {
-    type Error = serde::de::value::Error;
-
-    fn deserialize_any<V: serde::de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
-        Err(serde::de::Error::custom("names only"))
-    }
-
-    fn deserialize_struct<V: serde::de::Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Self::Error> {
-        self.0.set(fields);
-        self.deserialize_any(visitor)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
+    field_names::<RawConfig>()
 }

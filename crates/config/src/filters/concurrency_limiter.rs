@@ -1,15 +1,16 @@
-//! `ConcurrencyLimiter`: arguments, checks, and the checked limiter.
+//! `ConcurrencyLimiter`.
 
 use http::StatusCode;
 use serde::Deserialize;
 use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
-use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::given::Texts;
+use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::filters::model::{ConcurrencyLimiter, Filter};
+use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::store::report_missing_redis;
@@ -17,34 +18,24 @@ use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 #[cfg(test)]
 use crate::spec::schema::arguments;
-use crate::spec::types::{Count, FieldName, PositiveTime, Status};
+use crate::spec::tree::Shortcut;
+use crate::spec::types::{Count, FieldName, Status, TimeArgument};
 use crate::spec::values::refusal;
 use crate::yaml::Span;
-
-/// One concurrency limiter of a route.
-#[derive(Clone, Debug)]
-pub struct ConcurrencyLimiter {
-    /// Slots and the time after which they expire.
-    pub rule: Concurrency,
-    /// Key resolver, and settings of responses.
-    pub settings: Settings,
-    /// Store of its slots; `None`: Redis if configured.
-    pub store: Option<StoreKind>,
-    /// Decision while Redis is unreachable.
-    pub on_store_failure: OnStoreFailure,
-}
 
 /// Arguments of `ConcurrencyLimiter`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct ConcurrencyLimiterArgs {
+struct ConcurrencyLimiterArgs {
     /// Concurrent requests per key. Required.
-    limit: Option<Spanned<Count>>,
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<Count>"))]
+    limit: Given<Count>,
     /// Time for which a slot is held without renewal, such as after a crash. Default 30s.
-    lease: Option<Spanned<PositiveTime>>,
+    lease: Option<Spanned<TimeArgument>>,
     /// Interval at which the slots of in-flight requests are renewed. Default: a third of `lease`.
-    renew_every: Option<Spanned<PositiveTime>>,
+    renew_every: Option<Spanned<TimeArgument>>,
     /// Key that requests are counted by, or a list of several: `ip`, `"header:X-Api-Key"`, `route`, `"#{@name}"`. Required.
     #[serde(default)]
     key_resolver: Texts,
@@ -68,13 +59,17 @@ pub(crate) struct ConcurrencyLimiterArgs {
     remaining_header: Option<FieldName>,
 }
 
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "ConcurrencyLimiter",
+    doc: "Limits concurrent requests per key.",
+    args: Arguments::of::<ConcurrencyLimiterArgs>(Shortcut::None("{limit: 10, key-resolver: ip}")),
+    check,
+}];
+
 /// Returns the limiter at `at` that `args` describe. Reports errors.
-pub(crate) fn check(
-    args: &ConcurrencyLimiterArgs,
-    at: Span,
-    context: &LimiterContext<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Result<ConcurrencyLimiter, Reported> {
+fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: &ConcurrencyLimiterArgs = &input.read(diagnostics)?;
+    let (at, context) = (input.spec.span, &input.context.limiters);
     let rule = rule(args, at, diagnostics);
     let settings = settings(args, at, context, diagnostics);
     if let Some(store) = &args.store {
@@ -82,11 +77,12 @@ pub(crate) fn check(
     }
     let on_store_failure = args.on_store_failure.map(Into::into).unwrap_or_default();
     let store = args.store.map(|store| store.value);
-    Ok(ConcurrencyLimiter { rule: rule?, settings: settings?, store, on_store_failure })
+    let limiter = ConcurrencyLimiter { rule: rule?, settings: settings?, store, on_store_failure };
+    Ok(Filter::ConcurrencyLimiter(Box::new(limiter)))
 }
 
 fn rule(args: &ConcurrencyLimiterArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<Concurrency, Reported> {
-    let Some(limit) = args.limit else {
+    let Some(limit) = args.limit.checked()? else {
         let error =
             diagnostics.error(at, "`ConcurrencyLimiter` needs `limit`, the number of concurrent requests per key");
         return Err(error.reported_with("args: {limit: 10, key-resolver: ip}"));

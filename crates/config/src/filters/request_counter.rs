@@ -1,4 +1,4 @@
-//! `RequestCounter`: arguments, checks, and the checked counter.
+//! `RequestCounter`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,21 @@ use crate::de::given::Texts;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::filters::model::{Filter, RequestCounter};
+use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::rate_limiter::context::LimiterContext;
 #[cfg(test)]
 use crate::spec::schema::arguments;
+use crate::spec::tree::Shortcut;
 use crate::spec::types::{described_by, read_by};
 
 const DAY: Duration = Duration::from_secs(86_400);
-
-/// One counter of a route.
-#[derive(Clone, Debug)]
-pub struct RequestCounter {
-    /// Key that requests are counted by.
-    pub key_resolver: KeyResolver,
-    /// Properties by which the counts of one key are separated.
-    pub dimensions: Dimensions,
-    /// Length of one sum.
-    pub period: Period,
-    /// Time for which counts are kept in Redis.
-    pub ttl: Duration,
-    /// Name under which several routes count together; `None`: the route's id.
-    pub bucket: Option<Arc<str>>,
-}
 
 /// Arguments of `RequestCounter`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct RequestCounterArgs {
+struct RequestCounterArgs {
     /// Key that requests are counted by, or a list of several; requests without a key are counted under the empty key. Default `ip`.
     #[serde(default)]
     key_resolver: Texts,
@@ -86,12 +74,17 @@ described_by! {
     Dimension: "Dimension" {"enum": ["route", "method", "status", "none"], "type": "string"};
 }
 
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "RequestCounter",
+    doc: "Counts requests per key and limits nothing.",
+    args: Arguments::of::<RequestCounterArgs>(Shortcut::None("{key-resolver: ip}")),
+    check,
+}];
+
 /// Returns the counter that `args` describe. Reports errors.
-pub(crate) fn check(
-    args: &RequestCounterArgs,
-    context: &LimiterContext<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Result<RequestCounter, Reported> {
+fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
+    let args: RequestCounterArgs = input.read(diagnostics)?;
+    let context = &input.context.limiters;
     let key_resolver = context.key_resolvers.resolve_all(args.key_resolver.items(), diagnostics);
     let period = match args.period {
         Some(PeriodWord::Hour) => Period::Hour,
@@ -110,13 +103,8 @@ pub(crate) fn check(
         Some(bucket) => Some(shared_bucket(bucket, (dimensions, period), context, diagnostics)?),
         None => None,
     };
-    Ok(RequestCounter {
-        key_resolver: key_resolver?.unwrap_or_else(KeyResolver::ip),
-        dimensions,
-        period,
-        ttl: ttl?,
-        bucket,
-    })
+    let key_resolver = key_resolver?.unwrap_or_else(KeyResolver::ip);
+    Ok(Filter::RequestCounter(Box::new(RequestCounter { key_resolver, dimensions, period, ttl: ttl?, bucket })))
 }
 
 /// Returns the time for which counts are kept. The default leaves time to write and dispute a bill: over a month after

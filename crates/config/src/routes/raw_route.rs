@@ -1,4 +1,4 @@
-//! Raw routes, and the shapes of predicates for the schema.
+//! Keys of a route, and the shapes of predicates for the schema. `route` reads the values of `NodeRef`s from the tree.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct RawRoute {
     pub(crate) uri: Option<Spanned<String>>,
     /// Predicates, which must all match. Required.
     #[cfg_attr(test, schemars(with = "Vec<RawCondition>"))]
-    pub(crate) predicates: Option<Vec<NodeRef>>,
+    pub(crate) predicates: Vec<NodeRef>,
     /// Filters in the order in which a request passes them. Default: none.
     #[cfg_attr(test, schemars(with = "Vec<FilterEntrySchema>"))]
     pub(crate) filters: Vec<NodeRef>,

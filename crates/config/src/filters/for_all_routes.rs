@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time};
-use crate::rate_limiter::raw::RawLimiterSettings;
+use crate::rate_limiter::for_all_routes::RawLimiterSettings;
 
 /// Settings of filters on all routes.
 #[derive(Debug, Default, Deserialize)]

@@ -1,0 +1,165 @@
+//! The filters of one route together: their order, and how they influence each other.
+
+use http::HeaderName;
+use tollgate_filters::edit::Edit;
+use tollgate_routing::Predicate;
+
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::filters::model::{Filter, FilterPosition};
+use crate::spec::FilterSpec;
+use crate::yaml::Span;
+
+/// A checked filter and its specification.
+#[derive(Clone)]
+pub(super) struct ListedFilter<'n> {
+    pub(super) filter: Filter,
+    pub(super) spec: FilterSpec<'n>,
+}
+
+/// Position in a list of filters; `None` for a filter that is left out.
+pub(super) type FilterSlot<'n> = Option<ListedFilter<'n>>;
+
+/// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
+/// Filters with an order of their own keep it. A filter that is left out keeps its number.
+pub(super) fn interleave<'n>(defaults: &[FilterSlot<'n>], of_route: Vec<FilterSlot<'n>>) -> Vec<ListedFilter<'n>> {
+    let mut merged = Vec::with_capacity(defaults.len() + of_route.len());
+    let mut defaults = defaults.iter().cloned();
+    for filter in of_route {
+        merged.extend(defaults.next().flatten());
+        merged.extend(filter);
+    }
+    merged.extend(defaults.flatten());
+    merged.sort_by_key(|listed| listed.filter.properties().position);
+    merged
+}
+
+/// Reports filters of the route `id` that have no effect or an unexpected one, in the order in which requests pass them.
+pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
+    keep_last_cache(filters, id, id_at, diagnostics);
+    note_uncounted_hits(filters, id, diagnostics);
+    let edits = filters.iter().filter_map(|listed| Some((listed.filter.as_edit()?, &listed.spec)));
+    let edits: Vec<_> = edits.collect();
+    hosts(&edits, diagnostics);
+    prefixes(&edits, diagnostics);
+    duplicates(&edits, diagnostics);
+    removed_keys(filters, diagnostics);
+}
+
+/// Reports variables of a filter that no pattern of its route sets.
+pub(super) fn check_variables(
+    listed: &ListedFilter<'_>,
+    predicates: &[Predicate],
+    route: &str,
+    diagnostics: &mut Diagnostics,
+) {
+    let set: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
+    let spec = &listed.spec;
+    for name in listed.filter.properties().variables.into_iter().filter(|name| !set.contains(name)) {
+        let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
+        let at = arg.map_or(spec.span, |arg| arg.span);
+        let outcome = listed.filter.without_variable();
+        diagnostics
+            .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
+            .help(if set.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &set) });
+    }
+}
+
+/// Keeps only the last cache of a route. Of several caches, only the first would respond.
+fn keep_last_cache(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
+    let is_cache = |listed: &ListedFilter<'_>| matches!(listed.filter, Filter::LocalResponseCache(_));
+    let caches = filters.iter().filter(|listed| is_cache(listed)).count();
+    if caches > 1 {
+        diagnostics.note(id_at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
+    }
+    let mut spare = caches.saturating_sub(1);
+    filters.retain(|listed| {
+        let goes = spare > 0 && is_cache(listed);
+        spare -= usize::from(goes);
+        !goes
+    });
+}
+
+/// Reports a cache in front of limits, which do not count its responses.
+fn note_uncounted_hits(filters: &[ListedFilter<'_>], id: &str, diagnostics: &mut Diagnostics) {
+    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
+    let Some(cache) = behind.next() else { return };
+    let remedy = match cache.filter.properties().position {
+        FilterPosition::First => "`filter.local-response-cache.position: listed`, and the cache after it, counts them",
+        FilterPosition::Listed | FilterPosition::Last => "list the cache after it to count them",
+    };
+    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
+        diagnostics
+            .note(
+                cache.spec.span,
+                format!(
+                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
+                    counter.spec.name
+                ),
+            )
+            .help(remedy);
+    }
+}
+
+/// Warns of edits of `Host` without `PreserveHostHeader`: upstreams get the `Host` of their URI.
+fn hosts(edits: &[(&Edit, &FilterSpec<'_>)], diagnostics: &mut Diagnostics) {
+    if edits.iter().any(|(edit, _)| edit.preserves_host()) {
+        return;
+    }
+    for (_, spec) in edits.iter().filter(|(edit, _)| edit.touches_host()) {
+        diagnostics
+            .mistake(spec.span, format!("`{}` has no effect: upstreams get the `Host` of their `uri`", spec.text))
+            .ineffective()
+            .help("use SetRequestHostHeader for another one, PreserveHostHeader for that of the request");
+    }
+}
+
+/// Warns of a second prefix: Spring adds only the first.
+fn prefixes(edits: &[(&Edit, &FilterSpec<'_>)], diagnostics: &mut Diagnostics) {
+    for (_, spec) in edits.iter().filter(|(edit, _)| edit.is_prefix_path()).skip(1) {
+        diagnostics
+            .mistake(spec.span, format!("`{}` has no effect: another PrefixPath is before it", spec.text))
+            .ineffective()
+            .help("only the first PrefixPath of default-filters and a route's filters applies");
+    }
+}
+
+/// Warns of headers that are added after their duplicates are removed: responses pass edits in reverse order.
+fn duplicates(edits: &[(&Edit, &FilterSpec<'_>)], diagnostics: &mut Diagnostics) {
+    for (at, (dedupe, spec)) in edits.iter().enumerate() {
+        let added_later = edits[..at]
+            .iter()
+            .filter_map(|(edit, _)| edit.added_response_header())
+            .find(|name| dedupe.deduplicates(name));
+        if let Some(name) = added_later {
+            diagnostics
+                .warn(
+                    spec.span,
+                    format!(
+                        "`{name}` is added after its duplicates are removed: responses pass filters in reverse order"
+                    ),
+                )
+                .help("list DedupeResponseHeader before AddResponseHeader");
+        }
+    }
+}
+
+/// Warns of limiters whose key a `RemoveRequestHeader` before them has removed.
+fn removed_keys(filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) {
+    let mut removed: Vec<(&HeaderName, &ListedFilter<'_>)> = Vec::new();
+    for listed in filters {
+        if let Some(edit) = listed.filter.as_edit() {
+            removed.extend(edit.removed_header().map(|header| (header, listed)));
+            let set = edit.set_headers();
+            removed.retain(|(header, _)| !set.contains(header));
+        }
+        let name = &listed.spec.name;
+        let read = listed.filter.key_resolvers().flat_map(|resolver| resolver.headers()).collect::<Vec<_>>();
+        let Some((header, edit)) = removed.iter().find(|(header, _)| read.contains(header)) else { continue };
+        diagnostics
+            .warn(
+                listed.spec.span,
+                format!("`{name}` finds no `{header}` for its key: `{}` before it removes the field", edit.spec.text),
+            )
+            .help(format!("list `{}` after `{name}`", edit.spec.text));
+    }
+}
