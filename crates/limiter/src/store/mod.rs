@@ -127,19 +127,11 @@ impl Decision {
 
     /// Decides the observed rules in a second step, if this decision of the enforced ones allows the request.
     #[cfg(feature = "redis")]
-    pub(crate) fn then_observed<S>(
-        self,
-        store: &S,
-        observed: &[Check<'_>],
-        decide: fn(&S, &[Check<'_>]) -> Self,
-    ) -> Self
-    where
-        S: Clone + Send + Sync + 'static,
-    {
+    pub(crate) fn then_observed<S: Store + Clone + 'static>(self, store: &S, observed: &[Check<'_>]) -> Self {
         match self {
             _ if observed.is_empty() => self,
             Self::Ready(verdict) if !verdict.is_allowed() => Self::Ready(verdict),
-            Self::Ready(verdict) => decide(store, observed).map(|observed| verdict.with_observed(observed)),
+            Self::Ready(verdict) => store.decide(observed, &[]).map(|observed| verdict.with_observed(observed)),
             Self::Pending(verdict) => {
                 let store = store.clone();
                 let observed: Vec<OwnedCheck> = observed.iter().map(OwnedCheck::of).collect();
@@ -148,7 +140,7 @@ impl Decision {
                     if !verdict.is_allowed() {
                         return verdict;
                     }
-                    let decision = decide(&store, &observed.iter().map(OwnedCheck::check).collect::<Vec<_>>());
+                    let decision = store.decide(&observed.iter().map(OwnedCheck::check).collect::<Vec<_>>(), &[]);
                     verdict.with_observed(decision.verdict().await)
                 }))
             }

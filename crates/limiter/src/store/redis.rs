@@ -82,3 +82,8 @@ pub use self::stats::{CallSizes, Latencies, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;
 pub use super::breaker::{BreakerState, Breakers};
+
+/// Whole microseconds of `time`.
+fn micros(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

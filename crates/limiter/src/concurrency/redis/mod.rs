@@ -125,7 +125,7 @@ impl SlotStore for RedisSlots {
         let cmd = call::command(SlotOperation::Acquire, &name, owner, &shared.rule);
         let mut slot = Slot { shared: Arc::clone(shared), name: name.into(), owner, state: SlotState::Requested };
         Acquisition::Pending(Box::pin(async move {
-            match request.run(&call::SCRIPT, &cmd, call::reply).await {
+            match request.run(Some(&*call::SCRIPT), &cmd, call::reply).await {
                 Ok(reply) if reply.step == Step::Refused => {
                     slot.refuse();
                     Acquired::denied(Source::Redis)
@@ -162,7 +162,7 @@ impl Shared {
         let in_flight = self.releases.start();
         runtime.spawn(async move {
             // Failures are counted with the failed calls.
-            let _ = request.run(&call::SCRIPT, &cmd, call::reply).await;
+            let _ = request.run(Some(&*call::SCRIPT), &cmd, call::reply).await;
             drop(in_flight);
         });
     }

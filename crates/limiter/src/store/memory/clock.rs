@@ -90,7 +90,7 @@ impl Clock for ManualClock {
 }
 
 /// Returns the wall clock of the machine in microseconds since 1970.
-fn unix_us() -> u64 {
+pub(crate) fn unix_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
 }

@@ -47,6 +47,8 @@ mod tick;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+#[cfg(feature = "redis")]
+pub(crate) use self::clock::unix_us;
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
 use self::places::Places;

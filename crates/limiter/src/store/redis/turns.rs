@@ -14,6 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::micros;
 use crate::rule::{LeakyBucket, Rule};
 use crate::verdict::{RuleVerdict, Verdict};
 
@@ -74,10 +75,6 @@ impl ReplyDelay {
 
 fn tolerated_us(rule: &LeakyBucket) -> u64 {
     (micros(rule.interval()) / TOLERATED_PART).max(TOLERATED_US)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

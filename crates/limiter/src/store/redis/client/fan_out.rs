@@ -6,11 +6,10 @@ use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::RedisClient;
-use super::inner::CLUSTER;
 use super::outcome::Unanswered;
 use super::request::Request;
 use super::send::MAX_REDIRECTS;
+use super::{CLUSTER, RedisClient};
 use crate::store::redis::connection::ScriptForm;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;

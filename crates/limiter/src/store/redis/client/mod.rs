@@ -1,8 +1,6 @@
 //! Client that calls Redis within a deadline.
 
 mod fan_out;
-mod inner;
-mod notifier;
 mod outcome;
 mod request;
 mod send;
@@ -15,24 +13,39 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
 
-use self::inner::ClientInner;
 pub use self::outcome::Unanswered;
 pub(crate) use self::request::Request;
 pub use self::status::RedisStatus;
 use super::connection::{ConnectionContext, Connector};
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
-use super::invalidation::Invalidations;
 use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::stats::{Operation, RedisStats};
 use super::topology::{Node, Topology};
 use crate::store::breaker::Breakers;
+
+/// Name in logs when no single node is concerned.
+const CLUSTER: &str = "cluster";
 
 /// Connections to the servers of one Redis. Background tasks keep them alive until the client is dropped or shut down.
 pub struct RedisClient {
     inner: Arc<ClientInner>,
     /// State that the stores of this client share.
     store_state: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// State that a client and its requests share.
+struct ClientInner {
+    topology: Topology,
+    context: Arc<ConnectionContext>,
+}
+
+impl ClientInner {
+    /// Node that keeps the keys of a slot.
+    fn route(&self, operation: Operation, slot: impl FnOnce() -> HashSlot) -> Result<Arc<Node>, StoreError> {
+        let node = self.topology.route(slot);
+        node.inspect_err(|&kind| self.context.record_failure(operation, CLUSTER, kind, None))
+    }
 }
 
 // === impl RedisClient ===
@@ -117,11 +130,6 @@ impl RedisClient {
         &self.context().key_prefix
     }
 
-    /// Invalidations of cached denials.
-    pub(crate) fn invalidations(&self) -> &Arc<Invalidations> {
-        &self.context().invalidations
-    }
-
     pub(crate) fn context(&self) -> &Arc<ConnectionContext> {
         &self.inner.context
     }
@@ -167,7 +175,8 @@ impl RedisClient {
     /// Begins a request for a server's `INFO`, if the server is connected. Without other traffic it is the probe that
     /// closes the breaker.
     pub(crate) fn info_request(&self, node: &Arc<Node>) -> Option<Request> {
-        Request::begin_info(&self.inner, node, self.deadline())
+        node.live_connection()?;
+        Request::begin(&self.inner, Arc::clone(node), Operation::Info, self.deadline()).ok()
     }
 }
 

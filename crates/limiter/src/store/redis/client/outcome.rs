@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use super::request::{Request, RequestError};
 use crate::store::redis::error::{StoreError, describe};
+use crate::store::redis::stats::Operation;
 
 /// Failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +103,7 @@ impl Request {
             self.client.context.refresh_slots();
         }
         let is_reply = error.code().is_some();
-        if is_reply && !self.operation.serves_requests() {
+        if !self.operation.serves_requests() && (is_reply || self.operation == Operation::Info) {
             // Missing permissions for this operation say nothing about decisions.
             return kind;
         }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::inner::ClientInner;
-use super::notifier::Notifier;
+use super::ClientInner;
 use super::outcome::Unanswered;
 use crate::store::breaker::BreakerState;
 use crate::store::redis::command::ScriptCall;
-use crate::store::redis::connection::{LiveConnection, ScriptForm, send};
+use crate::store::redis::connection::{LiveConnection, ScriptForm};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
@@ -62,18 +61,6 @@ impl Request {
         Ok(Self { client: Arc::clone(client), node, connection, operation, deadline })
     }
 
-    /// Begins an `INFO` request, if the node is connected and its breaker admits it.
-    pub(super) fn begin_info(client: &Arc<ClientInner>, node: &Arc<Node>, deadline: Instant) -> Option<Self> {
-        let connection = Some(node.live_connection()?);
-        node.breaker.admits().then(|| Self {
-            client: Arc::clone(client),
-            node: Arc::clone(node),
-            connection,
-            operation: Operation::Info,
-            deadline,
-        })
-    }
-
     /// Begins another request to the same node, with a new deadline.
     pub(crate) fn renew(&self) -> Self {
         Self { connection: self.node.live_connection(), deadline: Instant::now() + self.timeout(), ..self.clone() }
@@ -93,10 +80,13 @@ impl Request {
         Arc::ptr_eq(&self.node, node)
     }
 
-    /// Notifier that publishes behind this request.
-    pub(crate) fn notifier(&self) -> Notifier {
-        let connection = self.connection.as_ref().map(|(_, live)| live.clone());
-        Notifier { context: Arc::clone(&self.client.context), connection, deadline: self.deadline }
+    /// Publishes `message` to all gateways on the connection of the request, behind it. An error is ignored, since the user
+    /// may lack the permission: cached denials then end by their own deadline.
+    pub(crate) async fn notify(&mut self, message: &[u8]) {
+        let Some((_, live)) = &mut self.connection else { return };
+        let mut cmd = redis::cmd("PUBLISH");
+        cmd.arg(&self.client.context.channel).arg(message);
+        let _ = timeout_at(self.deadline, live.connection.send_packed_command(&cmd)).await;
     }
 
     /// Counts `others` more requests that a failed call would have decided. After a timeout each counts against the
@@ -115,36 +105,46 @@ impl Request {
         self.client.context.stats.record_failure(StoreError::Timeout);
     }
 
-    /// Sends `cmd`, an `EVALSHA` of `script`, and waits for a reply that `read` understands.
+    /// Sends `cmd` and waits for a reply that `read` understands. With `script`, `cmd` is its `EVALSHA`. Without one, a key of
+    /// the wrong type is not a failure of Redis: it reads as [`Value::Nil`].
     pub(crate) async fn run<T>(
-        self,
-        script: &Script,
-        cmd: &Cmd,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, StoreError> {
-        self.run_reported(script, cmd, read).await.map_err(StoreError::from)
-    }
-
-    /// Does the same, and reports a failed call that may have run.
-    pub(crate) async fn run_reported<T>(
         mut self,
-        script: &Script,
+        script: Option<&Script>,
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, Unanswered> {
         let started = Instant::now();
-        let reply = timeout_at(self.deadline, self.send(Some(script), cmd)).await;
+        let reply = match timeout_at(self.deadline, self.send(script, cmd)).await {
+            Ok(Err(RequestError::Redis(error))) if script.is_none() && error.code() == Some("WRONGTYPE") => {
+                Ok(Ok(Value::Nil))
+            }
+            reply => reply,
+        };
         self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
-    /// Sends a decision as a call of its own, and waits for a reply that `read` understands.
-    pub(crate) async fn decide_alone<T>(
+    /// Does the same for a call that returns tokens to `keys`. Denials that are cached of them end here, and on all gateways
+    /// with the notice behind the call.
+    pub(crate) async fn run_returning<T>(
         self,
-        call: &ScriptCall,
+        script: Option<&Script>,
+        cmd: &Cmd,
+        keys: &[Vec<u8>],
         read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, StoreError> {
-        self.client.context.stats.call_sizes.record(call.requests);
-        self.run(&call.script, &call.cmd, read).await
+    ) -> Result<T, Unanswered> {
+        let mut behind = self.clone();
+        let context = Arc::clone(&self.client.context);
+        let invalidate = || keys.iter().for_each(|key| context.invalidations.invalidate(key));
+        invalidate();
+        let reply = self.run(script, cmd, read).await;
+        // The call may have run although the reply is missing.
+        invalidate();
+        if reply.is_ok() {
+            for key in keys {
+                behind.notify(key).await;
+            }
+        }
+        reply
     }
 
     /// Sends a decision, possibly in a batch with others, and waits for a reply that `read` understands.
@@ -152,10 +152,10 @@ impl Request {
         mut self,
         call: ScriptCall,
         read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, Unanswered> {
         let (started, deadline) = (Instant::now(), self.deadline);
         let reply = timeout_at(deadline, self.send_batched(Arc::new(call))).await;
-        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value)))).map_err(StoreError::from)
+        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
     async fn send_batched(&mut self, call: Arc<ScriptCall>) -> Result<Value, RequestError> {
@@ -169,48 +169,6 @@ impl Request {
         }
         self.client.context.stats.call_sizes.record(call.requests);
         self.send(Some(&call.script), &call.cmd).await
-    }
-
-    /// Sends a command without a script. A key of the wrong type is not a failure of Redis: it reads as [`Value::Nil`].
-    pub(crate) async fn run_plain<T>(
-        mut self,
-        cmd: &Cmd,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, Unanswered> {
-        let started = Instant::now();
-        let reply = match timeout_at(self.deadline, self.send(None, cmd)).await {
-            Ok(Err(RequestError::Redis(error))) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
-            reply => reply,
-        };
-        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
-    }
-
-    /// Queries the server about itself. An error reply is a reply; only silence counts against the breaker. `None`: no
-    /// reply.
-    pub(crate) async fn query_server(mut self, cmd: &Cmd) -> Option<Result<Value, StoreError>> {
-        let started = Instant::now();
-        let (slot, live) = self.connection.as_mut()?;
-        let (slot, id) = (*slot, live.id);
-        let reply = timeout_at(self.deadline, send(&mut live.connection, None, cmd, false)).await;
-        self.client.context.stats.latencies(self.operation).observe(started.elapsed());
-        match reply {
-            Ok(Ok(value)) => {
-                self.record_reply();
-                Some(Ok(value))
-            }
-            Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::classify(&error))),
-            Ok(Err(_)) => {
-                self.node.record_end(slot, id);
-                None
-            }
-            Err(_) => {
-                if self.node.slots[slot].record_timeout(id) {
-                    self.node.drop_connection(slot, id);
-                }
-                self.node.breaker.record_failure(StoreError::Timeout);
-                None
-            }
-        }
     }
 
     /// Sends `pipeline`, script calls in `form`, in one write and waits for all replies, in order. Error replies are among

@@ -1,6 +1,6 @@
 //! Status of a client, for readiness and metrics.
 
-use super::inner::ClientInner;
+use super::ClientInner;
 use crate::store::breaker::BreakerState;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::stats::CallSizes;

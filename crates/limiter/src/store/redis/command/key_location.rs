@@ -1,6 +1,6 @@
 //! Location of a rule's state in Redis.
 
-use super::options::CallOptions;
+use super::CallOptions;
 use crate::key::{BucketKey, redis_text};
 use crate::rule::Algorithm;
 use crate::store::redis::hash_slot::HashSlot;
@@ -99,7 +99,7 @@ mod tests {
             let key = BucketKey { scope: &scope, id: id.as_bytes() };
             for rule in samples() {
                 let slot = slot_of(key, rule.algorithm(), &options);
-                for name in decide(&[Check { key, rule: &rule, cost: 1 }], &options).keys.iter() {
+                for name in decide(&[Check { key, rule: &rule, cost: 1 }], &[], &options).keys.iter() {
                     prop_assert!(name.starts_with(prefix.as_bytes()));
                     prop_assert_eq!(HashSlot::of(name), slot, "{}", String::from_utf8_lossy(name));
                 }
@@ -116,7 +116,7 @@ mod tests {
                 Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 }
             }).collect();
             let slots: std::collections::BTreeSet<_> =
-                decide(&checks, &CallOptions::default()).keys.iter().map(HashSlot::of).collect();
+                decide(&checks, &[], &CallOptions::default()).keys.iter().map(HashSlot::of).collect();
             prop_assert_eq!(slots.len(), 1);
         }
     }

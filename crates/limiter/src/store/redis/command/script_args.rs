@@ -1,12 +1,11 @@
 //! Keys and arguments of a script call.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use super::CallOptions;
 use super::arg_list::ArgList;
 use super::key_location::{SHARED_STRING, write_name};
-use super::options::CallOptions;
 use crate::key::BucketKey;
 use crate::rule::{Quota, Rule, RuleSettings, ScriptArg, by_algorithm};
+use crate::store::memory::unix_us;
 
 /// Number of equal requests in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +147,4 @@ impl<'o> ScriptArgs<'o> {
 /// Name of the key that records the last revocation of leases on `key`.
 pub(crate) fn revocation_of(key: &[u8]) -> Vec<u8> {
     [key, b".revoked"].concat()
-}
-
-/// This machine's time in microseconds since 1970.
-pub(crate) fn unix_us() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use redis::Cmd;
 
+use super::CallOptions;
 use super::arg_list::ArgList;
 use super::key_location::KeyLocation;
-use super::options::CallOptions;
 use super::script_args::{BatchSize, ScriptArgs};
-use crate::rule::MAX_SAFE_INTEGER;
+use crate::key::BucketKey;
+use crate::rule::{Algorithm, MAX_SAFE_INTEGER, Quota};
 use crate::store::redis::script::{ListMode, ListedRule, Script};
 use crate::store::{Check, MAX_CHECKS};
 
@@ -44,9 +45,9 @@ impl ScriptCall {
     }
 }
 
-/// Call that decides one request under all of `checks`.
-pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
-    if let [only] = checks
+/// Call that decides one request under `enforced`, and then under `observed` if they allow it.
+pub(crate) fn decide(enforced: &[Check<'_>], observed: &[Check<'_>], options: &CallOptions) -> ScriptCall {
+    if let ([only], []) = (enforced, observed)
         && let (algorithm, location) = (only.rule.algorithm(), KeyLocation::of(only.key, only.rule.algorithm()))
         && !location.packed
     {
@@ -56,7 +57,8 @@ pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall 
         args.lead(only.rule, options);
         return ScriptCall::new(Script::single(algorithm), args, algorithm.spec().weight);
     }
-    list(checks.iter().map(ListedCheck::of), ListMode::Take, None, options)
+    let observed = observed.iter().map(|check| ListedCheck { observed: true, ..ListedCheck::of(check) });
+    list(enforced.iter().map(ListedCheck::of).chain(observed), ListMode::Take, None, options)
 }
 
 /// Time of a lease's grant, and the time at which its return is due, both on Redis' clock.
@@ -84,13 +86,40 @@ pub(crate) fn return_leased(
 
 /// Name of the key that stands for the state of `check` in notices: the first, if it has several.
 pub(crate) fn notice_key(check: &Check<'_>, options: &CallOptions) -> Vec<u8> {
-    decide(&[*check], options).keys.get(0).map(<[u8]>::to_vec).unwrap_or_default()
+    decide(&[*check], &[], options).keys.get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Call that decides one request under `enforced`, and then under `observed`.
-pub(crate) fn decide_staged(enforced: &[Check<'_>], observed: &[Check<'_>], options: &CallOptions) -> ScriptCall {
-    let observed = observed.iter().map(|check| ListedCheck { observed: true, ..ListedCheck::of(check) });
-    list(enforced.iter().map(ListedCheck::of).chain(observed), ListMode::Take, None, options)
+/// Operation on a prepaid quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum QuotaAction {
+    Take,
+    Grant,
+    Set,
+}
+
+impl QuotaAction {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Take => "take",
+            Self::Grant => "grant",
+            Self::Set => "set",
+        }
+    }
+}
+
+/// Call that operates on a prepaid quota.
+pub(crate) fn quota(
+    key: BucketKey<'_>,
+    rule: &Quota,
+    action: QuotaAction,
+    amount: i64,
+    options: &CallOptions,
+) -> ScriptCall {
+    let location = KeyLocation::of(key, Algorithm::Quota);
+    let mut args = ScriptArgs::new(options);
+    args.add_keys(location.key, location.rule_name, Algorithm::Quota.spec().key_words);
+    args.quota(rule, action.as_str(), amount.to_string().as_bytes());
+    ScriptCall::new(Script::single(Algorithm::Quota), args, 1)
 }
 
 /// Call that replies as [`decide`] would, and takes nothing.
@@ -195,7 +224,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::key::BucketKey;
     use crate::rule::{Align, FixedWindow, Rule, TokenBucket};
 
     const KEY: BucketKey<'_> = BucketKey { scope: "orders", id: b"10.0.0.1" };
@@ -208,7 +236,7 @@ mod tests {
     #[test]
     fn the_command_has_springs_keys_and_argument_order() {
         let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
-        let call = decide(&[Check { key: KEY, rule: &rule, cost: 3 }], &CallOptions::default());
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 3 }], &[], &CallOptions::default());
         let (tokens, timestamp) =
             ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
         assert_eq!(args(&call), ["EVALSHA", call.script.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
@@ -220,7 +248,7 @@ mod tests {
     fn costs_are_limited_to_safe_integers() {
         let rule = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
         let check = Check { key: KEY, rule: &rule, cost: u64::MAX };
-        assert_eq!(args(&decide(&[check], &CallOptions::default()))[7], MAX_SAFE_INTEGER.to_string());
+        assert_eq!(args(&decide(&[check], &[], &CallOptions::default()))[7], MAX_SAFE_INTEGER.to_string());
         let most = i64::try_from(MAX_SAFE_INTEGER).unwrap();
         for (more, sent) in [(i64::MAX, most), (i64::MIN, -most)] {
             assert_eq!(args(&settle(&check, more, 0, &CallOptions::default()))[7], format!("{sent:+}"));
@@ -230,7 +258,7 @@ mod tests {
     #[test]
     fn a_rule_with_another_period_sends_its_units() {
         let rule = Rule::Gcra(TokenBucket::new(5, Duration::from_secs(60), 20).unwrap());
-        let call = decide(&[Check { key: KEY, rule: &rule, cost: 1 }], &CallOptions::default());
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 1 }], &[], &CallOptions::default());
         assert_eq!(args(&call)[3..], ["gcra.{orders.10.0.0.1}", "5", "20", "", "1", "60000000", "1"]);
     }
 
@@ -240,7 +268,7 @@ mod tests {
         let window = Rule::FixedWindow(FixedWindow::new(9, Duration::from_secs(1), Align::Clock).unwrap());
         let other = BucketKey { scope: "orders#daily", id: b"x" };
         let checks = [Check { key: KEY, rule: &bucket, cost: 1 }, Check { key: other, rule: &window, cost: 2 }];
-        let args = args(&decide(&checks, &CallOptions::default()));
+        let args = args(&decide(&checks, &[], &CallOptions::default()));
         let [tokens, timestamp] =
             ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.10.0.0.1}}.{suffix}"));
         let keys = [tokens.as_str(), &timestamp, "rules.{orders.x}"];

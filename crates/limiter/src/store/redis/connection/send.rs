@@ -66,7 +66,7 @@ pub(crate) async fn send_script(
 
 /// Sends `cmd` behind `before` in one write. `asking` adds `ASKING` to the same write: the connection is shared, and
 /// `ASKING` applies to the next command on it.
-pub(crate) async fn send(
+async fn send(
     connection: &mut MultiplexedConnection,
     before: Option<Cmd>,
     cmd: &Cmd,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::HotKeys;
 use super::check_set::CheckSet;
 use super::coalescer::{Coalescer, Follower};
-use super::leases::LeaseOwner;
+use super::leases::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
@@ -29,8 +29,8 @@ type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 struct SentCall {
     waiting: u64,
     generations: Generations,
-    /// Generations by which a lease is revoked; `None`: no leases.
-    revocations: Option<Generations>,
+    /// Versions of the keys by which a lease is revoked; `None`: no leases.
+    key_versions: Option<Generations>,
     sent_us: u64,
 }
 
@@ -60,8 +60,8 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let call = checks.call(BatchSize { requests, waiting });
     let sent = SentCall {
         waiting,
-        generations: hot_keys.generations(call.keys.iter()),
-        revocations: checks.lease_terms.map(|_| hot_keys.leases.generations(call.keys.iter())),
+        generations: hot_keys.denials.generations(call.keys.iter()),
+        key_versions: checks.lease_terms.map(|_| hot_keys.leases.key_versions(call.keys.iter())),
         sent_us: hot_keys.now_us(&checks.options),
     };
     let read = |reply: &_| {
@@ -74,8 +74,8 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
         late.for_each(|follower| follower.request.record_late());
     }
     match reply {
-        Err(kind) => {
-            fail(followers, kind, &owner);
+        Err(unanswered) => {
+            fail(followers, unanswered.kind, &owner);
             Vec::new()
         }
         Ok((0, denied, _)) => {
@@ -98,7 +98,7 @@ fn fail(followers: Vec<Follower>, kind: StoreError, request: &Request) {
 fn deny(hot_keys: &HotKeys, checks: &Arc<CheckSet>, followers: Vec<Follower>, denied: Verdict, sent: SentCall) {
     if checks.denial_cache {
         let times = [sent.sent_us, hot_keys.now_us(&checks.options)];
-        hot_keys.cache_denial(checks.fingerprint, &denied, &checks.costs(), sent.generations, times);
+        hot_keys.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.generations, times);
     }
     hot_keys.leases.record_reply(checks, 0, None);
     followers.into_iter().for_each(|follower| drop(follower.reply.send(Ok(denied.clone()))));
@@ -115,11 +115,11 @@ fn admit(
 ) -> Vec<Follower> {
     if let Some(terms) = checks.lease_terms {
         let spare = admitted.saturating_sub(sent.waiting);
-        let leased = sent.revocations.filter(|_| spare > 0).map(|revocations| {
+        let leased = sent.key_versions.filter(|_| spare > 0).map(|key_versions| {
             let lease = checks.lease(terms, &answers, spare, sent.sent_us);
-            (lease, LeaseOwner { checks: Arc::clone(checks), request: owner, revocations })
+            (lease, LeaseOrigin { checks: Arc::clone(checks), request: owner, key_versions })
         });
-        hot_keys.leases.record_reply(checks, checks.room(&answers), leased);
+        hot_keys.leases.record_reply(checks, checks.further_requests(&answers), leased);
     }
     let left = followers.split_off(admitted.min(sent.waiting) as usize);
     for (follower, later) in followers.into_iter().zip((0..admitted).rev()) {

@@ -62,9 +62,9 @@ impl CheckSet {
     }
 
     /// Returns the number of further requests that the rules allow.
-    pub(super) fn room(&self, answers: &[RuleVerdict]) -> u64 {
-        let room = |(check, answer): (&OwnedCheck, &RuleVerdict)| answer.remaining / check.cost.max(1);
-        self.checks.iter().zip(answers).map(room).min().unwrap_or(0)
+    pub(super) fn further_requests(&self, answers: &[RuleVerdict]) -> u64 {
+        let of_rule = |(check, answer): (&OwnedCheck, &RuleVerdict)| answer.remaining / check.cost.max(1);
+        self.checks.iter().zip(answers).map(of_rule).min().unwrap_or(0)
     }
 
     /// Lease of `spare` requests, from the reply to a call sent at `sent_us`.

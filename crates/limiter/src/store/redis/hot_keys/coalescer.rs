@@ -22,7 +22,7 @@ const MAX_FOLLOWERS: usize = 4_096;
 
 /// Requests in flight by fingerprint. `None`: only the leader; otherwise the followers that a task serves.
 #[derive(Default)]
-pub(super) struct Coalescer(Mutex<HashMap<u128, Option<VecDeque<Follower>>>>);
+pub(crate) struct Coalescer(Mutex<HashMap<u128, Option<VecDeque<Follower>>>>);
 
 /// A request that waits for a shared call.
 pub(super) struct Follower {
@@ -77,14 +77,6 @@ impl Coalescer {
         let deadline = request.deadline();
         followers.push_back(Follower { request, reply });
         Join::Follower(replied, deadline)
-    }
-
-    /// Becomes the leader of the requests with that fingerprint; `None` if there is one in flight.
-    pub(super) fn lead(self: &Arc<Self>, fingerprint: u128) -> Option<LeaderGuard> {
-        let mut in_flight = self.0.lock();
-        let Entry::Vacant(vacant) = in_flight.entry(fingerprint) else { return None };
-        vacant.insert(None);
-        Some(LeaderGuard { coalescer: Arc::clone(self), fingerprint })
     }
 
     /// Takes up to `most` followers, oldest first. `None`: none waits, and the task ends.

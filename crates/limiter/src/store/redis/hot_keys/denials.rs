@@ -6,12 +6,18 @@
 //! outlives the real one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::fingerprint::Fingerprint;
 use crate::rule::Rule;
 use crate::store::Check;
-use crate::store::redis::invalidation::Generations;
+use crate::store::redis::invalidation::{Generations, Invalidations};
+use crate::store::redis::micros;
+use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Outcome, Source, Verdict};
 
 /// Longest time for which a denial is cached. It bounds the error where this gateway receives no notices of returned
@@ -24,18 +30,24 @@ const HALF: usize = 5_000;
 
 /// A denial and its validity.
 #[derive(Clone, Debug)]
-pub(super) struct CachedDenial {
+struct CachedDenial {
     verdict: Verdict,
     costs: Box<[u64]>,
     /// Arrival of the reply, from which the verdict's `retry-after` counts.
     since_us: u64,
     until_us: u64,
-    pub(super) generations: Generations,
+    generations: Generations,
 }
 
 /// Denials by keys and rules: one each, for the cost that was denied last.
+pub(crate) struct DenialCache {
+    denials: Mutex<Denials>,
+    invalidations: Arc<Invalidations>,
+    stats: Arc<RedisStats>,
+}
+
 #[derive(Default)]
-pub(super) struct DenialCache {
+struct Denials {
     young: HashMap<u128, CachedDenial>,
     old: HashMap<u128, CachedDenial>,
 }
@@ -43,13 +55,7 @@ pub(super) struct DenialCache {
 impl CachedDenial {
     /// Caches `verdict` of a call sent at `sent_us`, with the keys' generations at that time. `None`: it is no denial, or
     /// is over already.
-    pub(super) fn of(
-        verdict: &Verdict,
-        costs: &[u64],
-        generations: Generations,
-        sent_us: u64,
-        now_us: u64,
-    ) -> Option<Self> {
+    fn of(verdict: &Verdict, costs: &[u64], generations: Generations, sent_us: u64, now_us: u64) -> Option<Self> {
         let wait_us = match verdict.outcome {
             Outcome::Denied { retry_after } => micros(retry_after),
             Outcome::NeverAdmitted => MAX_AGE_US,
@@ -100,18 +106,53 @@ impl CachedDenial {
 }
 
 impl DenialCache {
-    /// Denial that applies to `checks`, and its verdict on them.
-    pub(super) fn find(
+    pub(super) fn new(invalidations: Arc<Invalidations>, stats: Arc<RedisStats>) -> Self {
+        Self { denials: Mutex::default(), invalidations, stats }
+    }
+
+    /// Denies `checks` at `now_us` if a cached denial applies to them, and counts that.
+    pub(crate) fn deny(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
+        let verdict = self.find(fingerprint, checks, now_us)?;
+        self.stats.denial_cache_hits.fetch_add(1, Ordering::Relaxed);
+        Some(verdict)
+    }
+
+    /// Verdict of a cached denial that applies to `checks`.
+    pub(crate) fn find(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
+        let denials = self.denials.lock();
+        let (denial, verdict) = denials.find(fingerprint, checks, now_us)?;
+        self.invalidations.is_current(&denial.generations).then_some(verdict)
+    }
+
+    /// Generations of the keys of a call that is about to be sent.
+    pub(crate) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
+        self.invalidations.generations(keys)
+    }
+
+    /// Caches `verdict` if it is a denial. `generations` and the first time are from when the call was sent.
+    pub(crate) fn record(
         &self,
         fingerprint: Fingerprint,
-        checks: &[Check<'_>],
-        now_us: u64,
-    ) -> Option<(&CachedDenial, Verdict)> {
+        verdict: &Verdict,
+        costs: &[u64],
+        generations: Generations,
+        [sent_us, now_us]: [u64; 2],
+    ) {
+        if let Some(denial) = CachedDenial::of(verdict, costs, generations, sent_us, now_us)
+            && self.invalidations.is_current(&denial.generations)
+        {
+            self.denials.lock().insert(fingerprint, denial);
+        }
+    }
+}
+
+impl Denials {
+    fn find(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<(&CachedDenial, Verdict)> {
         let denials = [self.young.get(&fingerprint.rules), self.old.get(&fingerprint.rules)];
         denials.into_iter().flatten().find_map(|denial| Some((denial, denial.verdict(checks, now_us)?)))
     }
 
-    pub(super) fn insert(&mut self, fingerprint: Fingerprint, denial: CachedDenial) {
+    fn insert(&mut self, fingerprint: Fingerprint, denial: CachedDenial) {
         if self.young.len() >= HALF {
             self.old = std::mem::take(&mut self.young);
         }
@@ -138,10 +179,6 @@ fn extra_wait(rule: &Rule, more: u64) -> Option<Duration> {
         Rule::Quota(quota) => quota.reset().is_some().then_some(Duration::ZERO),
         _ => None,
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -255,18 +292,20 @@ mod tests {
 
     #[test]
     fn the_oldest_denials_are_dropped_first() {
-        let (seeds, mut denials, rule) = (FingerprintSeeds::default(), DenialCache::default(), gcra());
+        let (seeds, rule) = (FingerprintSeeds::default(), gcra());
+        let cache = DenialCache::new(Arc::default(), Arc::default());
         let mut fingerprints = Vec::new();
         for number in 0..HALF * 2 + 1 {
             let id = number.to_be_bytes();
             let check = Check { key: BucketKey { scope: "r", id: &id }, rule: &rule, cost: 1 };
             let fingerprint = seeds.fingerprint(&[check], &CallOptions::default());
-            denials.insert(fingerprint, cached(&denied(1_000), 1, 0, 0).unwrap());
+            cache.denials.lock().insert(fingerprint, cached(&denied(1_000), 1, 0, 0).unwrap());
             fingerprints.push(fingerprint);
         }
         let check = [Check { key: KEY, rule: &rule, cost: 1 }];
-        let known = |denials: &DenialCache, at: usize| denials.find(fingerprints[at], &check, 1).is_some();
-        assert!(!known(&denials, 0) && known(&denials, HALF) && known(&denials, HALF * 2));
+        let is_cached = |at: usize| cache.denials.lock().find(fingerprints[at], &check, 1).is_some();
+        assert!(!is_cached(0) && is_cached(HALF) && is_cached(HALF * 2));
+        let denials = cache.denials.lock();
         assert_eq!(denials.young.len() + denials.old.len(), HALF + 1);
     }
 }

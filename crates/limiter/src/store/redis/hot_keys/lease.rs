@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::rule::{Flow, Rule};
 use crate::store::redis::command::LeaseTimes;
+use crate::store::redis::micros;
 use crate::verdict::RuleVerdict;
 
 /// Requests that one call took beyond those that waited.
@@ -104,10 +105,6 @@ impl RuleLimit {
             None => 0,
         }
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

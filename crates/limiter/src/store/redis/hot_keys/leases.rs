@@ -1,6 +1,7 @@
 //! Leases by fingerprint: taking requests from them, renewing them, and returning unused requests.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,15 +10,18 @@ use parking_lot::Mutex;
 use redis::Value;
 use tokio::runtime::Handle;
 
-use super::check_set::CheckSet;
-pub(crate) use super::check_set::LeaseTerms;
+use super::check_set::{CheckSet, LeaseTerms};
+use super::fingerprint::Fingerprint;
 use super::lease::Lease;
 use super::request_rate::RequestRate;
+use crate::store::Check;
 use crate::store::memory::MonotonicClock;
 use crate::store::redis::client::Request;
-use crate::store::redis::command::{LeaseTimes, ScriptCall};
+use crate::store::redis::command::LeaseTimes;
 use crate::store::redis::invalidation::{Generations, Invalidations};
-use crate::verdict::RuleVerdict;
+use crate::store::redis::micros;
+use crate::store::redis::stats::RedisStats;
+use crate::verdict::{Source, Verdict};
 
 /// Most fingerprints with a request count; others are not leased.
 const MAX_FINGERPRINTS: usize = 10_000;
@@ -27,40 +31,39 @@ const SWEEP_INTERVAL_US: u64 = 100_000;
 
 /// Requests of one fingerprint.
 #[derive(Default)]
-struct Entry {
+struct HotKey {
     rate: RequestRate,
     duration_us: u64,
     /// Further requests that Redis allowed in its last reply.
-    room: u64,
-    lease: Option<Lease>,
-    owner: Option<LeaseOwner>,
+    further_requests: u64,
+    lease: Option<(Lease, LeaseOrigin)>,
     /// True while a task waits for the end of the lease.
     has_task: bool,
 }
 
 /// Checks and connection for returning unused requests.
 #[derive(Clone)]
-pub(super) struct LeaseOwner {
+pub(super) struct LeaseOrigin {
     pub(super) checks: Arc<CheckSet>,
     pub(super) request: Request,
     /// Generations of the keys when the call was sent. An operator's change ends the lease.
-    pub(super) revocations: Generations,
+    pub(super) key_versions: Generations,
 }
 
 /// Leases by fingerprint.
-pub(super) struct Leases {
-    entries: Mutex<HashMap<u128, Entry>>,
+pub(crate) struct Leases {
+    hot_keys: Mutex<HashMap<u128, HotKey>>,
     /// Time of the next sweep of a full map, so that a flood of keys does not sweep for each.
     sweep_at_us: AtomicU64,
-    invalidations: Arc<Invalidations>,
     revocations: Arc<Invalidations>,
     clock: Arc<MonotonicClock>,
+    stats: Arc<RedisStats>,
 }
 
 /// Result of taking a request from a lease.
 pub(crate) enum LeaseLookup {
     /// The request is allowed.
-    Hit(Vec<RuleVerdict>),
+    Hit(Verdict),
     /// Redis must be called.
     Miss {
         /// True if equal requests are frequent enough for a lease.
@@ -68,102 +71,101 @@ pub(crate) enum LeaseLookup {
     },
 }
 
-/// Result of checking whether a lease is over.
-enum Expiry {
-    NotYet,
-    /// The lease is over; unused requests are to be returned.
-    Over(Option<Box<EndedLease>>),
-}
-
 /// Unused requests of a lease that is over.
 struct EndedLease {
-    owner: LeaseOwner,
+    origin: LeaseOrigin,
     requests: u64,
     times: LeaseTimes,
 }
 
 impl Leases {
-    pub(super) fn new([invalidations, revocations]: [Arc<Invalidations>; 2], clock: Arc<MonotonicClock>) -> Self {
-        Self { entries: Mutex::default(), sweep_at_us: AtomicU64::new(0), invalidations, revocations, clock }
+    pub(super) fn new(revocations: Arc<Invalidations>, clock: Arc<MonotonicClock>, stats: Arc<RedisStats>) -> Self {
+        Self { hot_keys: Mutex::default(), sweep_at_us: AtomicU64::new(0), revocations, clock, stats }
     }
 
-    /// Generations of the keys of a call that is about to be sent, by which its lease is revoked.
-    pub(super) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
+    /// Versions of the keys of a call that is about to be sent, by which its lease is revoked.
+    pub(super) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
         self.revocations.generations(keys)
     }
 
     /// Counts a request and takes it from the lease if there is one.
-    pub(super) fn take(self: &Arc<Self>, fingerprint: u128, terms: LeaseTerms, now_us: u64) -> LeaseLookup {
-        let mut entries = self.entries.lock();
-        if entries.len() >= MAX_FINGERPRINTS && !entries.contains_key(&fingerprint) {
+    pub(crate) fn count_and_take(
+        &self,
+        fingerprint: Fingerprint,
+        checks: &[Check<'_>],
+        terms: LeaseTerms,
+        now_us: u64,
+    ) -> LeaseLookup {
+        let fingerprint = fingerprint.checks;
+        let mut hot_keys = self.hot_keys.lock();
+        if hot_keys.len() >= MAX_FINGERPRINTS && !hot_keys.contains_key(&fingerprint) {
             if now_us < self.sweep_at_us.load(Ordering::Relaxed) {
                 return LeaseLookup::Miss { is_hot: false };
             }
             let pause_us = terms.duration_us.max(SWEEP_INTERVAL_US);
             self.sweep_at_us.store(now_us.saturating_add(pause_us), Ordering::Relaxed);
-            entries.retain(|_, entry| entry.has_task || entry.rate.is_recent(now_us, entry.duration_us));
-            if entries.len() >= MAX_FINGERPRINTS {
+            hot_keys.retain(|_, key| key.has_task || key.rate.is_recent(now_us, key.duration_us));
+            if hot_keys.len() >= MAX_FINGERPRINTS {
                 return LeaseLookup::Miss { is_hot: false };
             }
         }
-        let entry = entries.entry(fingerprint).or_default();
-        entry.duration_us = terms.duration_us;
-        entry.rate.record(now_us, terms.duration_us);
-        if entry.is_revoked(&self.revocations)
-            && let Some(ended) = entry.end(now_us)
-        {
-            self.spawn_return(ended);
+        let key = hot_keys.entry(fingerprint).or_default();
+        key.duration_us = terms.duration_us;
+        key.rate.record(now_us, terms.duration_us);
+        // Keys share versions, so the requests are returned: Redis refuses the return if an operator changed the key.
+        let is_revoked = |(_, origin): &(_, LeaseOrigin)| !self.revocations.is_current(&origin.key_versions);
+        if key.lease.as_ref().is_some_and(is_revoked) {
+            key.end(now_us).into_iter().for_each(EndedLease::spawn_return);
         }
-        match entry.lease.as_mut().and_then(|lease| lease.take(now_us)) {
-            Some(answers) => LeaseLookup::Hit(answers),
-            None => LeaseLookup::Miss { is_hot: entry.rate.is_hot() },
+        let answers = key.lease.as_mut().and_then(|(lease, _)| lease.take(now_us));
+        let capacities = checks.iter().map(|check| check.rule.capacity());
+        match answers.and_then(|answers| Verdict::combine(answers, capacities, Source::Redis)) {
+            Some(verdict) => {
+                self.stats.lease_hits.fetch_add(1, Ordering::Relaxed);
+                LeaseLookup::Hit(verdict)
+            }
+            None => LeaseLookup::Miss { is_hot: key.rate.is_hot() },
         }
     }
 
     /// Returns the number of spare requests to take with the next call.
     pub(super) fn spare_requests(&self, fingerprint: u128, terms: LeaseTerms) -> u64 {
-        let entries = self.entries.lock();
-        entries.get(&fingerprint).map_or(0, |entry| entry.rate.spare_requests(entry.room, terms.gateways))
+        let hot_keys = self.hot_keys.lock();
+        hot_keys.get(&fingerprint).map_or(0, |key| key.rate.spare_requests(key.further_requests, terms.gateways))
     }
 
-    /// Records a reply: Redis allows `room` further requests, and `leased` is the new lease.
+    /// Records a reply: Redis allows `further_requests`, and `leased` is the new lease.
     pub(super) fn record_reply(
         self: &Arc<Self>,
         checks: &Arc<CheckSet>,
-        room: u64,
-        leased: Option<(Lease, LeaseOwner)>,
+        further_requests: u64,
+        leased: Option<(Lease, LeaseOrigin)>,
     ) {
         let fingerprint = checks.fingerprint.checks;
-        let mut entries = self.entries.lock();
-        let Some(entry) = entries.get_mut(&fingerprint) else { return };
-        entry.room = room;
-        let Some((lease, owner)) = leased else { return };
-        let ended = entry.end(self.now_us(checks));
-        entry.lease = Some(lease);
-        entry.owner = Some(owner);
-        let Ok(runtime) = Handle::try_current() else { return };
-        if !entry.has_task {
-            entry.has_task = true;
-            runtime.spawn(expire(Arc::clone(self), fingerprint, Arc::clone(checks)));
+        let mut hot_keys = self.hot_keys.lock();
+        let Some(key) = hot_keys.get_mut(&fingerprint) else { return };
+        key.further_requests = further_requests;
+        if leased.is_none() {
+            return;
         }
-        if let Some(ended) = ended {
-            self.spawn_return(ended);
-        }
-    }
-
-    /// Returns the requests of a lease; the caller does not wait.
-    fn spawn_return(self: &Arc<Self>, ended: EndedLease) {
+        let ended = key.end(self.now_us(checks));
+        key.lease = leased;
         let Ok(runtime) = Handle::try_current() else { return };
-        let leases = Arc::clone(self);
-        runtime.spawn(async move { ended.return_requests(&leases.invalidations).await });
+        if !key.has_task {
+            key.has_task = true;
+            runtime.spawn(return_after_end(Arc::clone(self), fingerprint, Arc::clone(checks)));
+        }
+        ended.into_iter().for_each(EndedLease::spawn_return);
     }
 
     /// Returns all unused requests of all leases.
     pub(super) async fn return_all(&self) {
-        for fingerprint in self.leased() {
+        let leased = |(fingerprint, key): (&u128, &HotKey)| key.lease.as_ref().map(|_| *fingerprint);
+        let leased: Vec<u128> = self.hot_keys.lock().iter().filter_map(leased).collect();
+        for fingerprint in leased {
             // Ended one at a time: the returnable number shrinks with time.
             if let Some(ended) = self.end_now(fingerprint) {
-                ended.return_requests(&self.invalidations).await;
+                ended.return_requests().await;
             }
         }
     }
@@ -172,84 +174,68 @@ impl Leases {
         checks.options.now_us(&*self.clock)
     }
 
-    /// End of the lease; `None` without one.
-    fn until_us(&self, fingerprint: u128) -> Option<u64> {
-        self.entries.lock().get(&fingerprint)?.lease.as_ref().map(Lease::until_us)
-    }
-
-    /// Ends the lease if it is over at `now_us`; its task ends then.
-    fn end_if_over(&self, fingerprint: u128, now_us: u64) -> Expiry {
-        let mut entries = self.entries.lock();
-        let Some(entry) = entries.get_mut(&fingerprint) else { return Expiry::Over(None) };
-        if entry.lease.as_ref().is_some_and(|lease| now_us < lease.until_us()) {
-            return Expiry::NotYet;
+    /// Ends the lease if it is over, and its task then, or returns the time until its end.
+    fn end_if_over(&self, fingerprint: u128, checks: &CheckSet) -> ControlFlow<Option<EndedLease>, Duration> {
+        let now_us = self.now_us(checks);
+        let mut hot_keys = self.hot_keys.lock();
+        let Some(key) = hot_keys.get_mut(&fingerprint) else { return ControlFlow::Break(None) };
+        match key.lease.as_ref().and_then(|(lease, _)| lease.until_us().checked_sub(now_us)) {
+            Some(left_us @ 1..) => ControlFlow::Continue(Duration::from_micros(left_us)),
+            Some(0) | None => {
+                key.has_task = false;
+                ControlFlow::Break(key.end(now_us))
+            }
         }
-        entry.has_task = false;
-        Expiry::Over(entry.end(now_us).map(Box::new))
-    }
-
-    /// Fingerprints with a lease.
-    fn leased(&self) -> Vec<u128> {
-        self.entries.lock().iter().filter(|(_, entry)| entry.lease.is_some()).map(|(key, _)| *key).collect()
     }
 
     /// Ends a lease before its time.
     fn end_now(&self, fingerprint: u128) -> Option<EndedLease> {
-        let mut entries = self.entries.lock();
-        let entry = entries.get_mut(&fingerprint)?;
-        let now_us = self.now_us(&entry.owner.as_ref()?.checks);
-        entry.end(now_us)
+        let mut hot_keys = self.hot_keys.lock();
+        let key = hot_keys.get_mut(&fingerprint)?;
+        let (_, origin) = key.lease.as_ref()?;
+        let now_us = self.now_us(&origin.checks);
+        key.end(now_us)
     }
 }
 
-impl Entry {
-    /// Returns true if an operator may have changed a key of the lease. Keys share generations, so its requests are
-    /// returned: Redis refuses the return if the key was changed.
-    fn is_revoked(&self, revocations: &Invalidations) -> bool {
-        self.owner.as_ref().is_some_and(|owner| !revocations.is_current(&owner.revocations))
-    }
-
+impl HotKey {
     fn end(&mut self, now_us: u64) -> Option<EndedLease> {
-        let (mut lease, owner) = (self.lease.take()?, self.owner.take()?);
+        let (mut lease, origin) = self.lease.take()?;
         // Latest time at which Redis counts the return.
-        let timeout_us = u64::try_from(owner.request.timeout().as_micros()).unwrap_or(u64::MAX);
-        let (requests, times) = lease.end(now_us.saturating_add(timeout_us));
-        (requests > 0).then_some(EndedLease { owner, requests, times })
+        let (requests, times) = lease.end(now_us.saturating_add(micros(origin.request.timeout())));
+        (requests > 0).then_some(EndedLease { origin, requests, times })
     }
 }
 
 impl EndedLease {
-    async fn return_requests(self, invalidations: &Invalidations) {
-        let Self { owner: LeaseOwner { checks, request, .. }, requests, times } = self;
-        return_taken(request.renew(), &checks.return_call(requests, times), &checks.notice_keys(), invalidations).await;
+    /// Returns the requests; the caller does not wait.
+    fn spawn_return(self) {
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(self.return_requests());
+        }
+    }
+
+    async fn return_requests(self) {
+        let Self { origin: LeaseOrigin { checks, request, .. }, requests, times } = self;
+        let call = checks.return_call(requests, times);
+        // Failures are counted with the failed calls.
+        let _ = request.renew().run_returning(Some(&call.script), &call.cmd, &checks.notice_keys(), is_array).await;
     }
 }
 
-/// Sends `call`, which returns what was taken, and notifies all gateways of `keys`.
-pub(crate) async fn return_taken(request: Request, call: &ScriptCall, keys: &[Vec<u8>], invalidations: &Invalidations) {
-    keys.iter().for_each(|key| invalidations.invalidate(key));
-    let notices: Vec<_> = keys.iter().map(|key| (request.notifier(), key)).collect();
-    let reply = request.run(&call.script, &call.cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
-    keys.iter().for_each(|key| invalidations.invalidate(key));
-    if reply.is_ok() {
-        for (notifier, key) in notices {
-            notifier.returned(key).await;
-        }
-    }
+/// Reads the reply to a return.
+pub(crate) fn is_array(reply: &Value) -> Option<()> {
+    matches!(reply, Value::Array(_)).then_some(())
 }
 
 /// Waits for the end of a lease and of those that follow it, and returns unused requests.
-async fn expire(leases: Arc<Leases>, fingerprint: u128, checks: Arc<CheckSet>) {
+async fn return_after_end(leases: Arc<Leases>, fingerprint: u128, checks: Arc<CheckSet>) {
     loop {
-        if let Some(until_us) = leases.until_us(fingerprint) {
-            let left_us = until_us.saturating_sub(leases.now_us(&checks));
+        match leases.end_if_over(fingerprint, &checks) {
             // At least a millisecond, the timer's resolution.
-            tokio::time::sleep(Duration::from_micros(left_us.max(1_000))).await;
-        }
-        match leases.end_if_over(fingerprint, leases.now_us(&checks)) {
-            Expiry::NotYet => {}
-            Expiry::Over(Some(ended)) => return ended.return_requests(&leases.invalidations).await,
-            Expiry::Over(None) => return,
+            ControlFlow::Continue(left) => tokio::time::sleep(left.max(Duration::from_millis(1))).await,
+            ControlFlow::Break(Some(ended)) => return ended.return_requests().await,
+            ControlFlow::Break(None) => return,
         }
     }
 }

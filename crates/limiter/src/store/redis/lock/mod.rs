@@ -146,7 +146,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
-        self.decide_list(enforced).then_observed(self, observed, Self::decide_list)
+        self.decide_list(enforced).then_observed(self, observed)
     }
 
     /// A correction that finds no lock in time is lost.

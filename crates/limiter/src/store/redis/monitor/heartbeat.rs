@@ -66,7 +66,7 @@ impl Heartbeat {
     async fn call(&self, client: &RedisClient, action: &str) -> Result<u32, StoreError> {
         let key = format!("{}{KEY}", client.key_prefix());
         let request = client.request(Operation::Heartbeat, || HashSlot::of(key.as_bytes()))?;
-        request.run(&SCRIPT, &command(&key, action, &self.id), count).await
+        Ok(request.run(Some(&*SCRIPT), &command(&key, action, &self.id), count).await?)
     }
 
     fn update(&mut self, gateways: u32) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::store::redis::client::RedisClient;
+use crate::store::redis::client::{RedisClient, Unanswered};
 use crate::store::redis::error::StoreError;
 
 /// Figures of a server; `None`: it does not report the figure.
@@ -40,14 +40,13 @@ impl RedisClient {
         let mut infos = Vec::new();
         for node in self.topology().nodes() {
             let Some(request) = self.info_request(&node) else { continue };
-            let info = match request.query_server(&cmd).await {
-                None => continue,
-                Some(Err(kind)) => Err(kind),
-                Some(Ok(Value::BulkString(text))) => Ok(ServerInfo::parse(&String::from_utf8_lossy(&text))),
-                Some(Ok(Value::VerbatimString { text, .. } | Value::SimpleString(text))) => {
-                    Ok(ServerInfo::parse(&text))
-                }
-                Some(Ok(_)) => Err(StoreError::Other),
+            let info = match request.run(None, &cmd, |reply| Some(reply.clone())).await {
+                Ok(Value::BulkString(text)) => Ok(ServerInfo::parse(&String::from_utf8_lossy(&text))),
+                Ok(Value::VerbatimString { text, .. } | Value::SimpleString(text)) => Ok(ServerInfo::parse(&text)),
+                Ok(_) => Err(StoreError::Other),
+                Err(Unanswered { kind, may_have_run: false }) => Err(kind),
+                // No reply.
+                Err(_) => continue,
             };
             infos.push((node.name.clone(), info));
         }

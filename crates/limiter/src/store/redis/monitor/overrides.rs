@@ -81,7 +81,7 @@ async fn stored_version(client: &RedisClient) -> Result<String, StoreError> {
     let request = client.request(Operation::Overrides, || HashSlot::of(key.as_bytes()))?;
     let mut cmd = redis::cmd("HMGET");
     cmd.arg(&key).arg(VERSION);
-    Ok(request.run_plain(&cmd, version).await?)
+    Ok(request.run(None, &cmd, version).await?)
 }
 
 async fn call<T>(
@@ -91,7 +91,7 @@ async fn call<T>(
 ) -> Result<T, StoreError> {
     let key = key(client);
     let request = client.request(Operation::Overrides, || HashSlot::of(key.as_bytes()))?;
-    request.run(&SCRIPT, &command(&key, arguments), read).await
+    Ok(request.run(Some(&*SCRIPT), &command(&key, arguments), read).await?)
 }
 
 fn key(client: &RedisClient) -> String {

@@ -1,9 +1,8 @@
 //! Corrections of what a key has consumed, and changes by an operator.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::Value;
 use tokio::runtime::Handle;
 
 use super::RedisStore;
@@ -11,8 +10,9 @@ use crate::store::Check;
 use crate::store::redis::client::Unanswered;
 use crate::store::redis::command::{self, LeaseTimes};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::hot_keys::return_taken;
+use crate::store::redis::hot_keys::is_array;
 use crate::store::redis::invalidation::REVOKE;
+use crate::store::redis::micros;
 use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
 
@@ -45,7 +45,7 @@ impl RedisStore {
     async fn revoke_leases(&self, check: Check<'_>, ahead: Duration) -> Result<(), Unanswered> {
         let key = command::notice_key(&check, &self.options);
         let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
-        let notifier = request.notifier();
+        let mut behind = request.clone();
         // A return that was due after the longest lease is late by then.
         let lasts = ahead + Self::MAX_LEASE + 2 * request.timeout() + Duration::from_secs(1);
         let given_us = self.options.clock.as_ref().map(|clock| clock.wall_us());
@@ -53,11 +53,10 @@ impl RedisStore {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(REVOCATION.sha1()).arg(1).arg(command::revocation_of(&key));
         cmd.arg(ahead.as_micros().to_string()).arg(lasts.as_millis().to_string()).arg(now);
-        let reply =
-            request.run_reported(&REVOCATION, &cmd, |reply| matches!(reply, Value::Array(_)).then_some(())).await;
+        let reply = request.run(Some(&*REVOCATION), &cmd, is_array).await;
         self.client.context().revocations.invalidate(&key);
         if reply.is_ok() {
-            notifier.returned(&[REVOKE.as_bytes(), &key].concat()).await;
+            behind.notify(&[REVOKE.as_bytes(), &key].concat()).await;
         }
         reply
     }
@@ -68,13 +67,11 @@ impl RedisStore {
         let request = self.client.request(Operation::Settle, || self.slot(&check));
         let (Ok(runtime), Ok(request)) = (Handle::try_current(), request) else { return };
         // Sent within the deadline of the denial, and received within another one.
-        let timeout_us = u64::try_from(request.timeout().as_micros()).unwrap_or(u64::MAX);
-        let due_us = counted_at_us.max(denied_at_us).saturating_add(timeout_us.saturating_mul(2));
+        let due_us = counted_at_us.max(denied_at_us).saturating_add(micros(2 * request.timeout()));
         let times = LeaseTimes { granted_us: counted_at_us, due_us };
         let call = command::return_leased(&[check], 1, times, &self.options);
         let keys = [command::notice_key(&check, &self.options)];
-        let invalidations = Arc::clone(self.client.invalidations());
-        runtime.spawn(async move { return_taken(request, &call, &keys, &invalidations).await });
+        runtime.spawn(async move { request.run_returning(Some(&call.script), &call.cmd, &keys, is_array).await });
     }
 
     /// Corrects a cost as [`settle`](crate::store::Store::settle) does, and waits for the confirmation.
@@ -87,25 +84,16 @@ impl RedisStore {
         more: i64,
         counted_at_us: u64,
     ) -> impl Future<Output = Result<(), Unanswered>> + Send + use<> {
-        let invalidations = Arc::clone(self.client.invalidations());
         let call = command::settle(&check, check.bounded(more), counted_at_us, &self.options);
-        // Only returned tokens can invalidate a denial.
-        let returned = call.keys.get(0).filter(|_| more < 0).map(<[u8]>::to_vec);
-        returned.iter().for_each(|key| invalidations.invalidate(key));
+        // Only returned tokens can invalidate a denial: for this worker at once.
+        let returned: Vec<Vec<u8>> = call.keys.iter().take(usize::from(more < 0)).map(<[u8]>::to_vec).collect();
+        returned.iter().for_each(|key| self.client.context().invalidations.invalidate(key));
         let request = self.client.request(Operation::Settle, || self.slot(&check));
         async move {
             // Failed corrections are counted with the failed calls.
             let request = request.map_err(StoreError::unsent)?;
-            let notifier = request.notifier();
-            let reply = request.run_reported(&call.script, &call.cmd, |reply| command::answers(reply, 1)).await;
-            if let Some(key) = returned {
-                // The script may have run although the reply is missing.
-                invalidations.invalidate(&key);
-                if reply.is_ok() {
-                    notifier.returned(&key).await;
-                }
-            }
-            reply.map(drop)
+            let read = |reply: &_| command::answers(reply, 1);
+            request.run_returning(Some(&call.script), &call.cmd, &returned, read).await.map(drop)
         }
     }
 
@@ -116,20 +104,13 @@ impl RedisStore {
     /// Redis did not confirm it in time; it may have been deleted.
     pub async fn forget(&self, check: Check<'_>) -> Result<(), Unanswered> {
         self.local.forget(check.key, check.rule);
-        let keys = command::decide(&[check], &self.options).keys;
+        let keys = command::decide(&[check], &[], &self.options).keys;
         let request = self.client.request(Operation::Settle, || self.slot(&check)).map_err(StoreError::unsent)?;
         let mut cmd = redis::cmd("DEL");
         keys.iter().for_each(|key| {
             cmd.arg(key);
         });
-        let notifier = request.notifier();
-        let result = request.run_plain(&cmd, |_| Some(())).await;
-        let Some(key) = keys.get(0) else { return result };
-        // The command may have run although the reply is missing.
-        self.client.invalidations().invalidate(key);
-        if result.is_ok() {
-            notifier.returned(key).await;
-        }
-        result
+        let first: Vec<Vec<u8>> = keys.iter().take(1).map(<[u8]>::to_vec).collect();
+        request.run_returning(None, &cmd, &first, |_| Some(())).await
     }
 }

@@ -69,12 +69,11 @@ impl RedisStore {
         for (request, indices) in requests {
             let of_slot: Vec<_> = indices.iter().map(|&index| checks[index].check()).collect();
             let call = if admitted {
-                command::decide(&of_slot, &self.options)
+                command::decide(&of_slot, &[], &self.options)
             } else {
                 command::look(&of_slot, &self.options)
             };
-            let read = |reply: &_| command::answers(reply, of_slot.len());
-            let replies = request.decide_alone(&call, read).await.ok()?;
+            let replies = request.decide(call, |reply| command::answers(reply, of_slot.len())).await.ok()?;
             let allowed = replies.iter().all(|answer| answer.outcome == Outcome::Allowed);
             for (&index, answer) in indices.iter().zip(replies) {
                 if admitted && allowed {

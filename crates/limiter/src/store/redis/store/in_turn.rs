@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::RedisStore;
 use crate::rule::Rule;
-use crate::store::redis::command::unix_us;
+use crate::store::memory::unix_us;
 use crate::store::{Check, Decision, OwnedCheck};
 use crate::verdict::{RuleVerdict, Source, Verdict};
 
@@ -59,7 +59,7 @@ impl RedisStore {
             let again: Vec<&OwnedCheck> = missed.iter().map(|position| &checks[*position]).collect();
             let sent = Instant::now();
             let start_at = sent + verdict.delay;
-            let decision = self.decide_once(&again.iter().map(|check| check.check()).collect::<Vec<_>>());
+            let decision = self.decide_once(&again.iter().map(|check| check.check()).collect::<Vec<_>>(), &[]);
             let mut turns = decision.verdict().await;
             if turns.source == Source::Fallback {
                 // Redis has admitted the request already.

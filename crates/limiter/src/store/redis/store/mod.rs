@@ -2,29 +2,23 @@
 
 mod corrections;
 mod cross_slot;
+mod decide;
 mod in_turn;
 mod plans;
 mod quota;
-mod read_all;
-mod staged;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout_at;
-
 pub use self::plans::RedisPlans;
-use super::client::{RedisClient, Request};
-use super::command::{self, CallOptions, slot_of};
+use super::client::RedisClient;
+use super::command::{CallOptions, slot_of};
 use super::gateways::Gateways;
 use super::hash_slot::HashSlot;
-use super::hot_keys::{CheckSet, Fingerprint, HotKeys, Join, LeaderGuard, LeaseLookup, LeaseTerms};
-use super::stats::Operation;
+use super::hot_keys::HotKeys;
 use crate::rule::Rule;
-use crate::store::fallback::Fallback;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, OnStoreFailure, Store};
-use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Store that decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -123,117 +117,15 @@ impl RedisStore {
     fn slot(&self, check: &Check<'_>) -> HashSlot {
         slot_of(check.key, check.rule.algorithm(), &self.options)
     }
-
-    /// Terms under which the request may be leased; `None`: it may not.
-    fn lease_terms(&self, checks: &[Check<'_>]) -> Option<LeaseTerms> {
-        let duration_us = u64::try_from(self.lease?.as_micros()).ok()?;
-        let can_lease = checks.iter().all(|check| Self::supports_lease(check.rule)) && command::can_coalesce(checks);
-        can_lease.then(|| LeaseTerms { duration_us, gateways: self.gateways.get().get().into() })
-    }
-
-    /// Decides without a call, from a lease or a cached denial. The error tells whether the key is hot.
-    fn decide_locally(
-        &self,
-        fingerprint: Fingerprint,
-        terms: Option<LeaseTerms>,
-        checks: &[Check<'_>],
-        now_us: u64,
-    ) -> Result<Verdict, bool> {
-        let mut is_hot = false;
-        if let Some(terms) = terms {
-            match self.hot_keys.take_leased(fingerprint, terms, now_us) {
-                LeaseLookup::Hit(answers) => {
-                    let capacities = checks.iter().map(|check| check.rule.capacity());
-                    if let Some(verdict) = Verdict::combine(answers, capacities, Source::Redis) {
-                        return Ok(verdict);
-                    }
-                }
-                LeaseLookup::Miss { is_hot: hot } => is_hot = hot,
-            }
-        }
-        let denial = if self.denial_cache { self.hot_keys.cached_denial(fingerprint, checks, now_us) } else { None };
-        denial.ok_or(is_hot)
-    }
-
-    /// Decides with a call of its own. `guard` lets equal requests follow meanwhile.
-    fn decide_alone(
-        &self,
-        request: Request,
-        guard: Option<LeaderGuard>,
-        fingerprint: Fingerprint,
-        checks: &[Check<'_>],
-        fallback: Fallback,
-        sent_us: u64,
-    ) -> Decision {
-        let call = command::decide(checks, &self.options);
-        let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
-        let cache = self.denial_cache.then(|| {
-            let costs: Vec<u64> = checks.iter().map(|check| check.cost).collect();
-            let generations = self.hot_keys.generations(call.keys.iter());
-            (Arc::clone(&self.hot_keys), self.options.clone(), costs, generations)
-        });
-        Decision::Pending(Box::pin(async move {
-            let read = |reply: &_| {
-                let answers: Vec<RuleVerdict> = command::answers(reply, capacities.len())?;
-                Verdict::combine(answers, capacities.iter().copied(), Source::Redis)
-            };
-            let verdict = request.decide(call, read).await;
-            drop(guard);
-            let Ok(verdict) = verdict else { return fallback.decide() };
-            if let Some((hot_keys, options, costs, generations)) = cache {
-                let times = [sent_us, hot_keys.now_us(&options)];
-                hot_keys.cache_denial(fingerprint, &verdict, &costs, generations, times);
-            }
-            verdict
-        }))
-    }
-
-    fn decide_list(&self, checks: &[Check<'_>]) -> Decision {
-        self.in_turn(checks, &[], self.decide_once(checks))
-    }
-
-    /// Decides. A reply may be late for the turn that it assigns.
-    fn decide_once(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = || Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
-        let Some(first) = checks.first() else { return Decision::Ready(fallback().decide()) };
-        if let Some(slots) = self.slots(checks) {
-            return self.decide_cross_slot(checks, slots, fallback());
-        }
-        let fingerprint = self.hot_keys.fingerprint(checks, &self.options);
-        let sent_us = self.hot_keys.now_us(&self.options);
-        let terms = self.lease_terms(checks);
-        let is_hot = match self.decide_locally(fingerprint, terms, checks, sent_us) {
-            Ok(verdict) => return Decision::Ready(verdict),
-            Err(is_hot) => is_hot,
-        };
-        let fallback = fallback();
-        let Ok(request) = self.client.request(Operation::Decide, || self.slot(first)) else {
-            return Decision::Ready(fallback.decide());
-        };
-        let joins = is_hot || self.coalesce && command::can_coalesce(checks);
-        if !joins {
-            return self.decide_alone(request, None, fingerprint, checks, fallback, sent_us);
-        }
-        let check_set = || CheckSet::new(fingerprint, checks, &self.options, self.denial_cache, terms);
-        match self.hot_keys.join(fingerprint, request, is_hot, check_set) {
-            Join::Leader(request, guard) => self.decide_alone(request, guard, fingerprint, checks, fallback, sent_us),
-            Join::Follower(reply, deadline) => Decision::Pending(Box::pin(async move {
-                match timeout_at(deadline, reply).await {
-                    Ok(Ok(Ok(verdict))) => verdict,
-                    // Late, failed, or dropped: the shared call has counted it.
-                    _ => fallback.decide(),
-                }
-            })),
-        }
-    }
 }
 
 impl Store for RedisStore {
     fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
-        match self.stage(enforced, observed) {
-            Some(decision) => self.in_turn(enforced, observed, decision),
-            None => self.decide_list(enforced).then_observed(self, observed, Self::decide_list),
-        }
+        let (together, later) = match self.decides_together(enforced, observed) {
+            true => (observed, &[][..]),
+            false => (&[][..], observed),
+        };
+        self.in_turn(enforced, together, self.decide_once(enforced, together)).then_observed(self, later)
     }
 
     /// A correction that Redis does not receive in time is lost.

@@ -66,21 +66,25 @@ impl PlanSource for RedisPlans {
         cmd.arg(&self.hash).arg(id);
         let (cache, id, until) = (Arc::clone(&self.cache), Box::from(id), now + self.cache_for);
         PlanLookup::Pending(Box::pin(async move {
-            let plan: Option<Arc<str>> = request.run_plain(&cmd, plan_name).await.ok()?;
+            let PlanName(plan) = request.run(None, &cmd, plan_name).await.ok()?;
             insert(&mut cache.lock(), id, (until, plan.clone()), now);
             plan
         }))
     }
 }
 
-/// Decodes a reply; the outer `None` is an invalid one.
-fn plan_name(reply: &Value) -> Option<Option<Arc<str>>> {
-    match reply {
-        Value::Nil => Some(None),
-        Value::BulkString(name) => Some(std::str::from_utf8(name).ok().map(Arc::from)),
-        Value::SimpleString(name) => Some(Some(Arc::from(name.as_str()))),
-        _ => None,
-    }
+/// Name of a key's plan, if it has one.
+struct PlanName(Option<Arc<str>>);
+
+/// Decodes a reply; `None`: it is invalid.
+fn plan_name(reply: &Value) -> Option<PlanName> {
+    let name = match reply {
+        Value::Nil => None,
+        Value::BulkString(name) => std::str::from_utf8(name).ok(),
+        Value::SimpleString(name) => Some(name.as_str()),
+        _ => return None,
+    };
+    Some(PlanName(name.map(Arc::from)))
 }
 
 fn insert(cache: &mut Cache, id: Box<[u8]>, entry: (Instant, Option<Arc<str>>), now: Instant) {

@@ -1,19 +1,24 @@
-//! Operations on prepaid quotas besides decisions. They need Redis and have no fallback.
+//! Operations on prepaid quotas besides decisions, and reads of many keys for operators. They need Redis and have no
+//! fallback.
+
+use std::sync::Arc;
 
 use redis::Value;
 
 use super::RedisStore;
 use crate::key::BucketKey;
 use crate::quota::{self, Withdrawal, WithdrawalError};
-use crate::rule::{MAX_SAFE_INTEGER, Quota};
+use crate::rule::{Algorithm, MAX_SAFE_INTEGER, Quota, Rule};
+use crate::store::Check;
 use crate::store::redis::client::Unanswered;
-use crate::store::redis::command::{self, QuotaAction};
+use crate::store::redis::command::{self, QuotaAction, ScriptCall, slot_of};
 use crate::store::redis::error::StoreError;
+use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::stats::Operation;
 use crate::verdict::{Outcome, RuleVerdict};
 
 /// Failure of a call whose reply is invalid.
-pub(super) const INVALID: Unanswered = Unanswered { kind: StoreError::Other, may_have_run: true };
+const INVALID: Unanswered = Unanswered { kind: StoreError::Other, may_have_run: true };
 
 impl RedisStore {
     /// Returns the remaining quota.
@@ -82,22 +87,52 @@ impl RedisStore {
     }
 
     /// Returns the result of each operation on its own.
-    pub(super) async fn run_quota_operations(
+    async fn run_quota_operations(
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
     ) -> Vec<Result<RuleVerdict, Unanswered>> {
-        let raised = operations.iter().filter(|(_, action, _)| !matches!(action, QuotaAction::Take));
-        let raised: Vec<_> = raised.map(|(key, ..)| command::quota_key_name(*key, &self.options)).collect();
-        let invalidations = self.client.invalidations();
-        raised.iter().for_each(|name| invalidations.invalidate(name));
-        let (script, calls) = command::quota_calls(rule, operations, &self.options);
-        let replies = self.client.run_all(Operation::Quota, &script, &calls).await.into_iter();
+        let slot = |key| slot_of(key, Algorithm::Quota, &self.options);
+        let call = |&(key, action, amount): &_| (slot(key), command::quota(key, rule, action, amount, &self.options));
+        let calls: Vec<(HashSlot, ScriptCall)> = operations.iter().map(call).collect();
+        let changed = operations.iter().zip(&calls).filter(|((_, action, _), _)| !matches!(action, QuotaAction::Take));
+        let changed: Vec<Vec<u8>> = changed.flat_map(|(_, (_, call))| call.keys.iter().map(<[u8]>::to_vec)).collect();
+        let invalidate = || changed.iter().for_each(|key| self.client.context().invalidations.invalidate(key));
+        invalidate();
+        let verdicts = self.run_calls(calls).await;
         // The script may have run although a reply is missing. It notifies the other gateways itself.
-        raised.iter().for_each(|name| invalidations.invalidate(name));
-        let answer = |reply: Result<Value, Unanswered>| {
+        invalidate();
+        verdicts
+    }
+
+    /// Returns the state of each key of `wanted`, in its order, with one pipeline to each server. Under a quota, a number
+    /// beside a key is granted to it first; other rules ignore it. Nothing is consumed.
+    ///
+    /// The error of one key does not affect the others. A grant with an error may have been made.
+    pub async fn read_all(
+        &self,
+        rule: &Rule,
+        wanted: &[(BucketKey<'_>, Option<u64>)],
+    ) -> Vec<Result<RuleVerdict, Unanswered>> {
+        if let Rule::Quota(quota) = rule {
+            let operation = |&(key, grant): &(_, Option<u64>)| match grant {
+                Some(grant) => (key, QuotaAction::Grant, grant.min(MAX_SAFE_INTEGER) as i64),
+                None => (key, QuotaAction::Take, 0),
+            };
+            return self.run_quota_operations(quota, &wanted.iter().map(operation).collect::<Vec<_>>()).await;
+        }
+        let checks = wanted.iter().map(|&(key, _)| Check { key, rule, cost: 0 });
+        let calls = checks.map(|check| (self.slot(&check), command::decide(&[check], &[], &self.options)));
+        self.run_calls(calls.collect()).await
+    }
+
+    /// Sends calls of one script, each with the slot of its keys.
+    async fn run_calls(&self, calls: Vec<(HashSlot, ScriptCall)>) -> Vec<Result<RuleVerdict, Unanswered>> {
+        let Some(script) = calls.first().map(|(_, call)| Arc::clone(&call.script)) else { return Vec::new() };
+        let commands: Vec<_> = calls.into_iter().map(|(slot, call)| (slot, call.cmd)).collect();
+        let verdict = |reply: Result<Value, Unanswered>| {
             command::answers(&reply?, 1).and_then(|mut only| only.pop()).ok_or(INVALID)
         };
-        replies.map(answer).collect()
+        self.client.run_all(Operation::Quota, &script, &commands).await.into_iter().map(verdict).collect()
     }
 }
