@@ -73,24 +73,28 @@ fn encode_nodes(encoder: &mut DescriptorEncoder<'_>, clients: &[RedisStatus]) ->
 /// Encodes the totals of all workers.
 fn encode_calls(encoder: &mut DescriptorEncoder<'_>, stores: &SharedStores, stats: &[Arc<RedisStats>]) -> fmt::Result {
     let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
-    for (kind, count) in stats.iter().flat_map(|stats| stats.failures()) {
+    for (kind, count) in stats.iter().flat_map(|stats| stats.failures.by_reason()) {
         *errors.entry(kind.as_str()).or_default() += count;
     }
     let errors = errors.into_iter().map(|(kind, count)| ([("kind", kind)], ConstCounter::new(count)));
     family(encoder, "tollgate_redis_errors", "Failed Redis decisions by error kind", errors)?;
     let total = |of: fn(&RedisStats) -> u64| stats.iter().map(|stats| of(stats)).sum();
-    let locks = stores.lock_stats.status();
+    let locks = &stores.lock_stats;
     let counters: [(_, _, u64); 6] = [
-        ("tollgate_redis_connects", "Connections made to Redis", total(RedisStats::connects)),
-        ("tollgate_script_misses", "Script calls answered with NOSCRIPT", total(RedisStats::script_misses)),
+        ("tollgate_redis_connects", "Connections made to Redis", total(|stats| stats.connects.get())),
+        ("tollgate_script_misses", "Script calls answered with NOSCRIPT", total(|stats| stats.script_misses.get())),
         (
             "tollgate_denial_cache_hits",
             "Requests denied from the denial cache, without a Redis call",
-            total(RedisStats::denial_cache_hits),
+            total(|stats| stats.denial_cache_hits.get()),
         ),
-        ("tollgate_leased_requests", "Requests decided with prepaid tokens of a lease", total(RedisStats::lease_hits)),
-        ("tollgate_redis_lock_contended", "Attempts to take a lock that was held", locks.contended),
-        ("tollgate_redis_lock_exhausted", "Decisions that failed to take the lock in time", locks.exhausted),
+        (
+            "tollgate_leased_requests",
+            "Requests decided with prepaid tokens of a lease",
+            total(|stats| stats.lease_hits.get()),
+        ),
+        ("tollgate_redis_lock_contended", "Attempts to take a lock that was held", locks.contended.get()),
+        ("tollgate_redis_lock_exhausted", "Decisions that failed to take the lock in time", locks.exhausted.get()),
     ];
     for (name, help, value) in counters {
         family(encoder, name, help, [(NO_LABELS, ConstCounter::new(value))])?;

@@ -7,10 +7,10 @@
 //! Two turns are never closer than the interval, even after returned turns. Without a warm-up, a turn lasts exactly one
 //! interval per token of its cost.
 
-mod state;
+mod queue_state;
 
-pub use self::state::QueueState;
-use self::state::{Gap, WarmUpState};
+pub use self::queue_state::QueueState;
+use self::queue_state::{Gap, WarmUpState};
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{LeakyBucket, WarmUp};
 

@@ -8,7 +8,7 @@ mod periods;
 mod tests;
 
 pub use self::periods::QuotaState;
-use self::periods::{Current, Own, Period};
+use self::periods::{Current, Period, PeriodOrigin};
 use super::{Algorithm, Moment, RuleVerdict};
 use crate::rule::{MAX_SAFE_INTEGER, Quota};
 
@@ -38,8 +38,8 @@ impl Algorithm for Quota {
     /// returned tokens to the cost of the request, since `used` includes grants. A correction adds no calendar, since it
     /// may come from an earlier rule.
     fn settle(&self, state: Option<&QuotaState>, now: Moment, more: i64, counted_at_us: u64) -> Option<QuotaState> {
-        let Current { mut own, mut others, found, is_stale } = self.at(state, now);
-        let mut is_changed = is_stale && found != Own::New;
+        let Current { mut own, mut others, origin, is_stale } = self.at(state, now);
+        let mut is_changed = is_stale && origin != PeriodOrigin::New;
         let more = more.min(self.remaining_of(&own) as i64);
         let mut settle = |period: &mut Period| {
             if more > 0 || period.began_at_us <= counted_at_us {
@@ -49,10 +49,10 @@ impl Algorithm for Quota {
             }
         };
         others.iter_mut().filter(|other| other.is_open(now)).for_each(&mut settle);
-        if found == Own::Open || more > 0 && found != Own::New {
+        if origin == PeriodOrigin::Open || more > 0 && origin != PeriodOrigin::New {
             settle(&mut own);
         }
-        let own = Some(own).filter(|_| found != Own::New);
+        let own = Some(own).filter(|_| origin != PeriodOrigin::New);
         is_changed.then(|| QuotaState::new(own, others))
     }
 

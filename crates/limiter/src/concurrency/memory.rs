@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::owner::Owner;
 use super::rule::Concurrency;
-use super::slots::{Reply, Slots, Step};
+use super::slots::{Owner, Reply, Slots, Step};
 use super::stats::SlotStats;
 use super::{Acquired, Acquisition, HeldSlot, SlotStore};
 use crate::key::BucketKey;

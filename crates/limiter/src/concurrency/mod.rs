@@ -9,21 +9,20 @@
 //! [`RedisSlots`]: redis::RedisSlots
 
 mod memory;
-mod owner;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod rule;
 mod slots;
 mod stats;
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::memory::{MemorySlots, SlotTable};
-pub use self::owner::Owner;
 pub use self::rule::{Concurrency, ConcurrencyError};
-pub use self::slots::{Reply, Slots, Step};
+pub use self::slots::{Owner, Reply, Slots, Step};
 pub use self::stats::{Renewal, SlotStats};
 use super::key::BucketKey;
 use super::verdict::{Outcome, Source, Verdict};
@@ -60,13 +59,8 @@ pub struct Acquired {
 
 /// Granted slot. Dropping it releases the slot without blocking.
 pub struct HeldSlot {
-    _guard: Box<dyn Guard>,
+    _guard: Box<dyn Any + Send + Sync>,
 }
-
-/// Value that releases a slot when it is dropped.
-trait Guard: Send + Sync {}
-
-impl<T: Send + Sync> Guard for T {}
 
 impl HeldSlot {
     /// Creates a slot that lasts until `guard` is dropped.

@@ -26,9 +26,8 @@ use std::time::Duration;
 use redis::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::batch::{Batch, Delta};
+use super::batch::{self, Batch, Delta, DeltaOutcome, REQUEST_COUNTER, RESEND_FOR};
 use super::ledger::Ledger;
-use super::script::{self, DeltaOutcome, REQUEST_COUNTER, RESEND_FOR};
 use crate::store::redis::{
     Breakers, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, Unanswered, jittered,
 };
@@ -203,7 +202,7 @@ impl Flusher {
         if !cells.is_empty() {
             self.queue.push_back(Batch::new(self.next_number, cells));
             self.next_number += 1;
-            self.update_waiting_batches();
+            self.ledger.tally.waiting.store(self.queue.len(), Relaxed);
         }
     }
 
@@ -220,7 +219,7 @@ impl Flusher {
             }
             while !batch.deltas.is_empty() {
                 let some = &batch.deltas[..batch.deltas.len().min(MAX_PIPELINE)];
-                let calls = script::calls(client.key_prefix(), &self.sender, batch.number, some);
+                let calls = batch::calls(client.key_prefix(), &self.sender, batch.number, some);
                 // Recorded before the call, since the future may be cancelled.
                 let before = batch.sent_at.replace(batch.sent_at.unwrap_or_else(Instant::now));
                 let sent = client.run_all(Operation::Metering, &REQUEST_COUNTER, &calls).await;
@@ -237,10 +236,6 @@ impl Flusher {
             tally.waiting.store(self.queue.len(), Relaxed);
         }
         Ok(())
-    }
-
-    fn update_waiting_batches(&self) {
-        self.ledger.tally.waiting.store(self.queue.len(), Relaxed);
     }
 
     fn warn_of_overflow(&mut self) {
@@ -266,7 +261,7 @@ fn apply_replies(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Valu
     deltas.retain(|delta| {
         let Some(reply) = sent.next() else { return true };
         let reply = reply.map_err(|unanswered| unanswered.kind);
-        match reply.and_then(|reply| script::delta_outcome(&reply).ok_or(StoreError::Other)) {
+        match reply.and_then(|reply| batch::delta_outcome(&reply).ok_or(StoreError::Other)) {
             Ok(DeltaOutcome::Added) => added += delta.requests(),
             Ok(DeltaOutcome::Rejected) => {
                 rejected += delta.requests();

@@ -46,7 +46,7 @@ pub(super) struct Cell {
     pub(super) counts: Counts,
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "used by the flusher"))]
     pub(super) ttl_secs: u64,
-    expires_at: u64,
+    pub(super) expires_at: u64,
 }
 
 /// Counters of the flusher.
@@ -95,34 +95,22 @@ impl Ledger {
         Self { shards: Default::default(), max_cells, cells: AtomicUsize::new(0), tally: FlushTally::default() }
     }
 
-    /// Adds to the cell `key`. Returns false if the cell is new and the ledger is full.
-    pub(super) fn add(&self, key: &[u8], counts: &Counts, ttl_secs: u64, expires_at: u64) -> bool {
+    /// Adds `cell` to the one of `key`. Returns false if the key is new and the ledger is full. A cell for `overflow` always
+    /// has room: their number is bounded by scopes, fields and periods.
+    pub(super) fn add(&self, key: &[u8], cell: Cell, overflow: bool) -> bool {
         let shard = &mut *self.own_shard().lock();
-        if let Some(cell) = shard.cells.get_mut(key) {
-            cell.counts.add(counts);
-        } else if self.cells.load(Relaxed) < self.max_cells {
-            self.insert(shard, key, counts, ttl_secs, expires_at);
+        let requests = cell.counts.requests;
+        if let Some(known) = shard.cells.get_mut(key) {
+            known.counts.add(&cell.counts);
+        } else if overflow || self.cells.load(Relaxed) < self.max_cells {
+            self.cells.fetch_add(1, Relaxed);
+            shard.cells.insert(key.into(), cell);
         } else {
             return false;
         }
-        shard.counted += counts.requests;
+        shard.counted += requests;
+        shard.overflowed += if overflow { requests } else { 0 };
         true
-    }
-
-    /// Adds to an overflow cell, which always has room: their number is bounded by scopes, fields and periods.
-    pub(super) fn add_overflow(&self, key: &[u8], counts: &Counts, ttl_secs: u64, expires_at: u64) {
-        let shard = &mut *self.own_shard().lock();
-        match shard.cells.get_mut(key) {
-            Some(cell) => cell.counts.add(counts),
-            None => self.insert(shard, key, counts, ttl_secs, expires_at),
-        }
-        shard.counted += counts.requests;
-        shard.overflowed += counts.requests;
-    }
-
-    fn insert(&self, shard: &mut ShardState, key: &[u8], counts: &Counts, ttl_secs: u64, expires_at: u64) {
-        self.cells.fetch_add(1, Relaxed);
-        shard.cells.insert(key.into(), Cell { counts: *counts, ttl_secs, expires_at });
     }
 
     /// Returns the shard of the current thread.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ledger::Ledger;
+use super::ledger::{Cell, Ledger};
 use super::period::unix_secs;
 use super::{Counts, Period};
 use crate::key::redis_text;
@@ -117,12 +117,13 @@ impl Meter {
         }
         self.complete(&mut name, method, status, unix_secs);
         let expires_at = unix_secs.saturating_add(self.ttl_secs);
-        if !self.ledger.add(&name, counts, self.ttl_secs, expires_at) {
+        let cell = Cell { counts: *counts, ttl_secs: self.ttl_secs, expires_at };
+        if !self.ledger.add(&name, cell, false) {
             name.clear();
             name.extend_from_slice(&self.prefix);
             name.extend_from_slice(OVERFLOW);
             self.complete(&mut name, method, status, unix_secs);
-            self.ledger.add_overflow(&name, counts, self.ttl_secs, expires_at);
+            self.ledger.add(&name, cell, true);
         }
     }
 

@@ -22,8 +22,6 @@ mod flusher;
 mod ledger;
 mod meter;
 mod period;
-#[cfg(feature = "redis")]
-mod script;
 #[cfg(test)]
 mod tests;
 

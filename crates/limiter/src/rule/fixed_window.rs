@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::calendar::Calendar;
 #[cfg(feature = "redis")]
-use super::settings::ScriptArg;
-use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::properties::ScriptArg;
+use super::properties::{Changes, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// At most `limit` tokens per window.
@@ -106,11 +106,7 @@ impl RuleSettings for FixedWindow {
         true
     }
 
-    fn number(&self, name: &str) -> Option<Number> {
-        (name == "limit").then_some(Number::Count(self.limit))
-    }
-
-    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let limit = changes.count("limit", self.limit);
         match &self.calendar {
             Some(calendar) => Self::on_calendar(limit, calendar.clone()),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 #[cfg(feature = "redis")]
-use super::settings::ScriptArg;
-use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::properties::ScriptArg;
+use super::properties::{Changes, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Longest interval, wait and warm-up, in µs: ten years. Redis' Lua represents a timestamp several of them ahead exactly.
@@ -170,17 +170,7 @@ impl RuleSettings for LeakyBucket {
         self.capacity()
     }
 
-    fn number(&self, name: &str) -> Option<Number> {
-        Some(match name {
-            "rate" => Number::Count(self.rate),
-            "period" => Number::Time(self.period()),
-            "max-wait" => Number::Time(self.max_wait()),
-            "max-queue" => Number::Count(self.max_queue),
-            _ => return None,
-        })
-    }
-
-    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let (rate, period) = (changes.count("rate", self.rate), changes.time("period", self.period()));
         let max_wait = changes.time("max-wait", self.max_wait());
         let changed = Self::new(rate, period, max_wait, changes.count("max-queue", self.max_queue))?;

@@ -5,11 +5,10 @@ mod fixed_window;
 mod flow;
 mod leaky_bucket;
 pub(crate) mod list;
-mod numbers;
+mod properties;
 mod quota;
 #[cfg(test)]
 mod samples;
-mod settings;
 mod sliding_window_counter;
 mod sliding_window_log;
 mod token_bucket;
@@ -23,14 +22,13 @@ pub use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::leaky_bucket::WarmUp;
 pub use self::list::{Algorithm, Rule};
 pub(crate) use self::list::{by_algorithm, map_rule};
-pub use self::numbers::{NumberKind, NumberSpec};
+pub(crate) use self::properties::RuleSettings;
+#[cfg(feature = "redis")]
+pub(crate) use self::properties::ScriptArg;
+pub use self::properties::{Number, NumberKind, NumberSpec, RuleShape};
 pub use self::quota::Quota;
 #[cfg(test)]
 pub(crate) use self::samples::samples;
-pub(crate) use self::settings::RuleSettings;
-#[cfg(feature = "redis")]
-pub(crate) use self::settings::ScriptArg;
-pub use self::settings::{Number, RuleShape};
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 #[cfg(feature = "redis")]
-use super::settings::ScriptArg;
-use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::properties::ScriptArg;
+use super::properties::{Changes, RuleSettings, RuleShape};
 use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 
 /// A prepaid total of `allowance` tokens.
@@ -87,11 +87,7 @@ impl RuleSettings for Quota {
         true
     }
 
-    fn number(&self, name: &str) -> Option<Number> {
-        (name == "allowance").then_some(Number::Count(self.allowance))
-    }
-
-    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let Self { allowance, .. } = Self::new(changes.count("allowance", self.allowance))?;
         Ok(Self { allowance, ..self.clone() })
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 #[cfg(feature = "redis")]
-use super::settings::ScriptArg;
-use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::properties::ScriptArg;
+use super::properties::{Changes, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Approximately `limit` tokens in any stretch as long as `window`, from two counters per key.
@@ -91,11 +91,7 @@ impl RuleSettings for SlidingWindowCounter {
         true
     }
 
-    fn number(&self, name: &str) -> Option<Number> {
-        (name == "limit").then_some(Number::Count(self.limit))
-    }
-
-    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         Self::new(changes.count("limit", self.limit), self.window())
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::flow::Flow;
 #[cfg(feature = "redis")]
-use super::settings::ScriptArg;
-use super::settings::{Changes, Number, RuleSettings, RuleShape};
+use super::properties::ScriptArg;
+use super::properties::{Changes, RuleSettings, RuleShape};
 use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
 /// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
@@ -97,16 +97,7 @@ impl RuleSettings for TokenBucket {
         self.burst_capacity
     }
 
-    fn number(&self, name: &str) -> Option<Number> {
-        Some(match name {
-            "replenish-rate" => Number::Count(self.replenish_rate),
-            "period" => Number::Time(self.period()),
-            "burst-capacity" => Number::Count(self.burst_capacity),
-            _ => return None,
-        })
-    }
-
-    fn changed(&self, changes: Changes<'_>) -> Result<Self, RuleError> {
+    fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let rate = changes.count("replenish-rate", self.replenish_rate);
         let period = changes.time("period", self.period());
         Self::new(rate, period, changes.count("burst-capacity", self.burst_capacity))

@@ -70,7 +70,7 @@ pub use self::command::script_reply;
 pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
-pub use self::lock::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
+pub use self::lock::{LockSettings, LockStats, LockedStore, Retry};
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
@@ -78,7 +78,7 @@ pub use self::settings::{
     Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
     Servers, Tls,
 };
-pub use self::stats::{CallSizes, Latencies, Operation, RedisStats};
+pub use self::stats::{CallSizes, Counter, FailureCounts, Latencies, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;
 pub use super::breaker::{BreakerState, Breakers};

@@ -115,9 +115,9 @@ async fn requests_that_arrive_during_a_call_share_the_next() {
             scopes: vec![kind.name.to_owned()],
             rules: vec![rule.clone()],
         };
-        let before = client.status().call_sizes;
+        let before = client.stats().call_sizes();
         limiter.ask_at_once(&[1], 100).await;
-        let after = client.status().call_sizes;
+        let after = client.stats().call_sizes();
         let calls: u64 = after.calls.iter().sum::<u64>() - before.calls.iter().sum::<u64>();
         let shares = rule.algorithm() != Algorithm::LeakyBucket && rule.capacity() > 0;
         assert!(if shares { (2..=4).contains(&calls) } else { calls == 100 }, "{calls} calls under {rule:?}");
@@ -153,7 +153,7 @@ async fn a_dropped_request_affects_no_other_and_takes_nothing() {
     assert_eq!(admitted, 39);
     let left = limiter.ask(&[1]).await.remaining.unwrap();
     assert!((999 - 61..=999 - 39).contains(&left), "{left}");
-    assert_eq!(client.status().failures.iter().map(|(_, count)| count).sum::<u64>(), 0);
+    assert_eq!(client.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>(), 0);
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_hanging_redis_delays_no_request_past_the_timeout() {
     assert!(verdicts.iter().all(|verdict| verdict.source == Source::Fallback));
     assert!((200..5_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
     crate::support::eventually("each is counted", async || {
-        client.status().failures.iter().map(|(_, count)| count).sum::<u64>() == 50
+        client.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>() == 50
     })
     .await;
     assert_eq!(client.status().breaker(), BreakerState::Open, "as if each had called Redis itself");

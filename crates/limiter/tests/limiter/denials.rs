@@ -71,7 +71,7 @@ async fn a_denied_key_costs_few_calls() {
     let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
     assert_eq!(calls, 1_000 - from_memory);
     assert!(calls < 50, "{calls} calls for 1,000 requests");
-    assert_eq!(client.status().denial_cache_hits, from_memory);
+    assert_eq!(client.stats().denial_cache_hits.get(), from_memory);
 }
 
 #[tokio::test]
@@ -201,7 +201,14 @@ async fn without_notices_a_denial_is_cached_for_a_second() {
         );
         let took = eventually("the cached denial expires", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
-        assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));
+        assert!(
+            one.stats()
+                .failures
+                .by_reason()
+                .iter()
+                .chain(&other.stats().failures.by_reason())
+                .all(|(_, count)| *count == 0)
+        );
     }
 }
 
@@ -214,7 +221,7 @@ async fn a_lost_connection_invalidates_cached_denials() {
     denied(&store, &window(3), 1).await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("the connection is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.stats().connects.get() == 2).await;
     assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
 }
 
@@ -227,5 +234,5 @@ async fn a_store_without_denial_cache_calls_redis_each_time() {
     for _ in 0..3 {
         assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
     }
-    assert_eq!(client.status().denial_cache_hits, 0);
+    assert_eq!(client.stats().denial_cache_hits.get(), 0);
 }

@@ -46,16 +46,16 @@ async fn assert_ends_cost_nothing(client: &Arc<RedisClient>, server: &RedisServe
     assert_eq!(decide(client, id).await, Source::Redis);
     for _ in 0..3 {
         tokio::time::sleep(IDLE).await;
-        let connects = client.status().connects;
+        let connects = client.stats().connects.get();
         close(server);
         eventually("the end is noticed without a call", async || {
-            !client.status().connected() || client.status().connects > connects
+            !client.status().connected() || client.stats().connects.get() > connects
         })
         .await;
         assert_eq!(decide(client, id).await, Source::Redis, "{:?}", client.status());
     }
     let status = client.status();
-    assert!(status.failures.iter().all(|&(_, count)| count == 0), "{status:?}");
+    assert!(client.stats().failures.by_reason().iter().all(|&(_, count)| count == 0), "{status:?}");
     assert_eq!(status.breaker(), BreakerState::Closed);
 }
 
@@ -138,7 +138,7 @@ async fn a_closed_idle_connection_of_one_worker_costs_others_no_decision() {
     let id = list.lines().next().and_then(|line| line.strip_prefix("id=")?.split(' ').next()).unwrap();
     server.query::<u64>(&["CLIENT", "KILL", "ID", id]).unwrap();
     eventually("a worker notices", async || {
-        workers.iter().any(|worker| !worker.status().connected() || worker.status().connects > 1)
+        workers.iter().any(|worker| !worker.status().connected() || worker.stats().connects.get() > 1)
     })
     .await;
     for worker in &workers {

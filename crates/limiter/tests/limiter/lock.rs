@@ -93,7 +93,7 @@ async fn two_stores_of_64_tasks_never_admit_more_than_the_limit() {
                 let mut admitted = 0;
                 for _ in 0..3 {
                     let verdict = ask(&store, "k", &hourly(100)).await;
-                    assert_eq!(verdict.source, Source::Redis, "{:?}", store.status());
+                    assert_eq!(verdict.source, Source::Redis, "{:?}", store.stats());
                     admitted += u64::from(verdict.is_allowed());
                 }
                 admitted
@@ -105,7 +105,7 @@ async fn two_stores_of_64_tasks_never_admit_more_than_the_limit() {
         admitted += task.await.unwrap();
     }
     assert_eq!(admitted, 100);
-    assert!(one.status().contended > 0 && one.status().exhausted == 0, "{:?}", one.status());
+    assert!(one.stats().contended.get() > 0 && one.stats().exhausted.get() == 0, "{:?}", one.stats());
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_lock_of_a_dead_holder_expires() {
     let before = std::time::Instant::now();
     assert!(ask(&store, "k", &hourly(9)).await.is_allowed());
     assert!(before.elapsed() >= Duration::from_millis(290));
-    assert!(store.status().contended > 0);
+    assert!(store.stats().contended.get() > 0);
 
     // No decision exceeds the timeout, and a held lock is not an outage.
     hold(redis, 60_000);
@@ -130,8 +130,8 @@ async fn a_lock_of_a_dead_holder_expires() {
         assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{verdict:?}");
     }
     // On a busy machine the timeout may end an attempt: it is counted as a timeout.
-    assert!(hasty.status().exhausted > 0);
-    assert!(hasty.status().tries > 8, "pauses fit into the timeout: {:?}", hasty.status());
+    assert!(hasty.stats().exhausted.get() > 0);
+    assert!(hasty.stats().tries.get() > 8, "pauses fit into the timeout: {:?}", hasty.stats());
     assert_eq!(redis::cmd("GET").arg(format!("{KEY}.lock")).query::<String>(redis).unwrap(), "dead");
 }
 
@@ -198,7 +198,11 @@ async fn unsupported_rules_are_left_to_the_fallback() {
     for _ in 0..6 {
         assert!(matches!(ask(&store, "k", &hourly(5)).await.outcome, Outcome::StoreUnavailable { .. }));
     }
-    assert!(store.status().failures.iter().map(|(_, count)| count).sum::<u64>() == 6, "{:?}", store.status());
+    assert!(
+        store.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>() == 6,
+        "{:?}",
+        store.stats()
+    );
     server.launch();
     eventually("redis decides again", async || ask(&store, "k", &hourly(5)).await.source == Source::Redis).await;
 }
@@ -268,7 +272,7 @@ fn memory_and_redis_agree_on_every_trace() {
             };
             let verdict = runtime.block_on(decided(&store, &[check]));
             let kind = |verdict: &Verdict| (std::mem::discriminant(&verdict.outcome), verdict.remaining);
-            prop_assert_eq!(kind(&verdict), kind(&expected), "{:?} {:?}", verdict, store.status());
+            prop_assert_eq!(kind(&verdict), kind(&expected), "{:?} {:?}", verdict, store.stats());
             if more != 0 && verdict.is_allowed() {
                 memory.settle(check, more, expected.counted_at_us);
                 let look = Check { cost: 0, ..check };

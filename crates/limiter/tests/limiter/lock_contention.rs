@@ -29,7 +29,7 @@ async fn contention_is_a_refusal_and_never_a_fallback() {
         let store = LockedStore::new(client, lock, memory().0, on_store_failure, false).unwrap();
         // The first decision connects.
         eventually("redis decides", async || ask(&store, "warm", &hourly(1)).await.source == Source::Redis).await;
-        let failed = || store.status().failures.iter().map(|(_, count)| count).sum::<u64>();
+        let failed = || store.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>();
         redis::cmd("SET").arg(format!("{KEY}.lock")).arg("other").exec(&mut server.connection()).unwrap();
         let (before, calls) = (failed(), calls(&stats));
         let verdicts = futures_of(64, || {
@@ -40,7 +40,7 @@ async fn contention_is_a_refusal_and_never_a_fallback() {
             assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{on_store_failure:?}: {verdict:?}");
             assert_eq!((verdict.source, verdict.remaining), (Source::Redis, None), "{on_store_failure:?}");
         }
-        assert_eq!(failed(), before, "contention is no failure of redis: {:?}", store.status());
+        assert_eq!(failed(), before, "contention is no failure of redis: {:?}", store.stats());
         assert_eq!(self::calls(&stats) - calls, 64, "each decision has its latency");
     }
 }

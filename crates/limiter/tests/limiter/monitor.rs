@@ -31,7 +31,7 @@ async fn every_call_is_timed_and_counters_outlive_their_client() {
         for _ in 0..3 {
             ask(&store(&redis, OnStoreFailure::Deny), "a", &rule(1, 100)).await;
         }
-        assert_eq!((calls(&stats, Operation::Decide), stats.connects()), (3 * client, client));
+        assert_eq!((calls(&stats, Operation::Decide), stats.connects.get()), (3 * client, client));
     }
     assert!(stats.latencies(Operation::Decide).sum_us() > 0);
     assert_eq!(calls(&stats, Operation::Settle), 0);
@@ -53,8 +53,7 @@ async fn info_is_parsed_and_a_missing_permission_is_not_an_outage() {
     for _ in 0..10 {
         assert_eq!(client.info().await[0].1, Err(StoreError::NoPerm));
     }
-    let status = client.status();
-    assert_eq!(status.failures.iter().map(|(_, count)| count).sum::<u64>(), 0);
+    assert_eq!(client.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>(), 0);
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 100)).await.source, Source::Redis);
 }
 
@@ -157,7 +156,11 @@ async fn without_redis_the_last_count_stays() {
     server.kill();
     eventually("a heartbeat fails", async || gateways[0].beat(&client).await.is_err()).await;
     assert_eq!(count.get().get(), 2);
-    assert_eq!(client.status().failures.iter().map(|(_, count)| count).sum::<u64>(), 0, "no decision was requested");
+    assert_eq!(
+        client.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>(),
+        0,
+        "no decision was requested"
+    );
     server.launch();
     eventually("the count is read again", async || gateways[0].beat(&client).await.is_ok()).await;
     assert_eq!(count.get().get(), 2, "a lower count is not used at once");

@@ -12,7 +12,7 @@ use tollgate_limiter::verdict::{Outcome, Source};
 use crate::support::{RedisServer, ask, eventually, rule, store};
 
 fn failures(client: &RedisClient, kind: StoreError) -> u64 {
-    client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+    client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1
 }
 
 /// Sends requests with a separate key until Redis decides. Returns the time that took.
@@ -118,7 +118,7 @@ async fn a_lost_idle_connection_is_replaced_before_the_next_request() {
     let client = server.connected_client().await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("the connection is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.stats().connects.get() == 2).await;
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Redis);
 }
@@ -164,7 +164,7 @@ async fn a_redis_at_maxmemory_decides_again_once_it_has_room() {
     assert_eq!((failures(&client, StoreError::Oom), client.status().breaker()), (5, BreakerState::Open));
     redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(redis).unwrap();
     assert!(recovery(&store).await < Duration::from_secs(1));
-    assert_eq!(client.status().connects, 1, "the connection was kept");
+    assert_eq!(client.stats().connects.get(), 1, "the connection was kept");
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn invalid_replies_are_an_outage() {
     let client = RedisClient::start(&RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
     eventually("the error is reported", async || client.status().last_error().is_some()).await;
     assert_eq!(ask(&store(&client, OnStoreFailure::Local), "a", &rule(1, 1)).await.source, Source::Fallback);
-    assert_eq!(client.status().connects, 0);
+    assert_eq!(client.stats().connects.get(), 0);
 }
 
 #[tokio::test]

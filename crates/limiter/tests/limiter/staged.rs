@@ -77,7 +77,7 @@ async fn an_observed_denial_is_never_served_as_a_real_one() {
     assert_eq!(verdicts[6..], [denied; 2]);
     let calls = monitor.sent(redis).into_iter().filter(|command| command == "evalsha").count();
     assert_eq!(calls, 7, "one for each request, none for a cached denial");
-    assert_eq!(client.status().denial_cache_hits, 4, "three of the observed rule, one of the enforced rule");
+    assert_eq!(client.stats().denial_cache_hits.get(), 4, "three of the observed rule, one of the enforced rule");
     // The same rules, now both enforced.
     let both = [check("r#held", &enforced), check("r#tried", &observed)];
     assert!(!answer(store.decide(&both, &[])).await.is_allowed());

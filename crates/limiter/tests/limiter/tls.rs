@@ -42,7 +42,7 @@ async fn refused(settings: &RedisSettings) -> String {
 }
 
 fn failures(client: &Arc<RedisClient>, kind: StoreError) -> u64 {
-    client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+    client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1
 }
 
 #[tokio::test]

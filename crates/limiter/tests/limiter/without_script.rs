@@ -30,8 +30,8 @@ fn key(id: &str) -> BucketKey<'_> {
 
 fn assert_served_by_redis(client: &RedisClient) {
     let status = client.status();
-    assert!(status.failures.iter().all(|&(_, count)| count == 0), "{status:?}");
-    assert_eq!((status.breaker(), status.connects), (BreakerState::Closed, 1));
+    assert!(client.stats().failures.by_reason().iter().all(|&(_, count)| count == 0), "{status:?}");
+    assert_eq!((status.breaker(), client.stats().connects.get()), (BreakerState::Closed, 1));
 }
 
 #[tokio::test]

@@ -38,14 +38,14 @@ pub(super) struct Current {
     pub(super) own: Period,
     /// Periods of other calendars, some of them ended.
     pub(super) others: Vec<Period>,
-    pub(super) found: Own,
+    pub(super) origin: PeriodOrigin,
     /// True if the state must be written even if nothing is consumed.
     pub(super) is_stale: bool,
 }
 
 /// Origin of the rule's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Own {
+pub(super) enum PeriodOrigin {
     /// Found in the state.
     Open,
     /// Begins now: no period is open, or the last one of its calendar has ended.
@@ -91,12 +91,12 @@ impl QuotaState {
                 let is_cut = own.used != 0 && latest_end_us < own.ends_at_us;
                 let keeps_end = own.used != 0 && !is_cut;
                 let ends_at_us = if keeps_end { own.ends_at_us } else { fresh.ends_at_us };
-                Current { own: Period { ends_at_us, ..own }, others, found: Own::Open, is_stale: is_cut }
+                Current { own: Period { ends_at_us, ..own }, others, origin: PeriodOrigin::Open, is_stale: is_cut }
             }
-            Some(_) => Current { own: fresh, others, found: Own::Fresh, is_stale: false },
+            Some(_) => Current { own: fresh, others, origin: PeriodOrigin::Fresh, is_stale: false },
             None => {
                 let own = Period { used: most.used, began_at_us: most.began_at_us, ..fresh };
-                Current { own, others, found: Own::New, is_stale: own.used != 0 }
+                Current { own, others, origin: PeriodOrigin::New, is_stale: own.used != 0 }
             }
         }
     }
@@ -105,7 +105,7 @@ impl QuotaState {
 impl Current {
     /// Returns the quota of a key without an open period.
     pub(super) fn alone(own: Period) -> Self {
-        Self { own, others: Vec::new(), found: Own::Fresh, is_stale: false }
+        Self { own, others: Vec::new(), origin: PeriodOrigin::Fresh, is_stale: false }
     }
 }
 

@@ -34,28 +34,28 @@ impl Debt {
     /// Returns the debt of a state of another rule, and the flow that counts it from now on.
     #[cold]
     pub(super) fn of_another(bucket: &Bucket, rule: &TokenBucket, now_us: u64) -> (Self, Flow) {
-        let own = rule.flow();
-        let old = Flow::with_id(bucket.flow).unwrap_or(*own);
+        let rule_flow = rule.flow();
+        let old = Flow::with_id(bucket.flow).unwrap_or(*rule_flow);
         let most = old.bound.saturating_mul(old.units).min(old.max_units());
-        let found = bucket.debt(&old, now_us);
-        let (owed, is_set_back) = (found.min(most), found > most);
+        let stored_debt = bucket.debt(&old, now_us);
+        let (owed, is_set_back) = (stored_debt.min(most), stored_debt > most);
         let (capacity, bound) = (rule.capacity(), rule.burst_capacity());
         if owed == 0 {
-            return (Self { owed, capacity, bound, is_stale: is_set_back }, *own);
+            return (Self { owed, capacity, bound, is_stale: is_set_back }, *rule_flow);
         }
         let bound = old.bound;
-        if own.counts_like(&old) {
-            return (Self { owed, capacity, bound, is_stale: is_set_back }, *own);
+        if rule_flow.counts_like(&old) {
+            return (Self { owed, capacity, bound, is_stale: is_set_back }, *rule_flow);
         }
-        let converted = Converted::new(owed, &old, own, now_us);
+        let converted = Converted::new(owed, &old, rule_flow, now_us);
         let old_capacity = rule.burst_capacity().saturating_mul(old.units);
         let fits_old = old_capacity <= old.max_units();
-        if converted.units > own.max_units().into() || converted.is_same_rate && !converted.is_exact && fits_old {
+        if converted.units > rule_flow.max_units().into() || converted.is_same_rate && !converted.is_exact && fits_old {
             let capacity = old_capacity.min(old.max_units());
             return (Self { owed, capacity, bound, is_stale: is_set_back }, old);
         }
         let is_stale = is_set_back || !(converted.is_same_rate && converted.is_exact);
-        (Self { owed: converted.units as u64, capacity, bound, is_stale }, *own)
+        (Self { owed: converted.units as u64, capacity, bound, is_stale }, *rule_flow)
     }
 }
 

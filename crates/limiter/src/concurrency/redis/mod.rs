@@ -10,18 +10,18 @@
 //! [`RedisSettings::timeout`]: crate::store::redis::RedisSettings::timeout
 
 mod call;
-mod releases;
 mod renewal;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use self::call::SlotOperation;
-pub use self::releases::Releases;
 use self::renewal::Registry;
 use super::memory::{MemorySlots, Named};
-use super::owner::Owner;
 use super::rule::Concurrency;
-use super::slots::Step;
+use super::slots::{Owner, Step};
 use super::stats::SlotStats;
 use super::{Acquired, Acquisition, HeldSlot, SlotStore};
 use crate::key::BucketKey;
@@ -40,11 +40,19 @@ pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
 /// Store of slots in Redis; clones share everything.
 #[derive(Clone)]
 pub struct RedisSlots {
-    shared: Arc<Shared>,
+    shared: Arc<SlotClient>,
 }
 
+/// Number of releases that Redis has not confirmed yet. A process that shuts down can wait for them: a slot that is not
+/// released is missing until its slot expires.
+#[derive(Debug)]
+pub struct Releases(watch::Sender<usize>);
+
+/// A release in flight; it ends on drop.
+struct InFlight(Arc<Releases>);
+
 /// State that requests and the renewal task share.
-struct Shared {
+struct SlotClient {
     client: Arc<RedisClient>,
     rule: Concurrency,
     local: MemorySlots,
@@ -57,7 +65,7 @@ struct Shared {
 
 /// A requested slot, released on drop unless Redis refused it. The future may be dropped before the reply arrives.
 struct Slot {
-    shared: Arc<Shared>,
+    shared: Arc<SlotClient>,
     name: Arc<[u8]>,
     owner: Owner,
     state: SlotState,
@@ -71,13 +79,6 @@ enum SlotState {
     Granted,
     /// Refused; there is nothing to release.
     Refused,
-}
-
-/// Decision without Redis.
-enum Fallback {
-    Local(Named),
-    Allow,
-    Deny,
 }
 
 // === impl RedisSlots ===
@@ -95,7 +96,7 @@ impl RedisSlots {
         releases: Arc<Releases>,
     ) -> Self {
         let (hash_keys, registry) = (false, Registry::default());
-        let shared = Shared { client, rule, local, on_store_failure, hash_keys, stats, registry, releases };
+        let shared = SlotClient { client, rule, local, on_store_failure, hash_keys, stats, registry, releases };
         Self { shared: Arc::new(shared) }
     }
 
@@ -112,14 +113,10 @@ impl RedisSlots {
 impl SlotStore for RedisSlots {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let shared = &self.shared;
-        let fallback = match shared.on_store_failure {
-            OnStoreFailure::Local => Fallback::Local(MemorySlots::named(key)),
-            OnStoreFailure::Allow => Fallback::Allow,
-            OnStoreFailure::Deny => Fallback::Deny,
-        };
+        let local = (shared.on_store_failure == OnStoreFailure::Local).then(|| MemorySlots::named(key));
         let name = call::name(shared.client.key_prefix(), key, shared.hash_keys);
         let Ok(request) = shared.client.request(Operation::Slot, || HashSlot::of(&name)) else {
-            return Acquisition::Ready(shared.without_redis(fallback));
+            return Acquisition::Ready(shared.without_redis(local));
         };
         let owner = Owner::fresh();
         let cmd = call::command(SlotOperation::Acquire, &name, owner, &shared.rule);
@@ -136,22 +133,25 @@ impl SlotStore for RedisSlots {
                     Acquired::granted(remaining, Source::Redis, HeldSlot::new(slot))
                 }
                 // The slot may have been granted: dropping it sends a release.
-                Err(_) => slot.shared.without_redis(fallback),
+                Err(_) => slot.shared.without_redis(local),
             }
         }))
     }
 }
 
-// === impl Shared ===
+// === impl SlotClient ===
 
-impl Shared {
-    fn without_redis(&self, fallback: Fallback) -> Acquired {
-        let unseen = |outcome| Acquired { verdict: Verdict::uncounted(outcome), slot: None };
-        match fallback {
-            Fallback::Local(key) => self.local.acquire_named(key, Source::Fallback),
-            Fallback::Allow => unseen(Outcome::Allowed),
-            Fallback::Deny => unseen(Outcome::StoreUnavailable { retry_after: RETRY_AFTER }),
-        }
+impl SlotClient {
+    /// Decides without Redis: in memory, if the key has a name there.
+    fn without_redis(&self, local: Option<Named>) -> Acquired {
+        let outcome = match local {
+            Some(name) => return self.local.acquire_named(name, Source::Fallback),
+            None if self.on_store_failure == OnStoreFailure::Deny => {
+                Outcome::StoreUnavailable { retry_after: RETRY_AFTER }
+            }
+            None => Outcome::Allowed,
+        };
+        Acquired { verdict: Verdict::uncounted(outcome), slot: None }
     }
 
     /// Releases a slot in the background, once.
@@ -193,5 +193,32 @@ impl Drop for Slot {
             }
         }
         self.shared.release(&self.name, self.owner);
+    }
+}
+
+// === impl Releases ===
+
+impl Default for Releases {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Releases {
+    /// Waits up to `at_most` until no release is in flight.
+    pub async fn settled(&self, at_most: Duration) {
+        let mut count = self.0.subscribe();
+        let _ = tokio::time::timeout(at_most, count.wait_for(|count| *count == 0)).await;
+    }
+
+    fn start(self: &Arc<Self>) -> InFlight {
+        self.0.send_modify(|count| *count += 1);
+        InFlight(Arc::clone(self))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count -= 1);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::Shared;
+use super::SlotClient;
 use super::call::{self, SlotOperation};
 use crate::concurrency::slots::Step;
 use crate::concurrency::{Owner, Renewal};
@@ -65,7 +65,7 @@ impl Registry {
 }
 
 /// Renews the slot of `owner` from now on.
-pub(super) fn start(shared: &Arc<Shared>, owner: Owner, name: &Arc<[u8]>) {
+pub(super) fn start(shared: &Arc<SlotClient>, owner: Owner, name: &Arc<[u8]>) {
     let mut live = shared.registry.0.lock();
     live.slots.insert(owner, Entry { name: Arc::clone(name), overruns: false });
     if !live.has_task
@@ -76,7 +76,7 @@ pub(super) fn start(shared: &Arc<Shared>, owner: Owner, name: &Arc<[u8]>) {
     }
 }
 
-async fn run(shared: Arc<Shared>) {
+async fn run(shared: Arc<SlotClient>) {
     let mut pause = shared.rule.renew_every();
     loop {
         sleep(pause).await;
@@ -96,7 +96,7 @@ async fn run(shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl SlotClient {
     /// Renews `slots` in one write to each server. Returns the number of failures.
     async fn renew(&self, slots: &[Due]) -> usize {
         let renewal =

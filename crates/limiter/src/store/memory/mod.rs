@@ -42,7 +42,6 @@ mod quota;
 mod shard;
 mod shares;
 mod table;
-mod tick;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

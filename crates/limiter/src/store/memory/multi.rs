@@ -1,7 +1,6 @@
 //! Decisions under several rules, and corrections.
 
-use super::shard::{States, Stored};
-use super::tick::Tick;
+use super::shard::{States, Stored, Tick};
 use super::{KeyLocation, MemoryStore};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};

@@ -36,17 +36,30 @@ pub struct Latencies {
     sum_us: AtomicU64,
 }
 
+/// Number of events since the start.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+/// Failed calls by reason.
+#[derive(Debug, Default)]
+pub struct FailureCounts([Counter; StoreError::ALL.len()]);
+
 /// Counters of one or more clients. They outlive a client, so its successor may continue them.
 ///
 /// Share one value among the clients of one thread, and none between threads: an uncontended counter is cheap.
 #[derive(Debug, Default)]
 pub struct RedisStats {
-    failures: [AtomicU64; StoreError::ALL.len()],
+    /// Decisions that Redis did not make.
+    pub failures: FailureCounts,
     latencies: [Latencies; Operation::ALL.len()],
-    pub(crate) script_misses: AtomicU64,
-    pub(crate) connects: AtomicU64,
-    pub(crate) denial_cache_hits: AtomicU64,
-    pub(crate) lease_hits: AtomicU64,
+    /// Calls that had to load their script again.
+    pub script_misses: Counter,
+    /// Connections established.
+    pub connects: Counter,
+    /// Requests denied from the denial cache, without a call.
+    pub denial_cache_hits: Counter,
+    /// Requests allowed from a lease, without a call.
+    pub lease_hits: Counter,
     pub(crate) call_sizes: CallSizeCounters,
 }
 
@@ -140,20 +153,10 @@ impl Latencies {
 // === impl RedisStats ===
 
 impl RedisStats {
-    pub(crate) fn record_failure(&self, kind: StoreError) {
-        self.failures[kind.index()].fetch_add(1, Relaxed);
-    }
-
-    /// Requests denied from the denial cache, without a call.
+    /// Latencies of calls for `operation`.
     #[must_use]
-    pub fn denial_cache_hits(&self) -> u64 {
-        self.denial_cache_hits.load(Relaxed)
-    }
-
-    /// Requests allowed from a lease, without a call.
-    #[must_use]
-    pub fn lease_hits(&self) -> u64 {
-        self.lease_hits.load(Relaxed)
+    pub fn latencies(&self, operation: Operation) -> &Latencies {
+        &self.latencies[operation as usize]
     }
 
     /// Calls that decided requests, by the number of requests in each.
@@ -161,29 +164,39 @@ impl RedisStats {
     pub fn call_sizes(&self) -> CallSizes {
         self.call_sizes.snapshot()
     }
+}
 
-    /// Decisions that Redis did not make, by reason.
+// === impl Counter ===
+
+impl Counter {
+    /// Returns the number.
     #[must_use]
-    pub fn failures(&self) -> [(StoreError, u64); StoreError::ALL.len()] {
-        StoreError::ALL.map(|kind| (kind, self.failures[kind.index()].load(Relaxed)))
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
     }
 
-    /// Latencies of calls for `operation`.
+    pub(crate) fn increment(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+// === impl FailureCounts ===
+
+impl FailureCounts {
+    /// Returns the number of failures for each reason.
     #[must_use]
-    pub fn latencies(&self, operation: Operation) -> &Latencies {
-        &self.latencies[operation as usize]
+    pub fn by_reason(&self) -> [(StoreError, u64); StoreError::ALL.len()] {
+        StoreError::ALL.map(|kind| (kind, self.of(kind)))
     }
 
-    /// Calls that had to load their script again.
+    /// Returns the number of failures for one reason.
     #[must_use]
-    pub fn script_misses(&self) -> u64 {
-        self.script_misses.load(Relaxed)
+    pub fn of(&self, kind: StoreError) -> u64 {
+        self.0[kind as usize].get()
     }
 
-    /// Connections established.
-    #[must_use]
-    pub fn connects(&self) -> u64 {
-        self.connects.load(Relaxed)
+    pub(crate) fn record(&self, kind: StoreError) {
+        self.0[kind as usize].increment();
     }
 }
 

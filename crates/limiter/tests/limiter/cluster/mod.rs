@@ -76,9 +76,9 @@ fn clients(node: &RedisServer) -> usize {
 }
 
 fn failures(client: &RedisClient, kind: StoreError) -> u64 {
-    client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+    client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1
 }
 
 fn all_failures(client: &RedisClient) -> u64 {
-    client.status().failures.iter().map(|(_, count)| count).sum()
+    client.stats().failures.by_reason().iter().map(|(_, count)| count).sum()
 }

@@ -34,7 +34,7 @@ async fn a_moved_slot_causes_one_redirection() {
     }
     let redirected = cluster.nodes[0].query::<String>(&["INFO", "errorstats"]).unwrap();
     assert!(redirected.contains("errorstat_MOVED:count=1"), "{redirected}");
-    assert_eq!((all_failures(&client), client.status().script_misses), (0, 2), "once on each node");
+    assert_eq!((all_failures(&client), client.stats().script_misses.get()), (0, 2), "once on each node");
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn each_key_is_decided_on_its_node_and_only_primaries_are_connected() {
     names.sort();
     primaries.sort();
     assert_eq!((names, status.live_connections()), (primaries, 3));
-    assert_eq!((status.script_misses, all_failures(&client)), (6, 0), "two scripts on three nodes");
+    assert_eq!((client.stats().script_misses.get(), all_failures(&client)), (6, 0), "two scripts on three nodes");
 }
 
 #[tokio::test]

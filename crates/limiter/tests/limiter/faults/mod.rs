@@ -82,12 +82,12 @@ impl Fixture {
 
     /// Decisions that Redis did not make, for any reason.
     fn failures(&self) -> u64 {
-        self.client.status().failures.iter().map(|(_, count)| count).sum()
+        self.client.stats().failures.by_reason().iter().map(|(_, count)| count).sum()
     }
 
     /// Decisions that Redis did not make, for one reason.
     fn failures_of(&self, kind: StoreError) -> u64 {
-        self.client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+        self.client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
     /// Open connections from the client to the proxy, as the system counts them.

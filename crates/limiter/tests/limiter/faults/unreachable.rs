@@ -28,9 +28,9 @@ async fn repeatedly_reset_connections_are_replaced() {
     let load = Load::start(&fixture);
     for _ in 0..5 {
         load.wait_for(30).await;
-        let connects = fixture.client.status().connects;
+        let connects = fixture.client.stats().connects.get();
         fixture.proxy.reset_connections();
-        eventually("the client reconnects", async || fixture.client.status().connects > connects).await;
+        eventually("the client reconnects", async || fixture.client.stats().connects.get() > connects).await;
     }
     println!("reset: redis again after {:?}", fixture.recovery().await);
     let worst = load.stop().await.assert_tolerated();

@@ -35,11 +35,11 @@ async fn missing_permissions_are_reported_until_granted() {
     let store = store(&client, OnStoreFailure::Deny);
     let gcra = rules().remove(1).1;
     assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);
-    let failures = |kind| client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1;
+    let failures = |kind| client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1;
     assert_eq!((failures(StoreError::NoPerm), failures(StoreError::Disconnected)), (1, 0));
     grant(&server, &["+script|load", "+evalsha"]);
     eventually("redis decides", async || ask(&store, "k", &gcra).await.source == Source::Redis).await;
-    assert_eq!((client.status().connects, failures(StoreError::Disconnected)), (1, 0));
+    assert_eq!((client.stats().connects.get(), failures(StoreError::Disconnected)), (1, 0));
 }
 
 /// A missing permission of one limiter must not send the others to the fallback.
@@ -69,7 +69,7 @@ async fn revoked_credentials_are_reported_as_such() {
         client.status().last_error().is_some_and(|text| text.contains("WRONGPASS"))
     })
     .await;
-    let failures = |kind| client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1;
+    let failures = |kind| client.stats().failures.by_reason().iter().find(|(known, _)| *known == kind).unwrap().1;
     let before = failures(StoreError::Disconnected);
     assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);
     assert_eq!((failures(StoreError::Auth), failures(StoreError::Disconnected)), (1, before));

@@ -72,7 +72,7 @@ async fn a_minority_does_not_lead_back_to_the_old_primary() {
     drop((first, second));
     third.says(Says::Primary(old.port, 1));
     new.query::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-    eventually("the client reconnects", async || client.status().connects == 2).await;
+    eventually("the client reconnects", async || client.stats().connects.get() == 2).await;
     let verdict = ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await;
     assert_eq!((verdict.source, script_calls(&old)), (Source::Redis, 0));
     assert!(is_at(&client, &new));
@@ -105,7 +105,7 @@ async fn a_call_to_a_demoted_primary_follows_to_the_new_one() {
     sentinels.iter().for_each(|sentinel| sentinel.says(Says::Primary(new.port, 2)));
     assert_eq!(ask(&store, "a", &rule(1, 100)).await.source, Source::Redis);
     assert!(is_at(&client, &new));
-    let failures = client.status().failures;
+    let failures = client.stats().failures.by_reason();
     assert!(failures.iter().all(|(kind, count)| *count == 0 || *kind == StoreError::Disconnected), "{failures:?}");
 }
 

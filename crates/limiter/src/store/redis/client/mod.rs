@@ -4,7 +4,6 @@ mod fan_out;
 mod outcome;
 mod request;
 mod send;
-mod status;
 
 use std::any::Any;
 use std::fmt;
@@ -15,14 +14,13 @@ use tokio::time::{Duration, Instant};
 
 pub use self::outcome::Unanswered;
 pub(crate) use self::request::Request;
-pub use self::status::RedisStatus;
 use super::connection::{ConnectionContext, Connector};
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::stats::{Operation, RedisStats};
-use super::topology::{Node, Topology};
-use crate::store::breaker::Breakers;
+use super::topology::{Node, NodeStatus, Topology};
+use crate::store::breaker::{BreakerState, Breakers};
 
 /// Name in logs when no single node is concerned.
 const CLUSTER: &str = "cluster";
@@ -46,6 +44,13 @@ impl ClientInner {
         let node = self.topology.route(slot);
         node.inspect_err(|&kind| self.context.record_failure(operation, CLUSTER, kind, None))
     }
+}
+
+/// Status of a client, for readiness and metrics.
+#[derive(Clone, Debug)]
+pub struct RedisStatus {
+    /// Status of each server.
+    pub nodes: Vec<NodeStatus>,
 }
 
 // === impl RedisClient ===
@@ -113,10 +118,16 @@ impl RedisClient {
         let _ = tokio::time::timeout(at_most, attempted).await;
     }
 
-    /// Returns the status of the servers, and counters.
+    /// Returns the status of the servers.
     #[must_use]
     pub fn status(&self) -> RedisStatus {
-        RedisStatus::of(&self.inner)
+        RedisStatus { nodes: self.topology().status() }
+    }
+
+    /// Returns the counters of calls.
+    #[must_use]
+    pub fn stats(&self) -> &RedisStats {
+        &self.context().stats
     }
 
     /// Closes the connections for good; later calls fail.
@@ -189,5 +200,40 @@ impl Drop for RedisClient {
 impl fmt::Debug for RedisClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisClient").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+// === impl RedisStatus ===
+
+impl RedisStatus {
+    /// Returns true if at least one connection to each server is live.
+    #[must_use]
+    pub fn connected(&self) -> bool {
+        !self.nodes.is_empty() && self.nodes.iter().all(|node| node.live_connections > 0)
+    }
+
+    /// Returns true if a connection to any server is live. A cluster then decides some keys.
+    #[must_use]
+    pub fn reaches_any(&self) -> bool {
+        self.nodes.iter().any(|node| node.live_connections > 0)
+    }
+
+    /// Returns the number of live connections to all servers.
+    #[must_use]
+    pub fn live_connections(&self) -> usize {
+        self.nodes.iter().map(|node| node.live_connections).sum()
+    }
+
+    /// Open if the breaker of any server is open.
+    #[must_use]
+    pub fn breaker(&self) -> BreakerState {
+        let open = self.nodes.iter().any(|node| node.breaker == BreakerState::Open);
+        if open { BreakerState::Open } else { BreakerState::Closed }
+    }
+
+    /// Last connection error of the first server that has one.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        self.nodes.iter().find_map(|node| node.last_error.as_deref())
     }
 }

@@ -93,7 +93,7 @@ impl Request {
     /// breaker, since each would have waited as long for a call of its own.
     pub(crate) fn record_failure_of_others(&self, kind: StoreError, others: usize) {
         for _ in 0..others {
-            self.client.context.stats.record_failure(kind);
+            self.client.context.stats.failures.record(kind);
             if kind == StoreError::Timeout {
                 self.node.breaker.record_failure(kind);
             }
@@ -102,7 +102,7 @@ impl Request {
 
     /// Counts a request that reached its deadline before its coalesced call was sent. Redis is not at fault.
     pub(crate) fn record_late(&self) {
-        self.client.context.stats.record_failure(StoreError::Timeout);
+        self.client.context.stats.failures.record(StoreError::Timeout);
     }
 
     /// Sends `cmd` and waits for a reply that `read` understands. With `script`, `cmd` is its `EVALSHA`. Without one, a key of

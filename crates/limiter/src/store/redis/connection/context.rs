@@ -104,7 +104,7 @@ impl ConnectionContext {
         if !operation.serves_requests() {
             return;
         }
-        self.stats.record_failure(kind);
+        self.stats.failures.record(kind);
         if kind == StoreError::NoScripts {
             if !self.logged_no_scripts.swap(true, Ordering::Relaxed) {
                 tracing::error!(node, reason = kind.as_str(), error = %kind, "{}", self.failure_message);

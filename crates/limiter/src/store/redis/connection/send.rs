@@ -1,12 +1,11 @@
 //! Sending of one command, with commands that must precede it in the same write.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use redis::aio::MultiplexedConnection;
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use crate::store::redis::error::StoreError;
 use crate::store::redis::script::Script;
+use crate::store::redis::stats::Counter;
 
 /// Time in milliseconds for which an empty string stands for a missing key. Longer than a call may take.
 const PLACEHOLDER_TTL_MS: u64 = 2_000;
@@ -42,7 +41,7 @@ impl ScriptForm {
 /// Sends `cmd` over `connection`. If it is an `EVALSHA` of a `script` that the node does not know, sends the script too.
 pub(crate) async fn send_script(
     connection: &mut MultiplexedConnection,
-    misses: &AtomicU64,
+    misses: &Counter,
     script: Option<&Script>,
     cmd: &Cmd,
     asking: bool,
@@ -56,7 +55,7 @@ pub(crate) async fn send_script(
         reply = match form {
             ScriptForm::Loaded => send(connection, Some(script.load()), cmd, asking).await,
             _ => {
-                misses.fetch_add(1, Ordering::Relaxed);
+                misses.increment();
                 send(connection, None, &script.eval(cmd), asking).await
             }
         };

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -113,7 +112,7 @@ impl DenialCache {
     /// Denies `checks` at `now_us` if a cached denial applies to them, and counts that.
     pub(crate) fn deny(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
         let verdict = self.find(fingerprint, checks, now_us)?;
-        self.stats.denial_cache_hits.fetch_add(1, Ordering::Relaxed);
+        self.stats.denial_cache_hits.increment();
         Some(verdict)
     }
 

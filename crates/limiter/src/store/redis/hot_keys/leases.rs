@@ -121,7 +121,7 @@ impl Leases {
         let capacities = checks.iter().map(|check| check.rule.capacity());
         match answers.and_then(|answers| Verdict::combine(answers, capacities, Source::Redis)) {
             Some(verdict) => {
-                self.stats.lease_hits.fetch_add(1, Ordering::Relaxed);
+                self.stats.lease_hits.increment();
                 LeaseLookup::Hit(verdict)
             }
             None => LeaseLookup::Miss { is_hot: key.rate.is_hot() },

@@ -3,7 +3,7 @@
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, Value};
 
-use super::state::{self, Operation};
+use super::plain_state::{self, Operation};
 use crate::algorithm::Moment;
 use crate::rule::Rule;
 use crate::verdict::{Outcome, RuleVerdict};
@@ -60,7 +60,7 @@ pub(super) async fn attempt(
     for rule in &transaction.rules {
         // A value of another type counts as missing, and is replaced.
         let stored = next().unwrap_or(Value::Nil);
-        let Some(of_rule) = state::decide(&rule.rule, &rule.key, &stored, now, rule.operation) else {
+        let Some(of_rule) = plain_state::decide(&rule.rule, &rule.key, &stored, now, rule.operation) else {
             return Ok(AttemptOutcome::InvalidReply);
         };
         decided.push(of_rule);
@@ -82,7 +82,7 @@ fn read(transaction: &Transaction, owner: &str) -> Pipeline {
     pipe.cmd("GET").arg(&transaction.lock);
     pipe.cmd("TIME");
     for rule in &transaction.rules {
-        if let Some(read) = state::read(&rule.rule, &rule.key) {
+        if let Some(read) = plain_state::read(&rule.rule, &rule.key) {
             pipe.add_command(read);
         }
     }

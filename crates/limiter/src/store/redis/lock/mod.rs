@@ -17,22 +17,18 @@
 //! [`RedisSettings::timeout`]: super::RedisSettings::timeout
 
 mod attempt;
-mod log;
-mod pool;
-mod retry;
+mod client;
+mod plain_log;
+mod plain_state;
 mod settings;
-mod shared;
-mod state;
-mod stats;
 
 use std::sync::Arc;
 
 use self::attempt::{LockedRule, Transaction};
-pub use self::retry::Retry;
-pub use self::settings::LockSettings;
-use self::shared::{LockError, Shared};
-use self::state::Operation;
-pub use self::stats::{LockStats, LockedStatus};
+pub use self::client::LockStats;
+use self::client::{LockClient, LockError};
+use self::plain_state::Operation;
+pub use self::settings::{LockSettings, Retry};
 use super::client::RedisClient;
 use super::command::short_name;
 use super::error::StoreError;
@@ -47,7 +43,7 @@ use crate::verdict::{Outcome, Source, Verdict};
 /// Store that decides under a lock in Redis; clones share everything.
 #[derive(Clone)]
 pub struct LockedStore {
-    shared: Arc<Shared>,
+    client: Arc<LockClient>,
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     hash_keys: bool,
@@ -67,15 +63,15 @@ impl LockedStore {
         on_store_failure: OnStoreFailure,
         hash_keys: bool,
     ) -> Result<Self, RedisSettingsError> {
-        let shared = Arc::new(Shared::new(client, lock)?);
-        Ok(Self { shared, local, on_store_failure, hash_keys, gateways: Gateways::default() })
+        let client = Arc::new(LockClient::new(client, lock)?);
+        Ok(Self { client, local, on_store_failure, hash_keys, gateways: Gateways::default() })
     }
 
     /// Counts in `stats`, which outlive the store. Must be called before the first decision.
     #[must_use]
     pub fn counting(mut self, stats: Arc<LockStats>) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.set_stats(stats);
+        if let Some(client) = Arc::get_mut(&mut self.client) {
+            client.stats = stats;
         }
         self
     }
@@ -96,42 +92,34 @@ impl LockedStore {
 
     /// Counters of the store.
     #[must_use]
-    pub fn status(&self) -> LockedStatus {
-        self.shared.stats().status()
+    pub fn stats(&self) -> &LockStats {
+        &self.client.stats
     }
 
     /// Transaction for `rules`; `None` if one of them needs scripts.
     fn transaction(&self, rules: Vec<LockedRule>) -> Option<Transaction> {
         let lock = [rules.first()?.key.as_slice(), b".lock"].concat();
-        let lock_ms = self.shared.lock_ms();
+        let lock_ms = self.client.lock_ms();
         rules.iter().all(|rule| Self::supports(&rule.rule)).then_some(Transaction { rules, lock, lock_ms })
     }
 
     fn locked_rule(&self, check: &Check<'_>, operation: Operation) -> LockedRule {
         let name = short_name(check.key, check.rule.algorithm(), self.hash_keys);
-        let key = [self.shared.key_prefix().as_bytes(), &name].concat();
+        let key = [self.client.client.key_prefix().as_bytes(), &name].concat();
         LockedRule { key, rule: check.rule.clone(), operation }
     }
-}
 
-/// Returns the refusal of a request that got no lock in time. It is no fallback: Redis replied.
-fn contended() -> Verdict {
-    let outcome = Outcome::StoreUnavailable { retry_after: RETRY_AFTER };
-    Verdict { source: Source::Redis, ..Verdict::uncounted(outcome) }
-}
-
-impl LockedStore {
     fn decide_list(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let rules = checks.iter().map(|check| self.locked_rule(check, Operation::Decide { cost: check.cost }));
         let Some(transaction) = self.transaction(rules.collect()) else { return Decision::Ready(fallback.decide()) };
-        if !self.shared.admits() {
-            self.shared.count(&LockError::Store(StoreError::BreakerOpen));
+        if !self.client.breaker.admits() {
+            self.client.count(&LockError::Store(StoreError::BreakerOpen));
             return Decision::Ready(fallback.decide());
         }
-        let shared = Arc::clone(&self.shared);
+        let client = Arc::clone(&self.client);
         Decision::Pending(Box::pin(async move {
-            let answers = match shared.run(&transaction).await {
+            let answers = match client.run(&transaction).await {
                 Ok(answers) => answers,
                 // Redis decides for other requests: any fallback would admit more than the limit.
                 Err(LockError::Exhausted) => return contended(),
@@ -154,12 +142,18 @@ impl Store for LockedStore {
         let operation = Operation::Settle { more, counted_at_us };
         let Some(transaction) = self.transaction(vec![self.locked_rule(&check, operation)]) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.shared.admits() {
-            let shared = Arc::clone(&self.shared);
+        if self.client.breaker.admits() {
+            let client = Arc::clone(&self.client);
             runtime.spawn(async move {
                 // Lost corrections are counted with the failed decisions.
-                let _ = shared.run(&transaction).await;
+                let _ = client.run(&transaction).await;
             });
         }
     }
+}
+
+/// Returns the refusal of a request that got no lock in time. It is no fallback: Redis replied.
+fn contended() -> Verdict {
+    let outcome = Outcome::StoreUnavailable { retry_after: RETRY_AFTER };
+    Verdict { source: Source::Redis, ..Verdict::uncounted(outcome) }
 }

@@ -145,9 +145,9 @@ impl Composer<'_> {
         let sections = Sections::of(rule.algorithm);
         self.script += "do\n";
         // Lua allows 200 local variables at a time: shared declarations stand at the beginning once.
-        let own =
+        let kept_lines =
             sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
-        self.script += &rule.relocate(&own.collect::<Vec<_>>().join("\n"));
+        self.script += &rule.relocate(&kept_lines.collect::<Vec<_>>().join("\n"));
         self.script += if self.batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
         let read = if rule.packed_as.is_some() { format!("was{at}") } else { READ.to_owned() };
         self.script += &rule.relocate(&sections.decide.replace(READ, &read));

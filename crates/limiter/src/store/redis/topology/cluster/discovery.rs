@@ -20,18 +20,18 @@ impl Cluster {
     /// Asks all seeds at once. The cluster of the first listed one with a map is used, so that all gateways agree if the
     /// seeds belong to several clusters.
     pub(super) async fn discover(&self, home: &Arc<HomeCluster>) -> Result<ClusterView, Failure> {
-        let mut asked = JoinSet::new();
+        let mut queries = JoinSet::new();
         for (index, at) in self.seeds.iter().enumerate() {
             let query = with_deadline(query_node(self.context.connector.connection_info(at), at.host.clone()));
-            asked.spawn(async move { (index, query.await) });
+            queries.spawn(async move { (index, query.await) });
         }
         let mut replies: Replies = self.seeds.iter().map(|_| None).collect();
-        while let Some(reply) = asked.join_next().await {
+        while let Some(reply) = queries.join_next().await {
             let Ok((index, reply)) = reply else { continue };
             replies[index] = Some(reply);
             if let Some(view) = first_listed(&self.seeds, &replies).cloned() {
                 if home.adopt(&view) {
-                    tokio::spawn(warn_of_others(Arc::clone(home), self.seeds.clone(), replies, asked));
+                    tokio::spawn(warn_of_others(Arc::clone(home), self.seeds.clone(), replies, queries));
                 }
                 return Ok(view);
             }
@@ -44,12 +44,12 @@ impl Cluster {
 fn first_listed<'r>(seeds: &[HostPort], replies: &'r [Reply]) -> Option<&'r ClusterView> {
     let views: Vec<&ClusterView> = replies.iter().flatten().flatten().collect();
     let naming = |at: &HostPort| views.iter().copied().find(|view| view.ranges.iter().any(|(_, node)| node == at));
-    let mut found = seeds.iter().zip(replies).map(|(at, reply)| match reply {
+    let mut views_by_seed = seeds.iter().zip(replies).map(|(at, reply)| match reply {
         Some(Ok(view)) => Some(view),
         _ => naming(at),
     });
     let all_replied = replies.iter().all(Option::is_some);
-    if all_replied { found.flatten().next() } else { found.next()? }
+    if all_replied { views_by_seed.flatten().next() } else { views_by_seed.next()? }
 }
 
 /// Warns of seeds that belong to another cluster than `home`. Replies past the deadline do not count.
@@ -57,9 +57,9 @@ async fn warn_of_others(
     home: Arc<HomeCluster>,
     seeds: Vec<HostPort>,
     mut replies: Replies,
-    mut asked: JoinSet<(usize, Result<ClusterView, Failure>)>,
+    mut queries: JoinSet<(usize, Result<ClusterView, Failure>)>,
 ) {
-    while let Some(reply) = asked.join_next().await {
+    while let Some(reply) = queries.join_next().await {
         let Ok((index, reply)) = reply else { continue };
         replies[index] = Some(reply);
     }

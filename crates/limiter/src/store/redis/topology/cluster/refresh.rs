@@ -36,7 +36,7 @@ pub(super) type Failure = (StoreError, String);
 /// One round of questions to nodes.
 struct Round<'h> {
     home: &'h HomeCluster,
-    asked: JoinSet<Result<ClusterView, Failure>>,
+    queries: JoinSet<Result<ClusterView, Failure>>,
     /// First reply of a node of another cluster.
     foreign: Option<ClusterView>,
     failure: Failure,
@@ -74,8 +74,8 @@ impl Cluster {
             self.nodes().into_iter().filter_map(|node| Some((node.live_connection()?.1, node))).collect();
         let first = turn % connected.len().max(1);
         connected.rotate_left(first);
-        let (known, mut others) = (home.nodes(), Vec::<&HostPort>::new());
-        for at in known.iter().chain(&self.seeds) {
+        let (home_nodes, mut others) = (home.nodes(), Vec::<&HostPort>::new());
+        for at in home_nodes.iter().chain(&self.seeds) {
             if !others.contains(&at) && connected.iter().all(|(_, node)| node.name != at.to_string()) {
                 others.push(at);
             }
@@ -84,14 +84,14 @@ impl Cluster {
         let mut round = Round::new(home);
         for (live, node) in connected {
             let host = node.host().unwrap_or_default().to_owned();
-            round.asked.spawn(with_deadline(query_slots(live.connection, host)));
+            round.queries.spawn(with_deadline(query_slots(live.connection, host)));
             if let Some(view) = round.reply(NEXT_NODE_AFTER).await {
                 return Ok(view);
             }
         }
         for at in others {
             let info = self.context.connector.connection_info(at);
-            round.asked.spawn(with_deadline(query_node(info, at.host.clone())));
+            round.queries.spawn(with_deadline(query_node(info, at.host.clone())));
             if let Some(view) = round.reply(NEXT_NODE_AFTER).await {
                 return Ok(view);
             }
@@ -102,14 +102,14 @@ impl Cluster {
 
 impl<'h> Round<'h> {
     fn new(home: &'h HomeCluster) -> Self {
-        Self { home, asked: JoinSet::new(), foreign: None, failure: none_reachable() }
+        Self { home, queries: JoinSet::new(), foreign: None, failure: none_reachable() }
     }
 
     /// First valid reply of a node of the home cluster within `within`; `None` as soon as all have replied otherwise.
     async fn reply(&mut self, within: Duration) -> Option<ClusterView> {
         let reply = async {
             loop {
-                match self.asked.join_next().await? {
+                match self.queries.join_next().await? {
                     Ok(Ok(view)) if self.home.includes(&view) => return Some(view),
                     Ok(Ok(view)) => self.foreign = self.foreign.take().or(Some(view)),
                     Ok(Err(error)) => self.failure = error,
@@ -181,9 +181,9 @@ mod tests {
         home.record(&view(1, "a"));
         for (home_after_ms, expected) in [(900, view(1, "a")), (1_100, view(2, "b"))] {
             let mut round = Round::new(&home);
-            round.asked.spawn(with_deadline(late(view(1, "a"), home_after_ms)));
+            round.queries.spawn(with_deadline(late(view(1, "a"), home_after_ms)));
             assert_eq!(round.reply(NEXT_NODE_AFTER).await, None);
-            round.asked.spawn(with_deadline(late(view(2, "b"), 0)));
+            round.queries.spawn(with_deadline(late(view(2, "b"), 0)));
             assert_eq!(round.reply(NEXT_NODE_AFTER).await, None);
             assert_eq!(round.last_reply().await.unwrap(), expected, "{home_after_ms} ms");
         }

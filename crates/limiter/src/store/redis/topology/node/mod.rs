@@ -1,7 +1,6 @@
 //! One server: its connections, and whether calls may be sent to it.
 
 mod address;
-mod status;
 mod supervisor;
 
 use std::sync::Arc;
@@ -12,9 +11,8 @@ use redis::ConnectionAddr;
 use tokio::task::AbortHandle;
 
 pub(crate) use self::address::{Address, AddressWatch, PublishedAddress};
-pub use self::status::NodeStatus;
 pub(crate) use self::supervisor::start;
-use crate::store::breaker::Breaker;
+use crate::store::breaker::{Breaker, BreakerState};
 use crate::store::redis::connection::{ConnectionContext, ConnectionSlot, LiveConnection};
 use crate::store::redis::error::StoreError;
 
@@ -36,6 +34,21 @@ pub(crate) struct Node {
     logged: AtomicU32,
     next_slot: AtomicUsize,
     tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// Status of one server.
+#[derive(Clone, Debug)]
+pub struct NodeStatus {
+    /// `host:port`, or the primary's name in the Sentinels' configuration.
+    pub name: String,
+    /// Address of the primary that Sentinels name; `None` before the first, and without Sentinels.
+    pub primary: Option<String>,
+    /// Number of live connections.
+    pub live_connections: usize,
+    /// State of the circuit breaker.
+    pub breaker: BreakerState,
+    /// Last connection error, without secrets; `None` while a connection is live.
+    pub last_error: Option<String>,
 }
 
 impl Node {
@@ -153,7 +166,7 @@ impl Node {
     fn record_connected(&self) {
         self.attempted.store(true, Ordering::Relaxed);
         self.set_lacks_scripts(false);
-        self.context.stats.connects.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.connects.increment();
         self.context.notify_change();
         self.breaker.probe_now();
         self.logged.store(0, Ordering::Relaxed);
@@ -166,7 +179,7 @@ impl Node {
     /// turn for different reasons.
     pub(crate) fn record_connect_error(&self, kind: StoreError, detail: &str) {
         *self.last_error.lock() = Some((kind, detail.to_owned()));
-        let bit = 1 << kind.index();
+        let bit = 1 << kind as usize;
         let is_new = self.logged.fetch_or(bit, Ordering::Relaxed) & bit == 0;
         self.attempted.store(true, Ordering::Relaxed);
         self.context.notify_change();
@@ -191,5 +204,20 @@ impl Node {
     pub(crate) fn shutdown(&self) {
         self.tasks.lock().drain(..).for_each(|task| task.abort());
         self.slots.iter().for_each(ConnectionSlot::set_down);
+    }
+}
+
+impl NodeStatus {
+    pub(crate) fn of(node: &Node) -> Self {
+        Self {
+            name: node.name.clone(),
+            primary: match &node.address {
+                Address::Published(address) => address.current().map(|address| address.to_string()),
+                Address::Fixed(_) => None,
+            },
+            live_connections: node.live_connections(),
+            breaker: node.breaker.state(),
+            last_error: node.last_error.lock().as_ref().map(|(_, text)| text.clone()),
+        }
     }
 }

@@ -13,31 +13,31 @@ pub(super) struct NamedPrimary {
 /// Servers that may be the primary, best first: by latest epoch, then by the number of Sentinels that name them.
 ///
 /// A failover needs the votes of a majority of Sentinels. If a majority replied, one of them knows the last failover, and
-/// an epoch behind `known`, the current primary, means that the Sentinels were set up anew. A minority may be cut off
+/// an epoch behind `current`, the current primary, means that the Sentinels were set up anew. A minority may be cut off
 /// together with an old primary, so its reply counts only if its epoch is not older; the current primary stays a
 /// candidate then.
 pub(super) fn candidates(
     replies: &[NamedPrimary],
     sentinels: usize,
-    known: Option<&NamedPrimary>,
+    current: Option<&NamedPrimary>,
 ) -> Vec<NamedPrimary> {
     let is_majority = replies.len() * 2 > sentinels;
-    let least_epoch = known.filter(|_| !is_majority).map_or(0, |known| known.epoch);
+    let least_epoch = current.filter(|_| !is_majority).map_or(0, |current| current.epoch);
     let mut counted: Vec<(&NamedPrimary, usize)> = Vec::new();
-    for named in replies.iter().filter(|named| named.epoch >= least_epoch) {
-        match counted.iter_mut().find(|(other, _)| *other == named) {
+    for vote in replies.iter().filter(|vote| vote.epoch >= least_epoch) {
+        match counted.iter_mut().find(|(other, _)| *other == vote) {
             Some((_, votes)) => *votes += 1,
-            None => counted.push((named, 1)),
+            None => counted.push((vote, 1)),
         }
     }
-    if !is_majority && let Some(known) = known {
-        counted.push((known, 0));
+    if !is_majority && let Some(current) = current {
+        counted.push((current, 0));
     }
-    counted.sort_by_key(|(named, votes)| std::cmp::Reverse((named.epoch, *votes)));
+    counted.sort_by_key(|(candidate, votes)| std::cmp::Reverse((candidate.epoch, *votes)));
     let mut ranked: Vec<NamedPrimary> = Vec::new();
-    for (named, _) in counted {
-        if ranked.iter().all(|other| other.server != named.server) {
-            ranked.push(named.clone());
+    for (candidate, _) in counted {
+        if ranked.iter().all(|other| other.server != candidate.server) {
+            ranked.push(candidate.clone());
         }
     }
     ranked

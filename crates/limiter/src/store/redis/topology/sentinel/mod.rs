@@ -12,17 +12,17 @@
 //! Only the configured Sentinels are queried: addresses that they report may not be reachable from here.
 
 mod candidates;
-mod client;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, RedisError, RedisResult, Value, from_redis_value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use self::candidates::{NamedPrimary, candidates};
-use self::client::SentinelClient;
 use super::node::{Node, PublishedAddress};
 use crate::store::redis::connection::{
     CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config,
@@ -38,6 +38,12 @@ const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Least deadline for a reply of a Sentinel or of a named server. It is longer if decisions may take longer, up to a
 /// second.
 const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// A Sentinel, and the connection of the last query.
+struct SentinelClient {
+    at: HostPort,
+    connection: Option<MultiplexedConnection>,
+}
 
 /// Watches the Sentinels and publishes the primary's address.
 pub(crate) struct SentinelMonitor {
@@ -74,11 +80,11 @@ impl SentinelMonitor {
     /// Watches the Sentinels on behalf of `node`.
     pub(crate) async fn run(self: Arc<Self>, context: Arc<ConnectionContext>, node: Arc<Node>) {
         let mut clients: Vec<_> = self.sentinels.iter().map(|at| SentinelClient::new(at.clone())).collect();
-        let mut known = None;
+        let mut current = None;
         loop {
             let (replies, reasons) = self.ask_all(&mut clients).await;
             let in_use = node.live_connections() > 0;
-            if let Err((kind, reason)) = self.update(&context.connector, &mut known, &replies, reasons, in_use).await
+            if let Err((kind, reason)) = self.update(&context.connector, &mut current, &replies, reasons, in_use).await
                 && !in_use
             {
                 node.record_connect_error(kind, &reason);
@@ -90,10 +96,10 @@ impl SentinelMonitor {
 
     /// Asks all Sentinels at once.
     async fn ask_all(self: &Arc<Self>, clients: &mut Vec<SentinelClient>) -> (Vec<NamedPrimary>, Vec<Reason>) {
-        let mut asked = JoinSet::new();
+        let mut queries = JoinSet::new();
         for mut client in clients.drain(..) {
             let monitor = Arc::clone(self);
-            asked.spawn(async move {
+            queries.spawn(async move {
                 let query = client.primary(&monitor.sentinel_connector, &monitor.master);
                 let reply = timeout(monitor.reply_timeout, query).await;
                 if !matches!(reply, Ok(Ok(_))) {
@@ -103,9 +109,9 @@ impl SentinelMonitor {
             });
         }
         let (mut replies, mut reasons) = (Vec::new(), Vec::new());
-        while let Some(Ok((client, reply))) = asked.join_next().await {
+        while let Some(Ok((client, reply))) = queries.join_next().await {
             match reply {
-                Ok(Ok(named)) => replies.push(named),
+                Ok(Ok(vote)) => replies.push(vote),
                 Ok(Err(error)) => reasons.push(reason("sentinel", &client.at, &error)),
                 Err(_) => reasons.push((StoreError::Timeout, format!("sentinel {} does not reply", client.at))),
             }
@@ -118,24 +124,24 @@ impl SentinelMonitor {
     async fn update(
         &self,
         connector: &Connector,
-        known: &mut Option<NamedPrimary>,
+        current: &mut Option<NamedPrimary>,
         replies: &[NamedPrimary],
         mut reasons: Vec<Reason>,
         in_use: bool,
     ) -> Result<(), Reason> {
-        for named in candidates(replies, self.sentinels.len(), known.as_ref()) {
-            let is_known = known.as_ref().is_some_and(|known| known.server == named.server);
-            if !(is_known && in_use)
-                && let Err(reason) = self.verify(connector, &named.server).await
+        for candidate in candidates(replies, self.sentinels.len(), current.as_ref()) {
+            let is_current = current.as_ref().is_some_and(|current| current.server == candidate.server);
+            if !(is_current && in_use)
+                && let Err(reason) = self.verify(connector, &candidate.server).await
             {
                 reasons.insert(0, reason);
                 continue;
             }
-            if !is_known {
-                tracing::info!(node = self.master, server = %named.server, "redis primary found");
-                self.address.publish(named.server.clone());
+            if !is_current {
+                tracing::info!(node = self.master, server = %candidate.server, "redis primary found");
+                self.address.publish(candidate.server.clone());
             }
-            *known = Some(named);
+            *current = Some(candidate);
             return Ok(());
         }
         // An error reply says more than a timeout.
@@ -157,4 +163,41 @@ impl SentinelMonitor {
 
 fn reason(origin: &str, at: &HostPort, error: &RedisError) -> Reason {
     (StoreError::classify(error), format!("{origin} {at}: {}", describe(error)))
+}
+
+impl SentinelClient {
+    fn new(at: HostPort) -> Self {
+        Self { at, connection: None }
+    }
+
+    /// Closes the connection, so that a late reply is not taken for the next query's.
+    fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
+    /// Asks for the primary of `master`. Replaces a connection that broke since the last query.
+    async fn primary(&mut self, connector: &Connector, master: &str) -> RedisResult<NamedPrimary> {
+        if let Some(connection) = &mut self.connection
+            && let Ok(vote) = query(connection, master).await
+        {
+            return Ok(vote);
+        }
+        let connection = open(&connector.connection_info(&self.at)?, pipelined_config()).await?;
+        query(self.connection.insert(connection), master).await
+    }
+}
+
+async fn query(connection: &mut MultiplexedConnection, master: &str) -> RedisResult<NamedPrimary> {
+    let mut commands = redis::pipe();
+    // The address comes first: during a failover it is that of the server being promoted.
+    commands.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master);
+    commands.cmd("SENTINEL").arg("MASTER").arg(master);
+    let mut replies = connection.send_packed_commands(&commands, 0, 2).await?.into_iter();
+    let mut next = || replies.next().unwrap_or(Value::Nil).extract_error();
+    let (address, fields) = (next()?, next()?);
+    let (host, port) = from_redis_value(address)?;
+    let fields: HashMap<String, String> = from_redis_value(fields)?;
+    let epoch = fields.get("config-epoch").and_then(|epoch| epoch.parse().ok());
+    let epoch = epoch.ok_or((ErrorKind::UnexpectedReturnType, "the reply has no `config-epoch`"))?;
+    Ok(NamedPrimary { server: HostPort { host, port }, epoch })
 }

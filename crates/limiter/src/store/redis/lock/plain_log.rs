@@ -2,7 +2,7 @@
 
 use redis::{Cmd, Value};
 
-use super::state::PlainState;
+use super::plain_state::PlainState;
 use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_window_log::{Entry, Log, StoredEntry};
 use crate::rule::{MAX_SAFE_INTEGER, SlidingWindowLog};

@@ -4,40 +4,56 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool::managed::{Object, Pool, PoolError, TimeoutType, Timeouts};
+use deadpool::managed::{
+    Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts,
+};
 use deadpool_redis::Runtime;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, RedisError};
 use tokio::time::{Instant, timeout_at};
 
 use super::attempt::{AttemptOutcome, Transaction, attempt};
-use super::pool::ConnectionFactory;
 use super::settings::LockSettings;
-use super::stats::LockStats;
 use crate::store::breaker::Breaker;
 use crate::store::redis::client::RedisClient;
+use crate::store::redis::connection::{ConnectionContext, check_primary, open};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::random::random_id;
 use crate::store::redis::settings::RedisSettingsError;
-use crate::store::redis::stats::Operation;
-use crate::store::redis::topology::Node;
+use crate::store::redis::stats::{Counter, FailureCounts, Operation};
+use crate::store::redis::topology::{AddressWatch, Node};
 use crate::verdict::RuleVerdict;
 
 /// Least time that another attempt needs.
 const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(4);
 
+/// Counters of [`LockedStore`](super::LockedStore)s.
+#[derive(Debug, Default)]
+pub struct LockStats {
+    /// Attempts to decide under a lock.
+    pub tries: Counter,
+    /// Attempts that found the lock taken, or lost it.
+    pub contended: Counter,
+    /// Decisions that ran out of attempts, time or connections.
+    pub exhausted: Counter,
+    /// Decisions that failed otherwise.
+    pub failures: FailureCounts,
+}
+
 /// State that clones of a store share.
-pub(super) struct Shared {
-    client: Arc<RedisClient>,
+pub(super) struct LockClient {
+    pub(super) client: Arc<RedisClient>,
     node: Arc<Node>,
     pool: Pool<ConnectionFactory>,
     lock: LockSettings,
-    breaker: Breaker,
+    pub(super) breaker: Breaker,
     /// Prefix of this store's lock owners.
     owner: String,
     /// Number of decisions, which tells their owners apart.
     decisions: AtomicU64,
     /// Attempts to which Redis has replied.
     replies: AtomicU64,
-    stats: Arc<LockStats>,
+    pub(super) stats: Arc<LockStats>,
 }
 
 /// Reason why Redis did not decide.
@@ -48,12 +64,12 @@ pub(super) enum LockError {
     Store(StoreError),
 }
 
-impl Shared {
+impl LockClient {
     pub(super) fn new(client: Arc<RedisClient>, lock: LockSettings) -> Result<Self, RedisSettingsError> {
         let node = client.topology().single().cloned();
         let unusable = || RedisSettingsError::Unusable("`atomicity: lock` does not support a cluster".into());
         let node = node.ok_or_else(unusable)?;
-        let pool = Pool::builder(ConnectionFactory::new(&client, Arc::clone(&node)))
+        let pool = Pool::builder(ConnectionFactory { context: Arc::clone(client.context()), node: Arc::clone(&node) })
             .max_size(lock.connections.get())
             .runtime(Runtime::Tokio1)
             .build()
@@ -71,26 +87,9 @@ impl Shared {
         })
     }
 
-    pub(super) fn key_prefix(&self) -> &str {
-        self.client.key_prefix()
-    }
-
-    pub(super) fn stats(&self) -> &LockStats {
-        &self.stats
-    }
-
-    pub(super) fn set_stats(&mut self, stats: Arc<LockStats>) {
-        self.stats = stats;
-    }
-
     /// Lifetime of a lock in milliseconds.
     pub(super) fn lock_ms(&self) -> u64 {
         u64::try_from(self.lock.ttl.as_millis()).unwrap_or(u64::MAX).max(1)
-    }
-
-    /// Returns true if the circuit breaker admits a decision.
-    pub(super) fn admits(&self) -> bool {
-        self.breaker.admits()
     }
 
     /// Runs `transaction` within the client's timeout, and counts its outcome.
@@ -117,14 +116,13 @@ impl Shared {
 
     /// Counts a decision that failed.
     pub(super) fn count(&self, error: &LockError) {
-        let counter = match error {
-            LockError::Exhausted => &self.stats.exhausted,
+        match error {
+            LockError::Exhausted => self.stats.exhausted.increment(),
             LockError::Store(kind) => {
                 self.client.context().record_failure(Operation::Decide, &self.node.name, *kind, None);
-                self.stats.failures(*kind)
+                self.stats.failures.record(*kind);
             }
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Attempts a decision until it is made, or until attempts or time run out.
@@ -151,7 +149,7 @@ impl Shared {
         owner: &str,
         deadline: Instant,
     ) -> Result<Option<Vec<RuleVerdict>>, LockError> {
-        self.stats.tries.fetch_add(1, Ordering::Relaxed);
+        self.stats.tries.increment();
         let mut pooled = self.connection(deadline).await?;
         let result = timeout_at(deadline, attempt(&mut pooled.connection, transaction, owner)).await;
         if matches!(result, Ok(Ok(_))) {
@@ -160,7 +158,7 @@ impl Shared {
         match result {
             Ok(Ok(AttemptOutcome::Decided(answers))) => Ok(Some(answers)),
             Ok(Ok(AttemptOutcome::Contended)) => {
-                self.stats.contended.fetch_add(1, Ordering::Relaxed);
+                self.stats.contended.increment();
                 Ok(None)
             }
             Ok(Ok(AttemptOutcome::InvalidReply)) => Err(LockError::Store(StoreError::Other)),
@@ -187,5 +185,43 @@ impl Shared {
             Err(PoolError::Backend(error)) => Err(LockError::Store(StoreError::classify(&error))),
             Err(_) => Err(LockError::Store(StoreError::Disconnected)),
         }
+    }
+}
+
+/// Connects to the server of a client, at its current address.
+struct ConnectionFactory {
+    context: Arc<ConnectionContext>,
+    node: Arc<Node>,
+}
+
+/// A connection, and the address that it leads to.
+struct PooledConnection {
+    connection: MultiplexedConnection,
+    address: AddressWatch,
+}
+
+impl Manager for ConnectionFactory {
+    type Type = PooledConnection;
+    type Error = RedisError;
+
+    async fn create(&self) -> Result<PooledConnection, RedisError> {
+        // No timeouts: decisions have a deadline of their own.
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut address = self.node.address.watch();
+        let info = address.connection_info(&self.context.connector).await?;
+        let mut connection = open(&info, config).await?;
+        if address.requires_primary() {
+            check_primary(&mut connection).await?;
+        }
+        Ok(PooledConnection { connection, address })
+    }
+
+    /// A demoted primary replies to `PING` as well, so the address is checked first.
+    async fn recycle(&self, pooled: &mut PooledConnection, _: &Metrics) -> RecycleResult<RedisError> {
+        if pooled.address.has_changed() {
+            return Err(RecycleError::message("the primary has another address"));
+        }
+        redis::pipe().cmd("UNWATCH").cmd("PING").exec_async(&mut pooled.connection).await?;
+        Ok(())
     }
 }
