@@ -19,7 +19,7 @@ pin_project! {
 }
 
 impl<B> SlotBody<B> {
-    /// Creates a body that holds `lease`.
+    /// Creates a body that holds `slot`.
     pub fn new(inner: B, slot: Option<HeldSlot>) -> Self {
         Self { inner, slot }
     }

@@ -2,8 +2,9 @@
 
 use http::Request;
 
+use super::limit::Limit;
 use super::limiter::Limiter;
-use super::rule_set::{BoundLimit, RuleSet};
+use super::rule_set::RuleSet;
 use crate::headers::CheckedRules;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::{Check, MAX_CHECKS};
@@ -64,7 +65,7 @@ impl CheckSet {
     pub(super) fn push<'c, B>(
         &mut self,
         index: u8,
-        limit: &'c BoundLimit,
+        limit: &'c Limit,
         varies: bool,
         id: &'c [u8],
         request: &Request<B>,

@@ -11,9 +11,10 @@ use super::access::{AccessControl, Listed};
 use super::check_set::{CheckSet, Stages};
 use super::enforcement::Stage;
 use super::event::{VerdictEvent, VerdictKind};
+use super::limit::Limit;
 use super::limiter::Limiter;
 use super::report::Report;
-use super::rule_set::{BoundLimit, RuleSet};
+use super::rule_set::RuleSet;
 use super::settings::OnLimit;
 use super::settlement::PacingDelay;
 use crate::context::{Degraded, Rerouted};
@@ -147,7 +148,7 @@ impl Limiter {
     }
 
     /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
-    fn missing_key_refusal<B>(&self, limit: &BoundLimit, request: &Request<B>) -> Option<Response<Bytes>> {
+    fn missing_key_refusal<B>(&self, limit: &Limit, request: &Request<B>) -> Option<Response<Bytes>> {
         if !limit.enforcement.denies_any() {
             return None;
         }

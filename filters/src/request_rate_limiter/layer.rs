@@ -46,7 +46,7 @@ impl RequestRateLimiterLayer {
             name: Arc::clone(&scope),
             scope: Arc::clone(&scope),
             rule,
-            key_resolver: None,
+            key_resolver: settings.key_resolver.clone(),
             cost: settings.cost.clone(),
             enforcement: Enforcement::FULL,
         };

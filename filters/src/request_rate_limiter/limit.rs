@@ -18,8 +18,8 @@ pub struct Limit {
     pub scope: Arc<str>,
     /// The algorithm and its parameters.
     pub rule: Rule,
-    /// The key resolver; `None` for that of the limiter.
-    pub key_resolver: Option<KeyResolver>,
+    /// The key resolver.
+    pub key_resolver: KeyResolver,
     /// The cost of a request.
     pub cost: Cost,
     /// The keys that it denies; others are observed.
@@ -71,6 +71,13 @@ impl RuleSets {
     pub fn rules(&self) -> impl Iterator<Item = &Limit> {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).flat_map(|(_, limits)| limits);
         self.default.iter().chain(plans)
+    }
+}
+
+impl Limit {
+    /// Returns true if the rule delays requests until their slot.
+    pub(super) fn paces(&self) -> bool {
+        self.rule.algorithm().spec().paces
     }
 }
 

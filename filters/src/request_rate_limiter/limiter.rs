@@ -45,7 +45,7 @@ pub(super) struct PlanTable {
 
 impl Limiter {
     pub(super) fn new(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
-        let access = AccessControl::new(rules.rules().filter_map(|limit| limit.key_resolver.as_ref()), &settings);
+        let access = AccessControl::new(rules.rules().map(|limit| &limit.key_resolver), &settings);
         let empty_key =
             settings.deny_empty_key.then(|| settings.error_body.refusal(settings.empty_key_status, "empty-key"));
         let mut first = 0;

@@ -5,21 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::cost::Cost;
 use super::denial::Denial;
-use super::enforcement::Enforcement;
 use super::limit::Limit;
 use super::settings::Settings;
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders};
-use crate::key_resolver::KeyResolver;
-use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::verdict::Verdict;
 
 /// Rules of one plan, with everything about them that is known at load.
 #[derive(Clone)]
 pub(super) struct RuleSet {
-    pub(super) limits: Box<[BoundLimit]>,
+    pub(super) limits: Box<[Limit]>,
     pub(super) headers: RateLimitHeaders,
     /// Index of its first rule, see [`VerdictEvent::rule`](super::VerdictEvent::rule).
     pub(super) first: usize,
@@ -28,28 +24,10 @@ pub(super) struct RuleSet {
     denial: Denial,
 }
 
-/// Rule with the limiter's settings filled in.
-#[derive(Clone)]
-pub(super) struct BoundLimit {
-    pub(super) name: Arc<str>,
-    pub(super) scope: Arc<str>,
-    pub(super) rule: Rule,
-    pub(super) key_resolver: KeyResolver,
-    pub(super) cost: Cost,
-    pub(super) enforcement: Enforcement,
-}
-
 impl RuleSet {
     pub(super) fn new(limits: Vec<Limit>, first: usize, route: &Arc<str>, settings: &Settings) -> Self {
-        let bind = |limit: Limit| BoundLimit {
-            name: limit.name,
-            scope: limit.scope,
-            rule: limit.rule,
-            key_resolver: limit.key_resolver.unwrap_or_else(|| settings.key_resolver.clone()),
-            cost: limit.cost,
-            enforcement: limit.enforcement.and(settings.enforcement),
-        };
-        let limits: Box<[BoundLimit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
+        let bind = |limit: Limit| Limit { enforcement: limit.enforcement.and(settings.enforcement), ..limit };
+        let limits: Box<[Limit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
         let named: Vec<_> = limits
             .iter()
             .map(|limit| NamedRule { name: &limit.name, rule: &limit.rule, cost: limit.cost.tokens })
@@ -87,12 +65,5 @@ impl RuleSet {
     /// Omits [`LocalReply`](crate::context::LocalReply) from denials.
     pub(super) fn omit_local_reply(&mut self) {
         self.denial.omit_local_reply();
-    }
-}
-
-impl BoundLimit {
-    /// Returns true if the rule delays requests until their slot.
-    pub(super) fn paces(&self) -> bool {
-        self.rule.algorithm().spec().paces
     }
 }

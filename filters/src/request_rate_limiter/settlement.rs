@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::cost::Cost;
+use super::limit::Limit;
 use super::limiter::Limiter;
-use super::rule_set::BoundLimit;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::Check;
@@ -73,7 +73,7 @@ impl Reservation {
         if adjustment == 0 {
             return;
         }
-        let BoundLimit { scope, rule, .. } = self.limit();
+        let Limit { scope, rule, .. } = self.limit();
         let rule = self.rule.as_deref().unwrap_or(rule);
         let check = Check { key: BucketKey { scope, id: &self.key_id }, rule, cost: self.reserved };
         self.limiter.store.settle(check, adjustment, self.counted_at_us);
@@ -83,7 +83,7 @@ impl Reservation {
         &self.limit().cost
     }
 
-    fn limit(&self) -> &BoundLimit {
+    fn limit(&self) -> &Limit {
         &self.limiter.sets[usize::from(self.set)].limits[usize::from(self.limit)]
     }
 }

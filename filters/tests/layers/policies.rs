@@ -64,7 +64,7 @@ fn bucket(name: &str, burst: u64) -> Limit {
         name: name.into(),
         scope: format!("r#{name}").into(),
         rule: Rule::TokenBucket(TokenBucket::new(1, Duration::from_secs(3600), burst).unwrap()),
-        key_resolver: None,
+        key_resolver: KeyResolver::parse("header:X-User").unwrap(),
         cost: 1.into(),
         enforcement: Enforcement::FULL,
     }

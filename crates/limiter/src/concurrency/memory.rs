@@ -63,19 +63,9 @@ impl std::fmt::Debug for SlotTable {
 }
 
 impl SlotTable {
-    /// [`Slots::acquire`] for `key`.
-    pub fn acquire(&self, key: BucketKey<'_>, owner: Owner, limit: u64, ttl_us: u64, now_us: u64) -> Reply {
-        self.change(&name(key), |slots| slots.acquire(owner, limit, ttl_us, now_us))
-    }
-
-    /// [`Slots::renew`] for `key`.
-    pub fn renew(&self, key: BucketKey<'_>, owner: Owner, limit: u64, ttl_us: u64, now_us: u64) -> Reply {
-        self.change(&name(key), |slots| slots.renew(owner, limit, ttl_us, now_us))
-    }
-
-    /// [`Slots::release`] for `key`.
-    pub fn release(&self, key: BucketKey<'_>, owner: Owner, now_us: u64) -> Reply {
-        self.change(&name(key), |slots| slots.release(owner, now_us))
+    /// Applies `change` to the slots of `key`.
+    pub fn change(&self, key: BucketKey<'_>, change: impl FnOnce(&mut Slots) -> Reply) -> Reply {
+        self.change_named(&name(key), change)
     }
 
     /// Returns the number of keys with stored slots.
@@ -84,7 +74,7 @@ impl SlotTable {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    fn change(&self, name: &Name, change: impl FnOnce(&mut Slots) -> Reply) -> Reply {
+    fn change_named(&self, name: &Name, change: impl FnOnce(&mut Slots) -> Reply) -> Reply {
         let shard = &self.shards[self.hasher.hash_one(name) as usize % SHARDS];
         let mut keys = shard.lock();
         let slots = keys.entry(Arc::clone(name)).or_default();
@@ -121,7 +111,7 @@ impl MemorySlots {
     /// Acquires a slot of an encoded key; the verdict names `source`.
     pub(super) fn acquire_named(&self, Named(name): Named, source: Source) -> Acquired {
         let (owner, limit) = (Owner::fresh(), self.rule.limit());
-        let reply = self.table.change(&name, |slots| slots.acquire(owner, limit, u64::MAX, 0));
+        let reply = self.table.change_named(&name, |slots| slots.acquire(owner, limit, u64::MAX, 0));
         if reply.step == Step::Refused {
             return Acquired::denied(source);
         }
@@ -141,7 +131,7 @@ impl SlotStore for MemorySlots {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.table.change(&self.name, |slots| slots.release(self.owner, 0));
+        self.table.change_named(&self.name, |slots| slots.release(self.owner, 0));
         self.stats.ended();
     }
 }

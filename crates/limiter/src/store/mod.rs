@@ -1,8 +1,6 @@
 //! Stores: they decide requests and keep the consumed tokens, in [`memory`] or in Redis.
 
 #[cfg(feature = "redis")]
-pub(crate) mod breaker;
-#[cfg(feature = "redis")]
 pub(crate) mod fallback;
 pub mod memory;
 #[cfg(feature = "redis")]

@@ -9,7 +9,7 @@
 //!
 //! | Module | Content |
 //! |---|---|
-//! | `settings` `error` `stats` `invalidation` `gateways` `turns` … | plain data |
+//! | `settings` `error` `breaker` `stats` `invalidation` `gateways` `turns` … | plain data |
 //! | `script` | Lua scripts, and their composition for several rules or callers |
 //! | `command` | keys and arguments of calls; decoding of replies |
 //! | `connection` | TLS, handshake, sending, batching |
@@ -44,6 +44,7 @@
 //!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
+mod breaker;
 mod client;
 mod command;
 mod connection;
@@ -62,8 +63,8 @@ mod store;
 mod topology;
 mod turns;
 
-pub use self::client::Unanswered;
-pub use self::client::{RedisClient, RedisStatus};
+pub use self::breaker::{BreakerState, Breakers};
+pub use self::client::{RedisClient, RedisStatus, Unanswered};
 pub use self::command::key_names;
 #[doc(hidden)]
 pub use self::command::script_reply;
@@ -81,7 +82,6 @@ pub use self::settings::{
 pub use self::stats::{CallSizes, Counter, FailureCounts, Latencies, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;
-pub use super::breaker::{BreakerState, Breakers};
 
 /// Whole microseconds of `time`.
 fn micros(time: std::time::Duration) -> u64 {

@@ -215,14 +215,16 @@ fn model_memory_and_redis_agree_on_every_trace() {
                     Operation::Acquire => (
                         "acquire",
                         slots.acquire(id, limit, ttl_us, now_us),
-                        memory.acquire(place, id, limit, ttl_us, now_us),
+                        memory.change(place, |slots| slots.acquire(id, limit, ttl_us, now_us)),
                     ),
                     Operation::Renew => (
                         "renew",
                         slots.renew(id, limit, ttl_us, now_us),
-                        memory.renew(place, id, limit, ttl_us, now_us),
+                        memory.change(place, |slots| slots.renew(id, limit, ttl_us, now_us)),
                     ),
-                    Operation::Release => ("release", slots.release(id, now_us), memory.release(place, id, now_us)),
+                    Operation::Release => {
+                        ("release", slots.release(id, now_us), memory.change(place, |slots| slots.release(id, now_us)))
+                    }
                 };
                 prop_assert_eq!(by_model, by_memory);
                 expected.push(numbers(by_model, now_us));

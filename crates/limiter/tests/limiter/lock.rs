@@ -198,11 +198,7 @@ async fn unsupported_rules_are_left_to_the_fallback() {
     for _ in 0..6 {
         assert!(matches!(ask(&store, "k", &hourly(5)).await.outcome, Outcome::StoreUnavailable { .. }));
     }
-    assert!(
-        store.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>() == 6,
-        "{:?}",
-        store.stats()
-    );
+    assert!(store.stats().failures.by_reason().iter().map(|(_, count)| count).sum::<u64>() == 6, "{:?}", store.stats());
     server.launch();
     eventually("redis decides again", async || ask(&store, "k", &hourly(5)).await.source == Source::Redis).await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tollgate_filters::request_rate_limiter::{
     Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
-    VerdictKind,
+    Settings, VerdictKind,
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
@@ -113,7 +113,9 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
 
 /// Returns the rules with their scopes.
 fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
-    let limits = |plan, rules| naming.named(plan, rules).into_iter().map(limit).collect::<Vec<_>>();
+    let limits = |plan, rules| {
+        naming.named(plan, rules).into_iter().map(|named| limit(named, &naming.limiter.settings)).collect::<Vec<_>>()
+    };
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
             tollgate_config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
@@ -132,13 +134,13 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
     RuleSets { default: limits(None, &naming.limiter.rules), plans }
 }
 
-fn limit(named: NamedLimit<'_>) -> Limit {
+fn limit(named: NamedLimit<'_>, settings: &Settings) -> Limit {
     let NamedLimit { name, scope, limit, .. } = named;
     Limit {
         name: name.map_or_else(|| Arc::clone(&scope), Into::into),
         scope,
         rule: limit.rule.clone(),
-        key_resolver: limit.key_resolver.clone(),
+        key_resolver: limit.key_resolver.as_ref().unwrap_or(&settings.key_resolver).clone(),
         cost: limit.cost.clone(),
         enforcement: limit.enforcement,
     }

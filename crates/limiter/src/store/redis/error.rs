@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::store::breaker::FailureReason;
-
 /// Reason why Redis did not decide a request. [`as_str`](Self::as_str) labels it in metrics; the message is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreError {
@@ -162,12 +160,6 @@ impl StoreError {
             "ERR" if is_unknown_script_command(detail) => Self::NoScripts,
             _ => NESTED.iter().find(|(nested, _)| detail.contains(nested)).map_or(Self::Other, |&(_, kind)| kind),
         }
-    }
-}
-
-impl FailureReason for StoreError {
-    fn label(&self) -> &'static str {
-        self.as_str()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Settings of a Redis client. The `Debug` form omits everything that may hold a password.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
     /// Servers to connect to.
     pub servers: Servers,
@@ -168,20 +168,6 @@ impl RedisSettings {
             connections: NonZeroUsize::MIN,
             batch: true,
         }
-    }
-}
-
-impl fmt::Debug for RedisSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisSettings")
-            .field("servers", &self.servers)
-            .field("login", &self.login)
-            .field("database", &self.database)
-            .field("key_prefix", &self.key_prefix)
-            .field("tls", &self.tls)
-            .field("timeout", &self.timeout)
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
     }
 }
 

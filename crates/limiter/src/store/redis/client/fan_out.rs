@@ -20,15 +20,6 @@ use crate::store::redis::topology::{Node, Redirect};
 /// Pause before calls are repeated while only some of their keys have migrated.
 const TRY_AGAIN_PAUSE: Duration = Duration::from_millis(5);
 
-/// Destination of a call.
-#[derive(Clone)]
-enum Target {
-    /// The node that serves its slot.
-    SlotOwner,
-    /// A node that imports its slot, addressed with `ASKING`.
-    Importing(Arc<Node>),
-}
-
 /// Calls for one node, as indices among all calls.
 struct NodeCalls {
     node: Arc<Node>,
@@ -44,8 +35,8 @@ struct FanOut<'c> {
     calls: &'c [(HashSlot, Cmd)],
     deadline: Instant,
     results: Vec<Result<Value, Unanswered>>,
-    /// Calls to send next.
-    waiting: Vec<(usize, Target)>,
+    /// Calls to send next: to the node that serves their slot, or with `ASKING` to the one that imports it.
+    waiting: Vec<(usize, Option<Arc<Node>>)>,
     /// Form of the calls to send next.
     form: ScriptForm,
     /// True if a call must wait for the migration of its keys.
@@ -62,7 +53,7 @@ impl RedisClient {
         calls: &[(HashSlot, Cmd)],
     ) -> Vec<Result<Value, Unanswered>> {
         let results = calls.iter().map(|_| Err(StoreError::ClusterDown.unsent())).collect();
-        let waiting = (0..calls.len()).map(|call| (call, Target::SlotOwner)).collect();
+        let waiting = (0..calls.len()).map(|call| (call, None)).collect();
         let deadline = self.deadline();
         let (form, pauses) = (ScriptForm::Hash, false);
         let mut fan_out = FanOut { client: self, operation, script, calls, deadline, results, waiting, form, pauses };
@@ -107,18 +98,17 @@ impl FanOut<'_> {
         self.results[call] = Err(StoreError::classify(error).unsent());
         if let Some(form) = form.after(error) {
             self.form = form;
-            return self.waiting.push((call, Target::SlotOwner));
+            return self.waiting.push((call, None));
         }
         match Redirect::parse(error, node.host()) {
             Some(Redirect::TryAgain) => {
                 self.pauses = true;
-                self.waiting.push((call, Target::SlotOwner));
+                self.waiting.push((call, None));
             }
             Some(redirect) => {
                 let Some(node) = self.client.topology().follow(&redirect) else { return };
                 let is_importing = matches!(redirect, Redirect::Ask(_));
-                let target = if is_importing { Target::Importing(node) } else { Target::SlotOwner };
-                self.waiting.push((call, target));
+                self.waiting.push((call, Some(node).filter(|_| is_importing)));
             }
             None => {}
         }
@@ -127,16 +117,14 @@ impl FanOut<'_> {
     /// Takes the waiting calls, grouped by node. Calls without a node have failed.
     fn by_node(&mut self) -> Vec<NodeCalls> {
         let mut nodes: Vec<NodeCalls> = Vec::new();
-        for (call, target) in std::mem::take(&mut self.waiting) {
-            let (node, asking) = match target {
-                Target::Importing(node) => (Ok(node), true),
-                Target::SlotOwner => (self.client.inner.route(self.operation, || self.calls[call].0), false),
-            };
-            match node {
+        for (call, importing) in std::mem::take(&mut self.waiting) {
+            let asking = importing.is_some();
+            let route = || self.client.inner.route(self.operation, || self.calls[call].0);
+            match importing.map_or_else(route, Ok) {
                 Err(kind) => self.results[call] = Err(kind.unsent()),
                 Ok(node) => {
-                    match nodes.iter_mut().find(|known| Arc::ptr_eq(&known.node, &node) && known.asking == asking) {
-                        Some(known) => known.calls.push(call),
+                    match nodes.iter_mut().find(|group| Arc::ptr_eq(&group.node, &node) && group.asking == asking) {
+                        Some(group) => group.calls.push(call),
                         None => nodes.push(NodeCalls { node, asking, calls: vec![call] }),
                     }
                 }

@@ -20,7 +20,7 @@ use super::hash_slot::HashSlot;
 use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::stats::{Operation, RedisStats};
 use super::topology::{Node, NodeStatus, Topology};
-use crate::store::breaker::{BreakerState, Breakers};
+use crate::store::redis::breaker::{BreakerState, Breakers};
 
 /// Name in logs when no single node is concerned.
 const CLUSTER: &str = "cluster";
@@ -62,18 +62,11 @@ impl RedisClient {
     /// # Errors
     /// A URL, timeout or TLS setting is invalid, or there is no runtime.
     pub fn start(settings: &RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_with(settings, &Breakers::default())
+        Self::start_counting(settings, &Breakers::default(), Arc::default())
     }
 
-    /// Starts a client that shares `breakers` with other clients of the same servers, such as those of other workers.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_counting(settings, breakers, Arc::default())
-    }
-
-    /// As [`start_with`](Self::start_with), with counters that outlive the client.
+    /// Starts a client that shares `breakers` with other clients of the same servers, such as those of other workers, and
+    /// counts in `stats`, which outlive it.
     ///
     /// # Errors
     /// As [`start`](Self::start).

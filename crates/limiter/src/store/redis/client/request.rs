@@ -7,7 +7,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::ClientInner;
 use super::outcome::Unanswered;
-use crate::store::breaker::BreakerState;
+use crate::store::redis::breaker::BreakerState;
 use crate::store::redis::command::ScriptCall;
 use crate::store::redis::connection::{LiveConnection, ScriptForm};
 use crate::store::redis::error::StoreError;

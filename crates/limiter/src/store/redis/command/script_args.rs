@@ -18,8 +18,8 @@ pub(crate) struct BatchSize {
 
 /// Keys and arguments of a script call.
 pub(super) struct ScriptArgs<'o> {
-    keys: ArgList,
-    args: ArgList,
+    pub(super) keys: ArgList,
+    pub(super) args: ArgList,
     options: &'o CallOptions,
     /// Time for the script in seconds; empty: Redis' own.
     now: String,
@@ -63,21 +63,11 @@ impl<'o> ScriptArgs<'o> {
         self.add_keys(key, None, &[SHARED_STRING])
     }
 
-    /// Adds the time at which a corrected cost was counted.
-    pub(super) fn counted_at(&mut self, counted_at_us: u64) {
-        self.number(counted_at_us);
-    }
-
     /// Adds the time that the reply to a request takes, if the algorithm needs it.
     pub(super) fn lead(&mut self, rule: &Rule, options: &CallOptions) {
         if let Rule::LeakyBucket(rule) = rule {
             self.number(options.lead_us(rule));
         }
-    }
-
-    /// Adds numbers.
-    pub(super) fn numbers<'n>(&mut self, numbers: impl Iterator<Item = &'n u64>) {
-        numbers.for_each(|number| self.number(*number));
     }
 
     /// Adds the key of the revocation of each key, which is named by its index.
@@ -89,30 +79,6 @@ impl<'o> ScriptArgs<'o> {
                 added.push(key);
             }
         }
-    }
-
-    /// Returns the number of arguments so far.
-    pub(super) fn arg_count(&self) -> usize {
-        self.args.len()
-    }
-
-    /// Returns the number of keys so far.
-    pub(super) fn key_count(&self) -> usize {
-        self.keys.len()
-    }
-
-    pub(super) fn into_keys(self) -> ArgList {
-        self.keys
-    }
-
-    /// Keys, then arguments.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.iter().chain(self.args.iter())
-    }
-
-    /// Returns the bytes of all keys and arguments.
-    pub(super) fn bytes(&self) -> usize {
-        self.keys.bytes() + self.args.bytes()
     }
 
     /// Adds the arguments of `rule`: two numbers, the time, the cost, and the rest.
@@ -139,7 +105,8 @@ impl<'o> ScriptArgs<'o> {
         }
     }
 
-    fn number(&mut self, number: u64) {
+    /// Adds a number.
+    pub(super) fn number(&mut self, number: u64) {
         self.args.push(itoa::Buffer::new().format(number).as_bytes());
     }
 }

@@ -34,14 +34,15 @@ pub(crate) const MAX_WEIGHT: usize = 64 * MAX_CHECKS;
 
 impl ScriptCall {
     pub(super) fn new(script: Arc<Script>, args: ScriptArgs<'_>, weight: usize) -> Self {
-        let (counts, bytes) = ((args.key_count(), args.arg_count()), args.bytes());
+        let ScriptArgs { keys, args, .. } = args;
+        let (counts, bytes) = ((keys.len(), args.len()), keys.bytes() + args.bytes());
         let mut cmd = Cmd::with_capacity(3 + counts.0 + counts.1, bytes + 48);
         cmd.arg("EVALSHA").arg(script.sha1()).arg(counts.0);
-        for arg in args.iter() {
+        for arg in keys.iter().chain(args.iter()) {
             cmd.arg(arg);
         }
         let weight = weight.min(MAX_WEIGHT);
-        Self { script, cmd, counts, bytes, keys: args.into_keys(), requests: 1, weight }
+        Self { script, cmd, counts, bytes, keys, requests: 1, weight }
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
     let mut args = ScriptArgs::new(options);
     args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
     args.rule(check.rule, cost.as_bytes());
-    args.counted_at(counted_at_us);
+    args.number(counted_at_us);
     let weight = if algorithm.spec().settles_slowly { MAX_WEIGHT } else { algorithm.spec().weight };
     ScriptCall::new(Script::single(algorithm), args, weight)
 }
@@ -187,27 +188,27 @@ fn list<'a>(
     options: &CallOptions,
 ) -> ScriptCall {
     let mut args = ScriptArgs::new(options);
-    args.numbers(numbers.iter().flatten());
+    numbers.into_iter().flatten().for_each(|number| args.number(number));
     let mut rules = Vec::new();
     for ListedCheck { check, cost, counted_at_us, observed } in checks {
-        let own = check.rule.algorithm();
-        let location = KeyLocation::of(check.key, own);
+        let alone = check.rule.algorithm();
+        let location = KeyLocation::of(check.key, alone);
         let (algorithm, key, packed_as) = match location.rule_name {
             Some(name) if location.packed => {
                 // Plans may give one name to rules of different algorithms, which must not read each other's state.
-                let algorithm = own.spec().in_list;
+                let algorithm = alone.spec().in_list;
                 let state_name = format!("{}_{name}", algorithm.as_str()).into();
                 (algorithm, args.add_shared_key(location.key), Some(state_name))
             }
-            name => (own, args.add_keys(location.key, name, own.spec().key_words), None),
+            name => (alone, args.add_keys(location.key, name, alone.spec().key_words), None),
         };
-        let arg = args.arg_count();
+        let arg = args.args.len();
         args.rule(check.rule, cost.as_bytes());
         match counted_at_us {
-            Some(counted_at_us) => args.counted_at(counted_at_us),
+            Some(counted_at_us) => args.number(counted_at_us),
             None => args.lead(check.rule, options),
         }
-        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg, observed });
+        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.args.len() - arg, observed });
     }
     if mode == ListMode::Return {
         let leasable = rules.iter().filter(|rule| rule.algorithm.spec().leasable);

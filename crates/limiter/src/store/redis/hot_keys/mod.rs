@@ -2,12 +2,11 @@
 //!
 //! - [`denials`]: a denial is cached for as long as it certainly holds, unless tokens are returned meanwhile
 //!   ([`invalidation`](super::invalidation)).
-//! - [`coalescer`]: equal requests that arrive while a call is in flight share the next call.
+//! - [`coalescing`]: equal requests that arrive while a call is in flight share the next call.
 //! - [`leases`]: where a limiter enables it, a call also takes requests in advance that are likely to follow.
 
-mod call;
 mod check_set;
-mod coalescer;
+mod coalescing;
 mod denials;
 mod fingerprint;
 mod lease;
@@ -17,14 +16,14 @@ mod request_rate;
 use std::sync::Arc;
 
 pub(crate) use self::check_set::{CheckSet, LeaseTerms};
-use self::coalescer::Coalescer;
-pub(crate) use self::coalescer::{Join, LeaderGuard};
+use self::coalescing::Coalescer;
+pub(crate) use self::coalescing::{Join, LeaderGuard};
 use self::denials::DenialCache;
 pub(crate) use self::fingerprint::Fingerprint;
 use self::fingerprint::FingerprintSeeds;
 use self::leases::Leases;
 pub(crate) use self::leases::{LeaseLookup, is_array};
-use super::client::{RedisClient, Request};
+use super::client::RedisClient;
 use super::command::CallOptions;
 use crate::store::Check;
 use crate::store::memory::MonotonicClock;
@@ -61,19 +60,6 @@ impl HotKeys {
     /// Time by which denials and leases expire.
     pub(crate) fn now_us(&self, options: &CallOptions) -> u64 {
         options.now_us(&*self.clock)
-    }
-
-    /// Joins the equal requests in flight: as the leader, which calls Redis itself, or as a follower of a shared call.
-    /// `always_follow` makes the first request a follower too.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        fingerprint: Fingerprint,
-        request: Request,
-        always_follow: bool,
-        checks: impl FnOnce() -> CheckSet,
-    ) -> Join {
-        let start = || call::run(Arc::clone(self), Arc::new(checks()));
-        self.coalescer.join(fingerprint.checks, request, always_follow, start)
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::attempt::{AttemptOutcome, Transaction, attempt};
 use super::settings::LockSettings;
-use crate::store::breaker::Breaker;
+use crate::store::redis::breaker::Breaker;
 use crate::store::redis::client::RedisClient;
 use crate::store::redis::connection::{ConnectionContext, check_primary, open};
 use crate::store::redis::error::StoreError;

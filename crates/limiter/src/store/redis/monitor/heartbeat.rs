@@ -82,14 +82,10 @@ fn command(key: &str, action: &str, id: &str) -> Cmd {
     cmd
 }
 
+/// Decodes the number of gateways, beside the time.
 fn count(reply: &Value) -> Option<u32> {
-    match reply {
-        Value::Array(items) => match items.as_slice() {
-            [Value::Int(gateways), Value::Int(_)] => u32::try_from(*gateways).ok(),
-            _ => None,
-        },
-        _ => None,
-    }
+    let Some([Value::Int(gateways), Value::Int(_)]) = reply.as_sequence() else { return None };
+    u32::try_from(*gateways).ok()
 }
 
 #[cfg(test)]

@@ -105,23 +105,15 @@ fn command(key: &str, arguments: &[&str]) -> Cmd {
 }
 
 fn is_done(reply: &Value) -> Option<bool> {
-    match reply {
-        Value::Array(items) => match items.first() {
-            Some(Value::Int(done)) => Some(*done == 1),
-            _ => None,
-        },
-        _ => None,
-    }
+    let Some([Value::Int(done), ..]) = reply.as_sequence() else { return None };
+    Some(*done == 1)
 }
 
 /// Decodes the version.
 fn version(reply: &Value) -> Option<String> {
-    match reply {
-        Value::Array(items) => match items.as_slice() {
-            [Value::Nil] => Some(String::new()),
-            [version] => text(version),
-            _ => None,
-        },
+    match reply.as_sequence()? {
+        [Value::Nil] => Some(String::new()),
+        [version] => text(version),
         _ => None,
     }
 }

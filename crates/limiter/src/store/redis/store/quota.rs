@@ -58,11 +58,12 @@ impl RedisStore {
     ) -> Result<Vec<Result<Withdrawal, WithdrawalError>>, StoreError> {
         let valid: Vec<_> = wanted.iter().filter(|(key, amount)| quota::validate(*key, *amount).is_ok()).collect();
         let operations: Vec<_> = valid.iter().map(|(key, amount)| (*key, QuotaAction::Take, *amount as i64)).collect();
-        let mut answers = self.quota_operations(rule, &operations).await?.into_iter();
+        let verdicts: Result<Vec<_>, _> = self.quota_operations(rule, &operations).await.into_iter().collect();
+        let mut verdicts = verdicts?.into_iter();
         let outcome = |&(key, amount): &(BucketKey<'_>, u64)| {
             quota::validate(key, amount)?;
-            let answer = answers.next().ok_or(WithdrawalError::Insufficient { remaining: 0 })?;
-            quota::outcome(answer.outcome == Outcome::Allowed, amount, answer.remaining)
+            let verdict = verdicts.next().ok_or(WithdrawalError::Insufficient { remaining: 0 })?;
+            quota::outcome(verdict.outcome == Outcome::Allowed, amount, verdict.remaining)
         };
         Ok(wanted.iter().map(outcome).collect())
     }
@@ -74,20 +75,12 @@ impl RedisStore {
         action: QuotaAction,
         amount: i64,
     ) -> Result<u64, Unanswered> {
-        let answers = self.quota_operations(rule, &[(key, action, amount)]).await?;
-        answers.first().map(|answer| answer.remaining).ok_or(INVALID)
-    }
-
-    async fn quota_operations(
-        &self,
-        rule: &Quota,
-        operations: &[(BucketKey<'_>, QuotaAction, i64)],
-    ) -> Result<Vec<RuleVerdict>, Unanswered> {
-        self.run_quota_operations(rule, operations).await.into_iter().collect()
+        let verdict = self.quota_operations(rule, &[(key, action, amount)]).await.pop();
+        verdict.ok_or(INVALID)?.map(|verdict| verdict.remaining)
     }
 
     /// Returns the result of each operation on its own.
-    async fn run_quota_operations(
+    async fn quota_operations(
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
@@ -119,7 +112,7 @@ impl RedisStore {
                 Some(grant) => (key, QuotaAction::Grant, grant.min(MAX_SAFE_INTEGER) as i64),
                 None => (key, QuotaAction::Take, 0),
             };
-            return self.run_quota_operations(quota, &wanted.iter().map(operation).collect::<Vec<_>>()).await;
+            return self.quota_operations(quota, &wanted.iter().map(operation).collect::<Vec<_>>()).await;
         }
         let checks = wanted.iter().map(|&(key, _)| Check { key, rule, cost: 0 });
         let calls = checks.map(|check| (self.slot(&check), command::decide(&[check], &[], &self.options)));

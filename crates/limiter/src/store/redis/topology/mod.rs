@@ -14,8 +14,8 @@ pub(crate) use self::cluster::Redirect;
 pub use self::node::NodeStatus;
 pub(crate) use self::node::{Address, AddressWatch, Node};
 use self::sentinel::SentinelMonitor;
-use crate::store::breaker::Breakers;
-use crate::store::redis::connection::{ConnectionContext, ConnectionSlot};
+use crate::store::redis::breaker::Breakers;
+use crate::store::redis::connection::ConnectionContext;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::settings::{RedisSettings, RedisSettingsError, Servers};
@@ -37,20 +37,12 @@ impl Topology {
         breakers: &Breakers,
         runtime: &Handle,
     ) -> Result<Self, RedisSettingsError> {
-        let one = |name: String, address| {
-            let breaker = breakers.get_or_create(&name);
-            // Without a connection since the start, calls fail immediately.
-            let slots = (0..settings.connections.get()).map(|_| ConnectionSlot::new(false));
-            let node = Node::new(name, address, slots, breaker, Arc::clone(context));
-            let node = Arc::new(node);
-            node::start(&node, runtime);
-            node
-        };
+        // Without a connection since the start, calls fail immediately.
+        let connections = (settings.connections.get(), false);
+        let one = |name, address| Node::start(name, address, connections, breakers, context, runtime);
         match (&settings.servers, info) {
             (Servers::Cluster(seeds), _) => {
-                let cluster = Arc::new(Cluster::new(seeds, settings, Arc::clone(context), breakers, runtime));
-                cluster.start();
-                Ok(Self::Cluster(cluster))
+                Ok(Self::Cluster(Cluster::start(seeds, settings, Arc::clone(context), breakers, runtime)))
             }
             (Servers::Sentinel(sentinel), _) => {
                 let monitor = Arc::new(SentinelMonitor::new(settings, sentinel)?);

@@ -26,9 +26,9 @@ use tokio::time::Instant;
 pub(crate) use self::redirect::Redirect;
 use self::slot_map::SlotMap;
 use self::slots_reply::SlotRanges;
-use super::node::{self, Address, Node, NodeStatus};
-use crate::store::breaker::{BreakerState, Breakers};
-use crate::store::redis::connection::{ConnectionContext, ConnectionSlot};
+use super::node::{Address, Node, NodeStatus};
+use crate::store::redis::breaker::{BreakerState, Breakers};
+use crate::store::redis::connection::ConnectionContext;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::settings::{HostPort, RedisSettings};
@@ -62,15 +62,16 @@ struct Membership {
 }
 
 impl Cluster {
-    /// Creates a cluster with `seeds` as known nodes. Connections live in tasks of `runtime`.
-    pub(crate) fn new(
+    /// Creates a cluster with `seeds` as known nodes, and starts the task that reads the slot map. Connections live in tasks of
+    /// `runtime`.
+    pub(crate) fn start(
         seeds: &[HostPort],
         settings: &RedisSettings,
         context: Arc<ConnectionContext>,
         breakers: &Breakers,
         runtime: &Handle,
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        let cluster = Arc::new(Self {
             map: ArcSwap::from_pointee(SlotMap::empty()),
             membership: Mutex::default(),
             seeds: seeds.to_vec(),
@@ -79,13 +80,10 @@ impl Cluster {
             breakers: breakers.clone(),
             runtime: runtime.clone(),
             last_error: Mutex::default(),
-        }
-    }
-
-    /// Starts the task that reads the slot map.
-    pub(crate) fn start(self: &Arc<Self>) {
-        let task = self.runtime.spawn(refresh::run(Arc::clone(self)));
-        self.membership.lock().refresher = Some(task.abort_handle());
+        });
+        let task = runtime.spawn(refresh::run(Arc::clone(&cluster)));
+        cluster.membership.lock().refresher = Some(task.abort_handle());
+        cluster
     }
 
     /// Node that serves `slot`. A slot without a node requests a refresh.
@@ -216,19 +214,16 @@ impl Cluster {
         let name = at.to_string();
         let map = self.map.load();
         let targets = membership.redirect_targets.iter().map(|(node, _)| node);
-        let known = next.nodes().iter().chain(map.nodes()).chain(targets).find(|node| node.name == name);
-        if let Some(known) = known {
-            return Some(Arc::clone(known));
+        let connected = next.nodes().iter().chain(map.nodes()).chain(targets).find(|node| node.name == name);
+        if let Some(node) = connected {
+            return Some(Arc::clone(node));
         }
         if membership.closed {
             return None;
         }
         let address = Address::Fixed(Box::new(self.context.connector.connection_info(at).ok()?));
-        let breaker = self.breakers.get_or_create(&name);
         // A node that joined a moment ago: calls wait for the connection.
-        let slots = (0..self.connections).map(|_| ConnectionSlot::new(true));
-        let node = Arc::new(Node::new(name, address, slots, breaker, Arc::clone(&self.context)));
-        node::start(&node, &self.runtime);
-        Some(node)
+        let connections = (self.connections, true);
+        Some(Node::start(name, address, connections, &self.breakers, &self.context, &self.runtime))
     }
 }

@@ -55,6 +55,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+    use crate::store::redis::breaker::Breakers;
     use crate::store::redis::connection::{ConnectionContext, Connector};
     use crate::store::redis::settings::RedisSettings;
     use crate::store::redis::topology::node::Address;
@@ -64,7 +65,8 @@ mod tests {
         let (connector, info) = Connector::new(&settings).unwrap();
         let context = ConnectionContext::new(connector, Arc::default(), false, &settings, "");
         let address = Address::Fixed(Box::new(info.unwrap()));
-        Arc::new(Node::new(name.into(), address, std::iter::empty(), Arc::default(), Arc::new(context)))
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Node::start(name.into(), address, (0, false), &Breakers::default(), &Arc::new(context), runtime.handle())
     }
 
     #[test]

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use redis::ConnectionAddr;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 pub(crate) use self::address::{Address, AddressWatch, PublishedAddress};
-pub(crate) use self::supervisor::start;
-use crate::store::breaker::{Breaker, BreakerState};
+use crate::store::redis::breaker::{Breaker, BreakerState, Breakers};
 use crate::store::redis::connection::{ConnectionContext, ConnectionSlot, LiveConnection};
 use crate::store::redis::error::StoreError;
 
@@ -52,26 +52,33 @@ pub struct NodeStatus {
 }
 
 impl Node {
-    pub(crate) fn new(
+    /// Creates a node with `connections`, and starts to connect in tasks of `runtime`. With `waits`, calls wait for the first
+    /// attempt.
+    pub(crate) fn start(
         name: String,
         address: Address,
-        slots: impl Iterator<Item = ConnectionSlot>,
-        breaker: Arc<Breaker>,
-        context: Arc<ConnectionContext>,
-    ) -> Self {
-        Self {
+        (connections, waits): (usize, bool),
+        breakers: &Breakers,
+        context: &Arc<ConnectionContext>,
+        runtime: &Handle,
+    ) -> Arc<Self> {
+        let node = Arc::new(Self {
+            breaker: breakers.get_or_create(&name),
             name,
             address,
-            slots: slots.collect(),
-            breaker,
-            context,
+            slots: (0..connections).map(|_| ConnectionSlot::new(waits)).collect(),
+            context: Arc::clone(context),
             no_scripts: AtomicBool::new(false),
             attempted: AtomicBool::new(false),
             last_error: Mutex::default(),
             logged: AtomicU32::new(0),
             next_slot: AtomicUsize::new(0),
             tasks: Mutex::default(),
+        });
+        for slot in 0..connections {
+            node.add_task(runtime.spawn(supervisor::run(Arc::clone(&node), slot)).abort_handle());
         }
+        node
     }
 
     /// Returns true if the first attempt to connect has succeeded or failed.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
-use tokio::runtime::Handle;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -18,16 +17,8 @@ use crate::store::redis::random::jittered;
 /// return. An attempt that took longer than the pause is repeated at once.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
-/// Starts supervisors of all connections to `node`.
-pub(crate) fn start(node: &Arc<Node>, runtime: &Handle) {
-    for slot in 0..node.slots.len() {
-        let task = runtime.spawn(run(Arc::clone(node), slot));
-        node.add_task(task.abort_handle());
-    }
-}
-
 /// Connects, waits until the connection is lost, and connects again.
-async fn run(node: Arc<Node>, slot: usize) {
+pub(super) async fn run(node: Arc<Node>, slot: usize) {
     let mut address = node.address.watch();
     let mut pause = BACKOFF.0;
     for id in 1.. {

@@ -1,10 +1,21 @@
-//! Task that calls Redis for the followers of one fingerprint.
+//! Coalescing: equal requests that arrive while a call is in flight share the next call.
+//!
+//! The first request is the leader and calls Redis itself. Requests that arrive before its reply are followers: a task
+//! calls Redis for all followers that wait, again and again until none does. So no request depends on another one, which
+//! may be dropped, but on that task; if the task panics, its followers are notified at once.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::HotKeys;
 use super::check_set::CheckSet;
-use super::coalescer::{Coalescer, Follower};
+use super::fingerprint::Fingerprint;
 use super::leases::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
@@ -14,6 +25,33 @@ use crate::verdict::{RuleVerdict, Verdict};
 
 /// Most requests in one call. Redis runs nothing else during a script, and a log gets an entry for each request.
 const MAX_REQUESTS: usize = 1_024;
+
+/// Most followers of one call; later requests call Redis themselves.
+const MAX_FOLLOWERS: usize = 4_096;
+
+/// Requests in flight by fingerprint. `None`: only the leader; otherwise the followers that a task serves.
+#[derive(Default)]
+pub(super) struct Coalescer(Mutex<HashMap<u128, Option<VecDeque<Follower>>>>);
+
+/// A request that waits for a shared call.
+struct Follower {
+    request: Request,
+    reply: oneshot::Sender<Result<Verdict, StoreError>>,
+}
+
+/// Role of a request.
+pub(crate) enum Join {
+    /// Calls Redis itself. The guard lasts until its reply; without one, no follower can join.
+    Leader(Request, Option<LeaderGuard>),
+    /// Waits for a shared call, until the deadline.
+    Follower(oneshot::Receiver<Result<Verdict, StoreError>>, Instant),
+}
+
+/// Registration of a leader, removed on drop.
+pub(crate) struct LeaderGuard {
+    coalescer: Arc<Coalescer>,
+    fingerprint: u128,
+}
 
 /// Drops the followers if the task panics.
 struct TaskGuard {
@@ -34,8 +72,103 @@ struct SentCall {
     sent_us: u64,
 }
 
+impl HotKeys {
+    /// Joins the equal requests in flight: as the leader, which calls Redis itself, or as a follower of a shared call.
+    /// `always_follow` makes the first request a follower too.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        fingerprint: Fingerprint,
+        request: Request,
+        always_follow: bool,
+        checks: impl FnOnce() -> CheckSet,
+    ) -> Join {
+        let start = || run(Arc::clone(self), Arc::new(checks()));
+        self.coalescer.join(fingerprint.checks, request, always_follow, start)
+    }
+}
+
+impl Coalescer {
+    /// Joins the requests with that fingerprint. `start` returns the task that calls Redis for followers.
+    /// `always_follow` makes the first request a follower too.
+    fn join<T: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Self>,
+        fingerprint: u128,
+        request: Request,
+        always_follow: bool,
+        start: impl FnOnce() -> T,
+    ) -> Join {
+        let mut in_flight = self.0.lock();
+        let followers = match in_flight.entry(fingerprint) {
+            Entry::Vacant(vacant) => {
+                let followers = vacant.insert(None);
+                if !always_follow {
+                    return Join::Leader(request, Some(LeaderGuard { coalescer: Arc::clone(self), fingerprint }));
+                }
+                followers
+            }
+            Entry::Occupied(followers) => followers.into_mut(),
+        };
+        if followers.is_none() {
+            let Ok(runtime) = Handle::try_current() else { return Join::Leader(request, None) };
+            runtime.spawn(start());
+        }
+        let followers = followers.get_or_insert_default();
+        if followers.len() >= MAX_FOLLOWERS {
+            return Join::Leader(request, None);
+        }
+        let (reply, replied) = oneshot::channel();
+        let deadline = request.deadline();
+        followers.push_back(Follower { request, reply });
+        Join::Follower(replied, deadline)
+    }
+
+    /// Takes up to `most` followers, oldest first. `None`: none waits, and the task ends.
+    fn next(&self, fingerprint: u128, most: usize) -> Option<Vec<Follower>> {
+        let mut in_flight = self.0.lock();
+        let batch: Vec<Follower> = {
+            let followers = in_flight.get_mut(&fingerprint)?.as_mut()?;
+            let waits = |follower: &Follower| {
+                let is_dropped = follower.reply.is_closed();
+                if is_dropped && follower.is_late() {
+                    follower.request.record_late();
+                }
+                !is_dropped
+            };
+            std::iter::from_fn(|| followers.pop_front()).filter(waits).take(most).collect()
+        };
+        if batch.is_empty() {
+            in_flight.remove(&fingerprint);
+            return None;
+        }
+        Some(batch)
+    }
+
+    /// Puts followers that were not served back in front.
+    fn put_back(&self, fingerprint: u128, followers: Vec<Follower>) {
+        if let Some(Some(queue)) = self.0.lock().get_mut(&fingerprint) {
+            followers.into_iter().rev().for_each(|follower| queue.push_front(follower));
+        }
+    }
+}
+
+impl Follower {
+    /// Returns true if the deadline has passed.
+    fn is_late(&self) -> bool {
+        self.request.deadline() <= Instant::now()
+    }
+}
+
+impl Drop for LeaderGuard {
+    fn drop(&mut self) {
+        let mut in_flight = self.coalescer.0.lock();
+        if in_flight.get(&self.fingerprint).is_some_and(Option::is_none) {
+            in_flight.remove(&self.fingerprint);
+        }
+    }
+}
+
 /// Calls Redis until no follower waits.
-pub(super) async fn run(hot_keys: Arc<HotKeys>, checks: Arc<CheckSet>) {
+async fn run(hot_keys: Arc<HotKeys>, checks: Arc<CheckSet>) {
     let (coalescer, fingerprint) = (Arc::clone(&hot_keys.coalescer), checks.fingerprint.checks);
     let mut guard = TaskGuard { coalescer, fingerprint, finished: false };
     let most = checks.max_batch(MAX_REQUESTS);
@@ -132,7 +265,7 @@ fn admit(
 impl Drop for TaskGuard {
     fn drop(&mut self) {
         if !self.finished {
-            self.coalescer.abandon(self.fingerprint);
+            drop(self.coalescer.0.lock().remove(&self.fingerprint));
         }
     }
 }

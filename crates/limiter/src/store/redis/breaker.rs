@@ -1,15 +1,15 @@
-//! Circuit breaker of a store.
+//! Circuit breaker of a server.
 //!
 //! Source: Nygard, *Release It!*, on consecutive failures. An open breaker lets one probe request through every
 //! [`PROBE_INTERVAL_US`]; the first successful reply closes it.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::error::StoreError;
 use crate::store::memory::{Clock, MonotonicClock};
 
 /// Consecutive failures that open the breaker.
@@ -21,12 +21,6 @@ const PROBE_INTERVAL_US: u64 = 200_000;
 
 /// Least time between two log lines about one breaker that opens again and again.
 const LOG_INTERVAL_US: u64 = 1_000_000;
-
-/// Reason of a failure: a label for the log, and a message.
-pub(crate) trait FailureReason: Display {
-    /// Label with few values.
-    fn label(&self) -> &'static str;
-}
 
 /// Circuit breaker that any number of clients may share.
 #[derive(Debug, Default)]
@@ -87,16 +81,16 @@ impl Breaker {
     }
 
     /// Records a failed request.
-    pub(crate) fn record_failure(&self, reason: impl FailureReason) {
+    pub(crate) fn record_failure(&self, reason: StoreError) {
         if self.state.record_failure(self.clock.now_us()) {
-            self.log_opened(&reason);
+            self.log_opened(reason);
         }
     }
 
     /// Opens the breaker at once: the server is known to be unreachable.
-    pub(crate) fn open(&self, reason: impl FailureReason) {
+    pub(crate) fn open(&self, reason: StoreError) {
         if self.state.open(self.clock.now_us()) {
-            self.log_opened(&reason);
+            self.log_opened(reason);
         }
     }
 
@@ -112,13 +106,13 @@ impl Breaker {
     }
 
     /// Logs at most once a second.
-    fn log_opened(&self, reason: &impl FailureReason) {
+    fn log_opened(&self, reason: StoreError) {
         let Some(name) = &self.name else { return };
         let now = self.clock.now_us().max(1);
         let mut logged = self.logged.lock();
         if logged.at_us == 0 || now.saturating_sub(logged.at_us) >= LOG_INTERVAL_US {
             *logged = Logged { at_us: now, open: true };
-            tracing::warn!(node = %name, reason = reason.label(), error = %reason, "redis circuit breaker opened");
+            tracing::warn!(node = %name, reason = reason.as_str(), error = %reason, "redis circuit breaker opened");
         }
     }
 
