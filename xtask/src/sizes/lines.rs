@@ -10,17 +10,17 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 81_760),
+    (ALL, 81_430),
     ("config", 17_612),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_375),
-    ("limiter", 12_640),
-    ("filters", 10_275),
-    ("src", 7_792),
+    ("limiter", 12_179),
+    ("filters", 10_253),
+    ("src", 7_800),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 908;
+const MAX_FILES: usize = 887;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
