@@ -22,6 +22,7 @@ pub use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::leaky_bucket::WarmUp;
 pub use self::list::{Algorithm, Rule};
 pub(crate) use self::list::{by_algorithm, map_rule};
+use self::properties::Changes;
 pub(crate) use self::properties::RuleSettings;
 #[cfg(feature = "redis")]
 pub(crate) use self::properties::ScriptArg;
@@ -113,6 +114,40 @@ impl Rule {
             }
         };
         self.with_numbers(&numbers).ok()
+    }
+
+    /// Returns the numbers that can change, in the order of the algorithm's table.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(&'static str, Number)> {
+        self.changed(&[]).1
+    }
+
+    /// Returns the rule with other `numbers`. Those of another name or unit have no effect.
+    ///
+    /// # Errors
+    /// A number is out of range.
+    pub fn with_numbers(&self, numbers: &[(&'static str, Number)]) -> Result<Self, RuleError> {
+        self.changed(numbers).0
+    }
+
+    /// Returns the rule with `new` numbers, and the present ones.
+    fn changed(&self, new: &[(&'static str, Number)]) -> (Result<Self, RuleError>, Vec<(&'static str, Number)>) {
+        let mut changes = Changes { new, present: Vec::new() };
+        let rule = map_rule!(self, settings => settings.changed(&mut changes));
+        (rule, changes.present)
+    }
+}
+
+impl NumberSpec {
+    /// Returns the number of any algorithm with this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        Self::all().find(|number| number.name == name)
+    }
+
+    /// Returns every number, of each algorithm in turn. Algorithms share names.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        Algorithm::ALL.iter().flat_map(|algorithm| algorithm.spec().numbers)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Algorithm, Calendar, Rule, RuleError, map_rule};
+use super::{Calendar, RuleError};
 
 /// Settings of an algorithm, for all but its decisions. Each rule implements it in its own file.
 pub(crate) trait RuleSettings: Sized {
@@ -50,9 +50,9 @@ pub enum Number {
 /// Numbers that replace those of a rule. Absent ones stay.
 #[derive(Debug)]
 pub(crate) struct Changes<'n> {
-    new: &'n [(&'static str, Number)],
+    pub(super) new: &'n [(&'static str, Number)],
     /// Numbers of the rule that were read.
-    present: Vec<(&'static str, Number)>,
+    pub(super) present: Vec<(&'static str, Number)>,
 }
 
 impl Changes<'_> {
@@ -146,42 +146,6 @@ pub enum NumberKind {
     Rate,
     /// Time.
     Time,
-}
-
-impl NumberSpec {
-    /// Returns the number of any algorithm with this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().find(|number| number.name == name)
-    }
-
-    /// Returns every number, of each algorithm in turn. Algorithms share names.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        Algorithm::ALL.iter().flat_map(|algorithm| algorithm.spec().numbers)
-    }
-}
-
-impl Rule {
-    /// Returns the numbers that can change, in the order of the algorithm's table.
-    #[must_use]
-    pub fn numbers(&self) -> Vec<(&'static str, Number)> {
-        self.changed(&[]).1
-    }
-
-    /// Returns the rule with other `numbers`. Those of another name or unit have no effect.
-    ///
-    /// # Errors
-    /// A number is out of range.
-    pub fn with_numbers(&self, numbers: &[(&'static str, Number)]) -> Result<Self, RuleError> {
-        self.changed(numbers).0
-    }
-
-    /// Returns the rule with `new` numbers, and the present ones.
-    fn changed(&self, new: &[(&'static str, Number)]) -> (Result<Self, RuleError>, Vec<(&'static str, Number)>) {
-        let mut changes = Changes { new, present: Vec::new() };
-        let rule = map_rule!(self, settings => settings.changed(&mut changes));
-        (rule, changes.present)
-    }
 }
 
 #[cfg(test)]
