@@ -1,4 +1,4 @@
-//! Growth of the number of steps with the size of a file (issue 26, F).
+//! Growth of the number of steps with the size of a file.
 
 use std::fmt::Write as _;
 

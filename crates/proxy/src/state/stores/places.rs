@@ -52,10 +52,9 @@ impl Places {
         report_renamed(rules.iter().filter(|new| found.get(&new.scope).is_some_and(|old| old.scope != new.scope)));
         let mut places: HashSet<Arc<str>> = found.values().map(|old| Arc::clone(&old.place)).collect();
         for rule in &mut rules {
-            rule.place = match found.get(&rule.scope) {
-                Some(old) => Arc::clone(&old.place),
-                None => free_place(&rule.scope, &places),
-            };
+            // A copy: a text of an earlier configuration would keep the memory around it from being returned.
+            let former = found.get(&rule.scope).map(|old| Arc::from(&*old.place));
+            rule.place = former.unwrap_or_else(|| free_place(&rule.scope, &places));
             places.insert(Arc::clone(&rule.place));
         }
         let scopes: HashSet<&Arc<str>> = rules.iter().map(|rule| &rule.scope).collect();
@@ -265,6 +264,17 @@ mod tests {
                 unnamed(&[second, BUCKET, first]),
             ]);
             assert_eq!(admitted, [20, 0, 0, 0, 0, 0, 0, 0], "{first} and {second}");
+        }
+    }
+
+    #[test]
+    fn no_text_of_an_earlier_configuration_stays_in_use() {
+        for other in [HOURLY.to_owned(), list(&[("x", HOURLY), ("y", DAILY)]), unnamed(&[DAILY, HOURLY])] {
+            let (first, next) = (config(HOURLY), config(&other));
+            let (stores, id) = (SharedStores::new(&first), std::sync::Arc::downgrade(&first.routes[0].id));
+            drop(first);
+            (0..2).for_each(|_| stores.declare_limiters(&next));
+            assert!(id.upgrade().is_none(), "{other}");
         }
     }
 
