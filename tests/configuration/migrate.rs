@@ -85,8 +85,8 @@ fn every_spring_file_keeps_its_meaning_when_migrated() {
         let timeouts = |config: &Config| -> Vec<_> {
             let client = &config.http_client;
             let of_route = |route: &tollgate_config::Route| {
-                let response = route.response_timeout.unwrap_or(client.response_timeout);
-                (route.connect_timeout, response, route.read_timeout.unwrap_or(client.read_timeout))
+                let response = route.response_timeout.map_or(client.response_timeout, |timeout| timeout.0);
+                (route.connect_timeout, response, route.read_timeout.map_or(client.read_timeout, |timeout| timeout.0))
             };
             config.routes.iter().map(of_route).collect()
         };

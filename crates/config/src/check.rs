@@ -5,13 +5,12 @@ use std::cell::RefCell;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::filters::context::FilterContext;
+use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
 use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::predicates::context::PredicateSections;
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
-use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
@@ -102,7 +101,7 @@ fn filter_context<'c>(
     FilterContext {
         switches,
         filter: &raw.filter,
-        limiters: crate::rate_limiter::for_all_routes::context(
+        limiters: crate::rate_limiter::context::context(
             &raw.filter.request_rate_limiter,
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
@@ -130,12 +129,12 @@ fn registries(
         nacos: raw.nacos.as_ref(),
         kubernetes: raw.kubernetes.as_ref(),
     };
-    let found = registries::check(sections, nodes, env, diagnostics);
+    let file_registries = registries::check(sections, nodes, env, diagnostics);
     let port = env("MANAGEMENT_SERVER_PORT").and_then(|port| port.trim().parse().ok());
     let port = port.or_else(|| raw.management.server.port.and_then(|port| u16::try_from(port.value).ok()));
     let registrations = registries::registrations(sections, port.filter(|port| *port != 0), nodes, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
-    if is_off { Default::default() } else { (found, registrations) }
+    if is_off { Default::default() } else { (file_registries, registrations) }
 }
 
 fn upstreams(
@@ -185,7 +184,7 @@ fn routes(
     };
     let mut routes = crate::routes::check::check(&sections, context, diagnostics);
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
-    forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
+    crate::routes::target::report_lost_forwards(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
     crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
     let cache = &raw.filter.local_response_cache;

@@ -21,7 +21,6 @@
 //!
 //! Each step collects its `diagnostics` and continues, so that one run reports every error.
 
-mod argument_names;
 mod check;
 mod de;
 mod filters;

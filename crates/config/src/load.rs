@@ -8,16 +8,18 @@ use crate::de::nodes::Nodes;
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
+use crate::rate_limiter::args::rule_names;
 use crate::raw_config::{self, RawConfig};
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::Unresolved;
+use crate::spec::tree::Shortcut;
 use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
 use crate::yaml::Span;
-use crate::{argument_names, filters, predicates as predicate_table};
+use crate::{filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]
@@ -37,7 +39,7 @@ pub struct Loaded {
 pub fn load(paths: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, LoadError> {
     let env = command_line.environment();
     let text = read(paths, command_line)?;
-    parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+    parse_with_services(text, &Services::new(), &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
 /// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
@@ -65,7 +67,8 @@ pub(crate) fn read(paths: &[PathBuf], command_line: &CommandLine) -> Result<Sour
 /// # Errors
 /// All diagnostics of the text, if at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
-    parse_text(SourceText::from(SourceFile::new(file_name, text)), env, &mut |_| {}).map(|(loaded, _)| loaded)
+    let text = SourceText::from(SourceFile::new(file_name, text));
+    parse_with_services(text, &Services::new(), env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
@@ -76,18 +79,9 @@ pub(crate) struct MigrationFacts {
     pub(crate) unknown: Vec<Span>,
 }
 
-/// Checks `text`. `inspect` is called with the tree before its placeholders are resolved.
-pub(crate) fn parse_text(
-    text: SourceText,
-    env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(&Tree),
-) -> Result<(Loaded, MigrationFacts), Report> {
-    parse_with_services(text, &Services::new(), env, inspect)
-}
-
 /// Checks `text`. If placeholders lack values, it is checked again with examples of them, for all other parts that are
-/// missing: one overlay has all of them.
-fn parse_with_services(
+/// missing: one overlay has all of them. `inspect` is called with the tree before its placeholders are resolved.
+pub(crate) fn parse_with_services(
     text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
@@ -122,7 +116,7 @@ fn parse_once(
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
-    let arguments = argument_names::all();
+    let arguments = argument_names();
     let own_names = OwnNames { sections: raw_config::sections(), is_filter: &is_filter, arguments: &arguments };
     let Some(mut tree) = Tree::read(&mut text, &own_names, env, &mut diagnostics) else {
         return Err(diagnostics.finish(text));
@@ -168,3 +162,23 @@ fn report_unresolved(
 fn is_filter(name: &str) -> bool {
     filters::filters().any(|filter| filter.name == name)
 }
+
+/// Returns the names of the arguments of predicates and filters.
+fn argument_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = PREFIXED.iter().chain(rule_names()).copied().collect();
+    names
+        .extend(predicate_table::predicates().iter().flat_map(|entry| entry.args.iter().map(|argument| argument.name)));
+    for filter in filters::filters() {
+        names.extend((filter.args.names)());
+        if let Shortcut::Some(positions) = filter.args.shortcut {
+            names.extend(positions);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Arguments of `RequestRateLimiter` under Spring's prefix.
+const PREFIXED: [&str; 3] =
+    ["redis-rate-limiter.replenishRate", "redis-rate-limiter.burstCapacity", "redis-rate-limiter.requestedTokens"];

@@ -64,8 +64,8 @@ impl Switches {
         let NodeKind::Map(entries) = &mut root.kind else { return Self::default() };
         for (section, kind) in sections {
             let Some(at) = entries.iter().position(|(key, _)| canonical(key) == canonical(section)) else { continue };
-            let NodeKind::Map(named) = &mut entries[at].1.kind else { continue };
-            named.retain_mut(|(name, settings)| {
+            let NodeKind::Map(components) = &mut entries[at].1.kind else { continue };
+            components.retain_mut(|(name, settings)| {
                 if kind == ComponentKind::Filter && canonical(name) == canonical(OWN_SWITCH) {
                     return true;
                 }
@@ -76,7 +76,7 @@ impl Switches {
                 }
                 !is_last
             });
-            if named.is_empty() {
+            if components.is_empty() {
                 entries.remove(at);
             }
         }

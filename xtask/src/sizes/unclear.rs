@@ -7,7 +7,7 @@ use syn::{GenericArgument, PathArguments, PathSegment, Type};
 use crate::sizes::lines::{attributes, is_test};
 
 /// Such types that the code may have. A change that names what they mean lowers the figure.
-const MAX: usize = 14;
+const MAX: usize = 10;
 
 /// Places of such types.
 #[derive(Default)]

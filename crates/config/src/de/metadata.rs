@@ -1,4 +1,4 @@
-//! Metadata of an instance: texts by names of the author's, read as Spring binds a map of texts.
+//! Metadata of an instance, and plans by key: texts by names of the author's, read as Spring binds a map of texts.
 
 use std::collections::BTreeMap;
 

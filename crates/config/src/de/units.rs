@@ -11,7 +11,7 @@ pub(crate) struct Time(pub(crate) Duration);
 
 /// A timeout: a duration, or `0` or a negative one for none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeout(pub(crate) Option<Duration>);
+pub struct Timeout(pub Option<Duration>);
 
 /// A whole number of seconds: `3600`, `30m`, `PT1H`; a bare number is seconds, and may be negative.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use tollgate_filters::circuit_breaker;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::filters::context::FilterContext;
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
+use crate::filters::row::FilterContext;
 use crate::filters::row::{Arguments, Entry, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
@@ -46,7 +46,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
         None => None,
         Some(uri) => {
             let fallback = forward::fallback(uri.value.trim(), uri.span, diagnostics)?;
-            if let Some(path) = &fallback.known {
+            if let Some(path) = &fallback.fixed_path {
                 input.context.forwards.borrow_mut().push((uri.span, path.to_string()));
             }
             Some(fallback)

@@ -27,9 +27,9 @@ pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> R
         );
     }
     let (path, query) = path_and_query(text, at, diagnostics)?;
-    let known = if path.contains('{') { None } else { Some(normalized(path, at, diagnostics)?.into()) };
+    let fixed_path = if path.contains('{') { None } else { Some(normalized(path, at, diagnostics)?.into()) };
     let path = Edit::set_path(path).map_err(|error| diagnostics.error(at, reasons(&error)).reported())?;
-    Ok(Forward { path, query: query.map(Into::into), known })
+    Ok(Forward { path, query: query.map(Into::into), fixed_path })
 }
 
 /// Splits a target into path and query. Reports errors.
@@ -92,9 +92,9 @@ mod tests {
     fn a_fallback_can_have_variables_and_a_query() {
         let mut diagnostics = Diagnostics::default();
         let plain = fallback("forward:/f?a=b", Span::ROOT, &mut diagnostics).unwrap();
-        assert_eq!((plain.known.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));
+        assert_eq!((plain.fixed_path.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));
         let template = fallback("forward:/f/{v}", Span::ROOT, &mut diagnostics).unwrap();
-        assert_eq!((template.known, template.path.variables()), (None, vec!["v"]));
+        assert_eq!((template.fixed_path, template.path.variables()), (None, vec!["v"]));
         assert!(!diagnostics.has_errors());
         assert!(fallback("http://host/f", Span::ROOT, &mut diagnostics).is_err());
     }

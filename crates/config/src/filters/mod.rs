@@ -2,13 +2,11 @@
 
 mod circuit_breaker;
 mod concurrency_limiter;
-pub(crate) mod context;
 pub(crate) mod for_all_routes;
 pub(crate) mod forward;
 pub(crate) mod local_response_cache;
 pub(crate) mod model;
 pub(crate) mod plain;
-mod query_edits;
 pub(crate) mod remove_json_attributes;
 mod request_counter;
 mod request_edits;
@@ -26,8 +24,8 @@ use std::cell::Cell;
 pub(crate) use self::circuit_breaker::configure_breaker;
 pub use self::row::Entry;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, similar};
-use crate::filters::context::FilterContext;
 use crate::filters::model::Filter;
+use crate::filters::row::FilterContext;
 use crate::filters::row::{Arguments, FilterInput};
 use crate::rate_limiter;
 use crate::rate_limiter::args::LimiterArgs;
@@ -56,7 +54,6 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
         concurrency_limiter::ENTRIES,
         local_response_cache::ENTRIES,
         plain::ENTRIES,
-        query_edits::ENTRIES,
         RATE_LIMITER,
         remove_json_attributes::ENTRIES,
         request_counter::ENTRIES,

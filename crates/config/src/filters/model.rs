@@ -116,7 +116,7 @@ pub struct Forward {
     /// Query; `None`: that of the request.
     pub query: Option<Box<str>>,
     /// Path, if it is the same for all requests.
-    pub known: Option<Box<str>>,
+    pub fixed_path: Option<Box<str>>,
 }
 
 /// Properties of a filter that decide how its route is stacked and served.

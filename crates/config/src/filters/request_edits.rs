@@ -1,4 +1,4 @@
-//! Filters that edit the path and the headers of requests.
+//! Filters that edit the path, the query and the headers of requests.
 
 use serde::Deserialize;
 use tollgate_filters::edit::Edit;
@@ -84,6 +84,34 @@ struct MapHeaderArgs {
     to_header: HeaderText,
 }
 
+/// A parameter and its value.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct ParameterArgs {
+    /// Parameter name.
+    name: Text,
+    /// Its value; may contain `{variables}` of `Path` and `Host`.
+    value: Text,
+}
+
+/// A parameter.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct ParameterNameArgs {
+    /// Parameter name.
+    name: Text,
+}
+
+/// A parameter and its new value.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+struct RewriteParameterArgs {
+    /// Parameter name.
+    name: Text,
+    /// The new value, not encoded.
+    replacement: Text,
+}
+
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "StripPrefix",
@@ -149,6 +177,31 @@ pub(super) const ENTRIES: &[Entry] = &[
         args: Arguments::of::<MapHeaderArgs>(Shortcut::All),
         check: |input, diagnostics| {
             let edit = |args: &MapHeaderArgs| Edit::map_request_header(&args.from_header, &args.to_header);
+            input.edit(edit, diagnostics)
+        },
+    },
+    Entry {
+        name: "AddRequestParameter",
+        doc: "Appends a parameter to the query, which stays unchanged.",
+        args: Arguments::of::<ParameterArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &ParameterArgs| Edit::add_request_parameter(&args.name, &args.value), diagnostics)
+        },
+    },
+    Entry {
+        name: "RemoveRequestParameter",
+        doc: "Removes all parameters of a name; the others are encoded again.",
+        args: Arguments::of::<ParameterNameArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            input.edit(|args: &ParameterNameArgs| Edit::remove_request_parameter(&args.name), diagnostics)
+        },
+    },
+    Entry {
+        name: "RewriteRequestParameter",
+        doc: "Replaces all parameters of a name by one at the end; the others are encoded again.",
+        args: Arguments::of::<RewriteParameterArgs>(Shortcut::All),
+        check: |input, diagnostics| {
+            let edit = |args: &RewriteParameterArgs| Edit::rewrite_request_parameter(&args.name, &args.replacement);
             input.edit(edit, diagnostics)
         },
     },

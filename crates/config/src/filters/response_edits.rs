@@ -151,14 +151,14 @@ fn location(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Fi
 /// Reads a Java constant by its name, in any case, with hyphens or underscores.
 fn constant<T: Copy + Default>(
     word: Option<&Spanned<Text>>,
-    known: &[(&str, T)],
+    constants: &[(&str, T)],
     diagnostics: &mut Diagnostics,
 ) -> Result<T, Reported> {
     let Some(Spanned { value: word, span }) = word else { return Ok(T::default()) };
-    match known.iter().find(|(name, _)| canonical(name) == canonical(word.trim())) {
+    match constants.iter().find(|(name, _)| canonical(name) == canonical(word.trim())) {
         Some((_, value)) => Ok(*value),
         None => {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = constants.iter().map(|(name, _)| *name).collect();
             let error = diagnostics.error(*span, format!("unknown value `{}`", &**word));
             let reported = error.reported();
             error.suggest(word, &names);

@@ -215,8 +215,8 @@ fn budget(args: &BudgetArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<
     let percent = args.percent.map_or(20.0, |percent| percent.value.0);
     let least = args.min_per_second.map_or(10, |least| least.value.0);
     retry::Budget::new(percent, least).ok_or_else(|| {
-        let given = args.percent.map(|percent| percent.span).or(args.min_per_second.map(|least| least.span));
+        let key_at = args.percent.map(|percent| percent.span).or(args.min_per_second.map(|least| least.span));
         let message = "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000";
-        diagnostics.error(given.unwrap_or(at), message).reported()
+        diagnostics.error(key_at.unwrap_or(at), message).reported()
     })
 }

@@ -1,16 +1,22 @@
 //! Rows of the table of filters, and the input of their checks.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
+use http::header::HeaderName;
 use serde::de::DeserializeOwned;
 use tollgate_filters::edit::{Edit, EditError};
 
 use crate::de::fields::field_names;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
-use crate::filters::context::FilterContext;
+use crate::filters::for_all_routes::RawFilterSettings;
 use crate::filters::model::Filter;
+use crate::rate_limiter::context::LimiterContext;
+use crate::sections::resilience::Resilience;
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
+use crate::switches::Switches;
+use crate::yaml::Span;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -34,6 +40,24 @@ pub(crate) struct Arguments {
     /// Schema of the struct. Only tests have it: they compare it with `config/schema.json`.
     #[cfg(test)]
     pub(super) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+}
+
+/// Settings and registries that all filters of one file share.
+pub(crate) struct FilterContext<'s> {
+    /// Disabled filters.
+    pub(crate) switches: &'s Switches,
+    /// `filter`.
+    pub(crate) filter: &'s RawFilterSettings,
+    /// Settings of limiters.
+    pub(crate) limiters: LimiterContext<'s>,
+    /// `resilience4j`.
+    pub(crate) resilience: Resilience,
+    /// `set-status.original-status-header-name`.
+    pub(crate) original_status_header: Option<HeaderName>,
+    /// Names of the circuit breakers of routes, collected while they are read.
+    pub(crate) breakers: RefCell<BTreeSet<String>>,
+    /// Paths that requests are forwarded to within the gateway, collected while routes are read.
+    pub(crate) forwards: RefCell<Vec<(Span, String)>>,
 }
 
 /// The specification of a filter, and what its check needs.

@@ -18,7 +18,8 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::diagnostics::{Diagnostics, Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, MigrationFacts, parse_text, read};
+use crate::load::{Loaded, MigrationFacts, parse_with_services, read};
+use crate::locator::Services;
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
@@ -62,7 +63,7 @@ pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Mi
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |tree: &Tree| written = Some(tree.clone());
-    let (Loaded { config, notes }, facts) = parse_text(text.clone(), env, &mut keep)?;
+    let (Loaded { config, notes }, facts) = parse_with_services(text.clone(), &Services::new(), env, &mut keep)?;
     let Some(mut tree) = written else { return Err(notes) };
     let explicit = tree.translate(&mut Diagnostics::default());
     let Tree { mut root, properties, .. } = tree;

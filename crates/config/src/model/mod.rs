@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use crate::de::units::Timeout;
 pub use crate::filters::model::{
     CircuitBreaker, ConcurrencyLimiter, Filter, FilterPosition, FilterProperties, Forward, RequestCounter,
     ResponseCache,

@@ -2,7 +2,6 @@
 
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Reported, closest};
-use crate::predicates::patterns;
 use crate::predicates::row::{Checked, PredicateInput, take_named};
 use crate::spec::PredicateSpec;
 use crate::spec::values::flag;
@@ -34,20 +33,27 @@ impl PredicateInput<'_> {
 }
 
 pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-    patterns::warn(input.spec, diagnostics);
+    warn_of_commas(input.spec, diagnostics);
     let mut spec = input.spec.clone();
-    patterns::join_slashes(&mut spec, diagnostics);
+    join_slashes(&mut spec, diagnostics);
     let is_last = spec.args.last().is_some_and(|arg| arg.value.parse::<bool>().is_ok());
-    let named = take_named(&mut spec, "matchTrailingSlash");
-    if let Some(flag) = named.as_ref().filter(|_| !is_last) {
+    let slash_flag = take_named(&mut spec, "matchTrailingSlash");
+    if let Some(flag) = slash_flag.as_ref().filter(|_| !is_last) {
         diagnostics
             .mistake(flag.span, "Spring reads `matchTrailingSlash` as a pattern unless it is last")
             .help("move it after the patterns");
     }
     let input = PredicateInput { spec: &spec, ..*input };
     input.names_fit(diagnostics);
-    let (patterns, last_flag) = spec.gather_with_flag(diagnostics)?;
-    let ignores_slash = match &named {
+    let mut patterns = spec.gather(diagnostics)?;
+    // Spring's `GATHER_LIST_TAIL_FLAG`.
+    let last_flag = patterns.last().and_then(|last| last.parse::<bool>().ok());
+    patterns.truncate(patterns.len() - usize::from(last_flag.is_some()));
+    if patterns.is_empty() {
+        let message = "`Path` needs at least one argument besides the flag";
+        return Err(diagnostics.error(spec.span, message).reported().into());
+    }
+    let ignores_slash = match &slash_flag {
         Some(arg) => flag(arg, diagnostics)?,
         None => last_flag.unwrap_or(input.context.ignores_trailing_slash),
     };
@@ -90,4 +96,44 @@ pub(super) fn methods(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
             diagnostics.warn(arg.span, format!("unknown method `{method}`")).did_you_mean(method, near);
         }
     }
+}
+
+/// Warns of named arguments that look like several patterns: Spring reads a text with commas as one.
+pub(super) fn warn_of_commas(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
+    for arg in spec.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
+        let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
+        diagnostics
+            .warn(arg.span, format!("`{}` is one pattern with a comma, as in Spring", arg.value))
+            .help(format!("write a list: `[{}]`", items.join(", ")));
+    }
+}
+
+/// Replaces `//` in path patterns, with a warning: several slashes in the path of a request are one here.
+fn join_slashes(spec: &mut PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
+    for arg in spec.args.iter_mut().filter(|arg| arg.value.contains("//")) {
+        let mut joined = arg.value.replace("//", "/");
+        while joined.contains("//") {
+            joined = joined.replace("//", "/");
+        }
+        diagnostics
+            .mistake(
+                arg.span,
+                format!("`{}` is read as `{joined}`; in Spring only paths with `//` match it", arg.value),
+            )
+            .help(format!("write `{joined}`"));
+        arg.value = joined;
+    }
+}
+
+/// Returns true if there is a comma outside of braces.
+fn has_comma(pattern: &str) -> bool {
+    let mut depth = 0_usize;
+    pattern.bytes().any(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        byte == b',' && depth == 0
+    })
 }

@@ -4,7 +4,6 @@ mod checks;
 pub(crate) mod condition;
 pub(crate) mod context;
 pub(crate) mod for_all_routes;
-mod patterns;
 mod row;
 #[cfg(test)]
 pub(crate) mod schema;

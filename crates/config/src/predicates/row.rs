@@ -63,7 +63,9 @@ impl<'c> PredicateInput<'c> {
         let found = self.arguments::<N>(diagnostics);
         let mut required = [""; R];
         for ((text, arg), argument) in required.iter_mut().zip(found).zip(self.args) {
-            *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
+            let spec = self.spec;
+            let message = || format!("`{}` needs the argument `{}`", spec.name, argument.name);
+            *text = &arg.ok_or_else(|| diagnostics.error(spec.span, message()).reported())?.value;
         }
         Ok((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }

@@ -3,9 +3,8 @@
 use std::sync::LazyLock;
 
 use crate::diagnostics::{Diagnostics, Reported, closest, reasons};
-use crate::predicates::checks::{methods, path, weight};
+use crate::predicates::checks::{methods, path, warn_of_commas, weight};
 use crate::predicates::context::PredicateContext;
-use crate::predicates::patterns;
 use crate::predicates::row::{Check, Entry, PredicateInput, check_row};
 use crate::spec::PredicateSpec;
 use crate::spring::names::refusal;
@@ -98,7 +97,7 @@ const INDEXED: &[Entry] = &[
             "Patterns such as `**.example.org`; the first match sets the variables.",
         )],
         check: Check::Own(|input, diagnostics| {
-            patterns::warn(input.spec, diagnostics);
+            warn_of_commas(input.spec, diagnostics);
             let patterns = input.list(diagnostics)?;
             Ok(Predicate::host(&patterns, input.context.host_port)?)
         }),

@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use crate::de::fields::field_names;
 use crate::de::given::{Given, Named, Texts};
+use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
-use crate::rate_limiter::plan_resolver_args::PlanResolverArgs;
 #[cfg(test)]
 use crate::rate_limiter::words::AlgorithmName;
 use crate::rate_limiter::words::{
@@ -256,4 +256,33 @@ pub(super) struct LockArgs {
     pub(super) jitter: Given<Time>,
     /// Attempts in total. Default 5.
     pub(super) tries: Given<NonZeroU32>,
+}
+
+/// Source of a request's plan.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+#[cfg_attr(test, schemars(rename = "PlanResolver", untagged))]
+pub(super) enum PlanResolverArgs {
+    /// A key resolver.
+    Scalar(Spanned<String>),
+    /// A list of one key resolver.
+    Seq(Vec<Spanned<String>>),
+    /// A table or a hash in Redis.
+    Map(PlanTableArgs),
+}
+
+/// Plans by key.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(test, schemars(transform = arguments))]
+pub(super) struct PlanTableArgs {
+    /// Plan of each key, in this file.
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
+    pub(super) table: Given<Metadata>,
+    /// Name of a hash in Redis: plans by key.
+    pub(super) redis_hash: Given<String>,
+    /// Time for which a plan from Redis is cached, at most 1h. Default 5s.
+    pub(super) cache: Given<Time>,
 }

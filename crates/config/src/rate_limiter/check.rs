@@ -210,14 +210,14 @@ fn warn_of_mixed_keys(limiter: &RateLimiter, at: Span, context: &LimiterContext<
     let of_rule =
         |limit: &'_ Limit| Some((limit.bucket.clone()?, limit.key_resolver.as_ref().unwrap_or(shared).clone()));
     let buckets = limiter.limits().filter_map(of_rule).chain(limiter.bucket.clone().map(|name| (name, shared.clone())));
-    let mut known = context.bucket_resolvers.borrow_mut();
+    let mut resolver_by_bucket = context.bucket_resolvers.borrow_mut();
     for (name, resolver) in buckets {
-        match known.get(&name) {
+        match resolver_by_bucket.get(&name) {
             Some(other) if *other != resolver => diagnostics
                 .warn(at, format!("bucket `{name}` is shared by keys of `{resolver}` and of `{other}`: equal texts are one key"))
                 .help("use one `key-resolver` for all limiters of a bucket: a client that can choose one key could use up the other"),
             Some(_) => {}
-            None => drop(known.insert(name, resolver)),
+            None => drop(resolver_by_bucket.insert(name, resolver)),
         }
     }
 }

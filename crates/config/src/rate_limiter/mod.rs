@@ -7,7 +7,6 @@ pub(crate) mod for_all_routes;
 mod lease;
 pub(crate) mod model;
 pub(crate) mod naming;
-mod plan_resolver_args;
 mod plans;
 mod rule;
 mod rules;

@@ -143,8 +143,8 @@ impl RateLimiter {
             PlanResolver::Request(resolver) => Some(resolver),
             _ => None,
         });
-        let own = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
-        std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
+        let of_rules = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
+        std::iter::once(&self.settings.key_resolver).chain(of_rules).chain(plan)
     }
 
     /// Puts key ids of access lists and of the table of plans into the form in which the key resolvers return them.

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::de::given::{Given, Named};
+use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::rate_limiter::args::{LimiterArgs, PlanArgs};
+use crate::rate_limiter::args::{LimiterArgs, PlanArgs, PlanResolverArgs, PlanTableArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
-use crate::rate_limiter::plan_resolver_args::{PlanResolverArgs, PlanTableArgs, Table};
 use crate::rate_limiter::rules::{identifier, one_or_list};
 use crate::yaml::Span;
 
@@ -44,7 +43,7 @@ pub(super) fn plans(
     let resolver = resolver(args, plans.span, &names, context, diagnostics);
     let default = match args.default_plan.checked()? {
         None => None,
-        Some(plan) => Some(known(plan, &names, diagnostics)?),
+        Some(plan) => Some(existing(plan, &names, diagnostics)?),
     };
     let resolver = resolver?;
     let sets = sets.into_iter().collect::<Result<_, Reported>>()?;
@@ -114,10 +113,9 @@ fn by_key(
                 .mistake(span.key(), "`table` cannot be combined with `redis-hash` or `cache`")
                 .help("remove one");
         }
-        let mut entries = Vec::new();
-        flatten("", &Table::Map(table.value.clone()), &mut entries);
+        // All are checked, so that all errors are reported.
         let plans: Vec<Result<(String, String), Reported>> =
-            entries.into_iter().map(|(key, plan)| Ok((key, known(&plan, names, diagnostics)?))).collect();
+            table.value.iter().map(|(key, plan)| Ok((key.clone(), existing(plan, names, diagnostics)?))).collect();
         return plans.into_iter().collect::<Result<HashMap<_, _>, _>>().map(PlanResolver::Table);
     }
     let Some(key) = args.redis_hash.checked()? else { return Err(report_no_resolver(at, diagnostics)) };
@@ -143,26 +141,8 @@ fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Reported {
         .reported_with("\"header:X-Plan\", {table: {alice: gold}} or {redis-hash: plans}")
 }
 
-/// Appends the plan of each key to `into`. Keys with dots or brackets are nested in `table`; their parts are joined.
-fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)>) {
-    match table {
-        Table::Scalar(text) => into.push((prefix.to_owned(), text.clone())),
-        Table::Seq(items) => {
-            for (index, item) in items.iter().enumerate() {
-                flatten(&format!("{prefix}[{index}]"), item, into);
-            }
-        }
-        Table::Map(Named(entries)) => {
-            for (key, value) in entries {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&name, value, into);
-            }
-        }
-    }
-}
-
 /// Returns the name of an existing plan, or reports an unknown one.
-fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Result<String, Reported> {
+fn existing(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Result<String, Reported> {
     let name = plan.value.trim();
     if !names.contains(&name) {
         let error = diagnostics.error(plan.span, format!("unknown plan `{name}`"));

@@ -57,16 +57,16 @@ fn fields(algorithm: Algorithm) -> &'static [&'static str] {
 
 /// Reports fields of other algorithms.
 fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
-    let (name, own) = (algorithm.as_str(), fields(algorithm));
+    let (name, allowed) = (algorithm.as_str(), fields(algorithm));
     let mut result = Ok(());
-    let is_foreign = |(field, _): &(&str, Span)| !COMMON.contains(field) && !own.contains(field);
+    let is_foreign = |(field, _): &(&str, Span)| !COMMON.contains(field) && !allowed.contains(field);
     for (field, span) in args.fields_of_file().filter(is_foreign) {
         let owners: Vec<String> = Algorithm::ALL
             .iter()
             .filter(|algorithm| fields(**algorithm).contains(&field))
             .map(|algorithm| format!("`{}`", algorithm.as_str()))
             .collect();
-        let help = format!("{} (`{field}` belongs to {})", suggest(field, own), owners.join(", "));
+        let help = format!("{} (`{field}` belongs to {})", suggest(field, allowed), owners.join(", "));
         let error = diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`"));
         result = Err(error.reported_with(help));
     }

@@ -34,8 +34,8 @@ pub(super) fn rules(
         });
     }
     match own_field {
-        Some((_, own)) => {
-            let error = diagnostics.error(own.key(), "the limiter's own rule never applies beside `default-plan`");
+        Some((_, rule_at)) => {
+            let error = diagnostics.error(rule_at.key(), "the limiter's own rule never applies beside `default-plan`");
             Err(error.reported_with("remove one of the two"))
         }
         None if args.default_plan.is_given() => Ok(Rules::Several(Vec::new())),
@@ -186,7 +186,7 @@ fn shared_bucket(
     let name = identifier(&bucket.value, "`bucket`", bucket.span, diagnostics)?;
     let mut buckets = context.limiter_buckets.borrow_mut();
     match buckets.get(&name) {
-        Some(known) if known != rule => diagnostics
+        Some(other_rule) if other_rule != rule => diagnostics
             .warn(bucket.span, format!("bucket `{name}` is shared with a limiter of another rule"))
             .help("give all limiters of a bucket the same rule: each decides by its own rule on the common count"),
         Some(_) => {}

@@ -102,14 +102,14 @@ fn empty_key_status(
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<StatusCode, Reported> {
-    let (own, spring) = (&args.empty_key_status, &args.empty_key_status_code);
-    if let (true, Some(twice)) = (own.is_given(), spring.span()) {
+    let (our_key, spring) = (&args.empty_key_status, &args.empty_key_status_code);
+    if let (true, Some(twice)) = (our_key.is_given(), spring.span()) {
         diagnostics
             .error(twice.key(), "`empty-key-status-code` is another name of `empty-key-status`")
             .help("remove one");
     }
-    let given = if spring.is_given() { spring } else { own };
-    status(given, context.empty_key_status, diagnostics)
+    let status_key = if spring.is_given() { spring } else { our_key };
+    status(status_key, context.empty_key_status, diagnostics)
 }
 
 fn error_body(
@@ -193,12 +193,12 @@ fn report_all_exempt(exempt: &Given<Texts>, diagnostics: &mut Diagnostics) {
 }
 
 /// Reads key ids and networks. A text that looks like an address is a network unless it starts with `key:`.
-fn access(given: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
+fn access(texts: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
     let (mut keys, mut networks): (Vec<String>, Vec<IpNet>) = (Vec::new(), Vec::new());
-    for item in given.value().map_or(&[][..], Texts::items) {
+    for item in texts.value().map_or(&[][..], Texts::items) {
         let text = item.value.trim();
-        if let Some(found) = network(text) {
-            networks.push(found.trunc());
+        if let Some(network_of_item) = network(text) {
+            networks.push(network_of_item.trunc());
         } else if let Some((address, _)) = text.split_once('/').filter(|(address, _)| network(address).is_some()) {
             diagnostics
                 .error(item.span, format!("`{text}` is not a network: the prefix does not fit `{address}`"))

@@ -10,12 +10,16 @@ const HELP: &str =
 
 /// Warns of rules and plans that read the user. `key-resolver: principal` alone, Spring's default, is reported elsewhere.
 pub(super) fn warn_of_missing(limiter: &RateLimiter, args: &LimiterArgs, at: Span, diagnostics: &mut Diagnostics) {
-    let named = args.key_resolver.spanned().filter(|texts| !texts.value.items().is_empty());
-    let is_plain = named.is_some_and(|texts| matches!(texts.value.items(), [one] if one.value.trim() == "principal"));
-    let shared = named.filter(|_| !is_plain && limiter.settings.key_resolver.needs_principal()).map(|texts| texts.span);
-    let own = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
-    let own = own.filter(|resolver| resolver.needs_principal()).map(|_| args.limits.span().unwrap_or(at));
-    if let Some(at) = shared.into_iter().chain(own).next() {
+    let key_resolver_texts = args.key_resolver.spanned().filter(|texts| !texts.value.items().is_empty());
+    let is_plain =
+        key_resolver_texts.is_some_and(|texts| matches!(texts.value.items(), [one] if one.value.trim() == "principal"));
+    let shared = key_resolver_texts
+        .filter(|_| !is_plain && limiter.settings.key_resolver.needs_principal())
+        .map(|texts| texts.span);
+    let rule_resolvers = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
+    let rule_places =
+        rule_resolvers.filter(|resolver| resolver.needs_principal()).map(|_| args.limits.span().unwrap_or(at));
+    if let Some(at) = shared.into_iter().chain(rule_places).next() {
         warn_of_key(limiter.settings.deny_empty_key, at, diagnostics);
     }
     if let Some(Plans { resolver: PlanResolver::Request(resolver), .. }) = &limiter.plans

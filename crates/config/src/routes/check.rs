@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
-use crate::filters::context::FilterContext;
 use crate::filters::model::Filter;
+use crate::filters::row::FilterContext;
 use crate::predicates::context::{PredicateContext, PredicateSections};
 use crate::predicates::weights::Groups;
 use crate::routes::model::Route;

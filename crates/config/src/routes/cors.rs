@@ -21,7 +21,7 @@ use tollgate_routing::Predicate;
 /// comes last.
 pub(crate) fn all(
     globalcors: &RawGlobalCors,
-    own: Option<&Spanned<RawCors>>,
+    top_level: Option<&Spanned<RawCors>>,
     nodes: &Nodes<'_>,
     routes: &[Route],
     diagnostics: &mut Diagnostics,
@@ -54,8 +54,8 @@ pub(crate) fn all(
             warn_unmatched_preflights(routes, node.span.key(), diagnostics);
         }
     }
-    if let Some(own) = own
-        && let Some(policy) = policy(&own.value, own.span, diagnostics)
+    if let Some(top_level) = top_level
+        && let Some(policy) = policy(&top_level.value, top_level.span, diagnostics)
     {
         table.by_path.put("/**", &policy);
         table.unrouted.put("/**", &policy);
@@ -88,9 +88,9 @@ impl ByPattern {
 
     /// Adds the policy of `pattern`. Returns true if it replaces another one.
     fn put(&mut self, pattern: &str, policy: &Arc<Policy>) -> bool {
-        let known = self.positions.get(pattern).and_then(|at| self.list.get_mut(*at));
-        if let Some((_, known)) = known {
-            *known = Arc::clone(policy);
+        let present = self.positions.get(pattern).and_then(|at| self.list.get_mut(*at));
+        if let Some((_, present)) = present {
+            *present = Arc::clone(policy);
             return true;
         }
         self.positions.insert(pattern.to_owned(), self.list.len());
@@ -206,16 +206,16 @@ fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> Vec<(String, Arc<Po
 }
 
 fn predicates(policies: ByPattern, at: Span, diagnostics: &mut Diagnostics) -> Vec<(Predicate, Arc<Policy>)> {
-    let mut found = Vec::with_capacity(policies.list.len());
+    let mut predicates = Vec::with_capacity(policies.list.len());
     for (pattern, policy) in policies.list {
         match Predicate::path(std::slice::from_ref(&pattern), false) {
-            Ok(predicate) => found.push((predicate, policy)),
+            Ok(predicate) => predicates.push((predicate, policy)),
             Err(error) => {
                 diagnostics.error(at, reasons(&error)).help("write path patterns: `\"[/api/**]\"`");
             }
         }
     }
-    found
+    predicates
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! `metadata` of a route.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::de::canonical;
-use crate::de::units::{parse_time, parse_timeout};
+use crate::de::units::{Timeout, parse_time, parse_timeout};
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::sections::http_client::Http2;
@@ -62,9 +61,9 @@ fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
 }
 
 /// Reads a timeout that can be switched off.
-fn read_timeout(entry: &Arg, timeout: &mut Option<Option<Duration>>, diagnostics: &mut Diagnostics) {
+fn read_timeout(entry: &Arg, timeout: &mut Option<Timeout>, diagnostics: &mut Diagnostics) {
     match parse_timeout(&entry.value) {
-        Ok(time) => *timeout = Some(time),
+        Ok(time) => *timeout = Some(Timeout(time)),
         Err(_) => not_a_time(entry, "a time in milliseconds, 0 or negative for none", diagnostics),
     }
 }

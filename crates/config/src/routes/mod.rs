@@ -5,7 +5,6 @@
 pub(crate) mod check;
 pub(crate) mod cors;
 mod filters;
-pub(crate) mod forward;
 pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw_route;

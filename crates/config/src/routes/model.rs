@@ -8,6 +8,7 @@ use http::HeaderName;
 use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 
+use crate::de::units::Timeout;
 use crate::filters::model::Filter;
 use crate::model::Config;
 use crate::rate_limiter::naming::Naming;
@@ -33,12 +34,12 @@ pub struct Route {
     pub order: i32,
     /// Replaces `HttpClient::connect_timeout`.
     pub connect_timeout: Option<Duration>,
-    /// Replaces `HttpClient::response_timeout`; `Some(None)`: no limit.
-    pub response_timeout: Option<Option<Duration>>,
-    /// Replaces `Server::body_timeout`; `Some(None)`: no limit.
-    pub body_timeout: Option<Option<Duration>>,
-    /// Replaces `HttpClient::read_timeout`; `Some(None)`: no limit.
-    pub read_timeout: Option<Option<Duration>>,
+    /// Replaces `HttpClient::response_timeout`; `Timeout(None)`: no limit.
+    pub response_timeout: Option<Timeout>,
+    /// Replaces `Server::body_timeout`; `Timeout(None)`: no limit.
+    pub body_timeout: Option<Timeout>,
+    /// Replaces `HttpClient::read_timeout`; `Timeout(None)`: no limit.
+    pub read_timeout: Option<Timeout>,
     /// Replaces `HttpClient::tls`.
     pub tls: Option<Arc<Tls>>,
     /// Replaces `HttpClient::http2`.

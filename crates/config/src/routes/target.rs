@@ -1,13 +1,17 @@
-//! `uri` of a route.
+//! `uri` of a route, and forwards to paths that no route takes.
 
-use http::Uri;
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::{HeaderMap, Method, Uri};
+use tollgate_routing::{PathPattern, Predicate, RequestView, RouteTable};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::forward;
-use crate::routes::model::Target;
+use crate::routes::model::{Route, Target};
 use crate::sections::upstreams::Named;
 use crate::sections::upstreams::endpoints::Scheme;
+use crate::yaml::Span;
 
 /// Returns the target that `uri` names. Reports errors.
 pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
@@ -77,6 +81,31 @@ fn http_target(text: &str, scheme: Scheme, uri: &Spanned<String>, diagnostics: &
             .help("`PrefixPath=/…` or `SetPath=/…` changes the path");
     }
     Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
+}
+
+/// Warns of forwards to paths that match no route.
+pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
+    if forwards.is_empty() {
+        return;
+    }
+    let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), ())).collect());
+    let (headers, peer) = (HeaderMap::new(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    for (at, path) in forwards {
+        let takes = |uri| paths.find(&RequestView::new(&Method::GET, &uri, &headers, peer, 0));
+        let route = path.parse::<Uri>().map(takes);
+        if matches!(route, Err(_) | Ok(Ok(None))) {
+            diagnostics
+                .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
+                .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
+        }
+    }
+}
+
+/// Returns the conditions of a route on the path, which ignore a `/` at the end.
+fn path_predicates(route: &Route) -> Vec<Predicate> {
+    let texts = |patterns: &[PathPattern]| patterns.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let paths = route.predicates.iter().filter_map(Predicate::path_patterns);
+    paths.filter_map(|patterns| Predicate::path(&texts(patterns), true).ok()).collect()
 }
 
 #[cfg(test)]

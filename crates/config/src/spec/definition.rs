@@ -82,7 +82,7 @@ impl<'n> Spec<'n> {
         fields: [&str; N],
         diagnostics: &mut Diagnostics,
     ) -> [Option<&'w Arg>; N] {
-        let mut found = [None; N];
+        let mut by_field = [None; N];
         self.check_empty(&fields, diagnostics);
         for (position, arg) in self.args.iter().enumerate() {
             let field = match &arg.name {
@@ -93,17 +93,17 @@ impl<'n> Spec<'n> {
                 }
             };
             match (field, &arg.name) {
-                (Some(field), _) => found[field] = Some(arg),
+                (Some(field), _) => by_field[field] = Some(arg),
                 (None, Some(name)) => {
                     self.report_unknown_arg(arg, name, &fields, diagnostics);
                 }
                 (None, None) => {
                     self.report_surplus(arg, N, diagnostics);
-                    return found;
+                    return by_field;
                 }
             }
         }
-        found
+        by_field
     }
 
     /// Reports a value of a shortcut beyond its `count` arguments.
@@ -165,24 +165,6 @@ impl<'n> Spec<'n> {
         Ok(self.args.iter().map(|arg| arg.value.clone()).collect())
     }
 
-    /// Returns all values as [`Spec::gather`] does, but a final `true` or `false` as a flag: Spring's
-    /// `GATHER_LIST_TAIL_FLAG`.
-    pub(crate) fn gather_with_flag(
-        &self,
-        diagnostics: &mut Diagnostics,
-    ) -> Result<(Vec<String>, Option<bool>), Reported> {
-        let mut values = self.gather(diagnostics)?;
-        let flag = values.last().and_then(|last| last.parse::<bool>().ok());
-        if flag.is_some() {
-            values.pop();
-        }
-        if values.is_empty() {
-            let message = format!("`{}` needs at least one argument besides the flag", self.name);
-            return Err(diagnostics.error(self.span, message).reported());
-        }
-        Ok((values, flag))
-    }
-
     /// Returns the place of the argument that `message` quotes, else of the specification.
     pub(crate) fn quoted_in(&self, message: &str) -> Span {
         let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
@@ -191,17 +173,5 @@ impl<'n> Spec<'n> {
             (None, [only]) => only.span,
             _ => self.span,
         }
-    }
-
-    /// Returns the argument, or reports that it is missing.
-    pub(crate) fn required<'w>(
-        &self,
-        arg: Option<&'w Arg>,
-        field: &str,
-        diagnostics: &mut Diagnostics,
-    ) -> Result<&'w Arg, Reported> {
-        arg.ok_or_else(|| {
-            diagnostics.error(self.span, format!("`{}` needs the argument `{field}`", self.name)).reported()
-        })
     }
 }

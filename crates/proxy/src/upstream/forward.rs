@@ -44,8 +44,8 @@ impl UpstreamTimeouts {
     pub fn of(route: &Route, client: &HttpClient) -> Self {
         Self {
             connect: route.connect_timeout.unwrap_or(client.connect_timeout),
-            response: route.response_timeout.unwrap_or(client.response_timeout),
-            read: route.read_timeout.unwrap_or(client.read_timeout),
+            response: route.response_timeout.map_or(client.response_timeout, |timeout| timeout.0),
+            read: route.read_timeout.map_or(client.read_timeout, |timeout| timeout.0),
         }
     }
 }
