@@ -80,7 +80,7 @@ impl Cost {
 
     /// Returns the tokens to take before the request is forwarded.
     pub(super) fn reserve<B>(&self, request: &Request<B>) -> Reserved {
-        let (known, settles) = match &self.source {
+        let (tokens, settles) = match &self.source {
             CostSource::Fixed => return Reserved { tokens: self.tokens, settles: false },
             CostSource::RequestHeader(name) => (number(request.headers(), name), false),
             CostSource::RequestBody { unit } => {
@@ -91,7 +91,7 @@ impl Cost {
             CostSource::ResponseBody { .. } if request.method() == Method::HEAD => (None, false),
             CostSource::ResponseHeader(_) | CostSource::ResponseBody { .. } => (None, true),
         };
-        Reserved { tokens: known.unwrap_or(self.tokens).min(self.max), settles }
+        Reserved { tokens: tokens.unwrap_or(self.tokens).min(self.max), settles }
     }
 
     /// Returns the total cost that the response's head states; `None` if it states none.

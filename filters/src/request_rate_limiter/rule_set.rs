@@ -28,15 +28,15 @@ impl RuleSet {
     pub(super) fn new(limits: Vec<Limit>, first: usize, route: &Arc<str>, settings: &Settings) -> Self {
         let bind = |limit: Limit| Limit { enforcement: limit.enforcement.and(settings.enforcement), ..limit };
         let limits: Box<[Limit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
-        let named: Vec<_> = limits
+        let rules: Vec<_> = limits
             .iter()
             .map(|limit| NamedRule { name: &limit.name, rule: &limit.rule, cost: limit.cost.tokens })
             .collect();
-        let headers = RateLimitHeaders::new(settings.headers.clone(), &named);
+        let headers = RateLimitHeaders::new(settings.headers.clone(), &rules);
         Self {
             first,
             varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
-            denial: Denial::new(&named, route, &settings.error_body, settings.status),
+            denial: Denial::new(&rules, route, &settings.error_body, settings.status),
             limits,
             headers,
         }

@@ -9,9 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
-use tollgate_limiter::store::redis::{
-    BreakerState, CallSizes, Latencies, Operation, RedisStats, RedisStatus, ServerInfo,
-};
+use tollgate_limiter::store::redis::{BreakerState, Histogram, Operation, RedisStats, RedisStatus, ServerInfo};
 
 use tollgate_proxy::state::redis_servers::RedisServer;
 use tollgate_proxy::state::stores::SharedStores;
@@ -42,14 +40,10 @@ fn encode_latencies<'s>(
     let help = "Duration of Redis calls by operation, including queueing, until the reply or the deadline";
     let mut histogram = encoder.encode_descriptor("tollgate_redis_seconds", help, None, MetricType::Histogram)?;
     for operation in Operation::ALL {
-        let (mut counts, mut sum_us) = ([0; Latencies::BOUNDS_US.len() + 1], 0);
-        for latencies in stats.clone().map(|stats| stats.latencies(operation)) {
-            counts.iter_mut().zip(latencies.buckets()).for_each(|(sum, count)| *sum += count);
-            sum_us += latencies.sum_us();
-        }
+        let (bounds_us, counts, sum_us) = summed(stats.clone().map(|stats| stats.latencies_us(operation)));
         if counts.iter().any(|count| *count > 0) {
             let labels = [("operation", operation.as_str())];
-            time_histogram(&mut histogram.encode_family(&labels)?, &Latencies::BOUNDS_US, &counts, sum_us)?;
+            time_histogram(&mut histogram.encode_family(&labels)?, bounds_us, &counts, sum_us)?;
         }
     }
     Ok(())
@@ -101,15 +95,26 @@ fn encode_calls(encoder: &mut DescriptorEncoder<'_>, stores: &SharedStores, stat
     }
     let gateways = stores.gateways.counted().map(|gateways| (NO_LABELS, ConstGauge::new(NonZeroU32::get(gateways))));
     family(encoder, "tollgate_gateways", "Live gateways, if a limiter counts them", gateways)?;
-    let sizes = stats.iter().map(|stats| stats.call_sizes()).fold(CallSizes::default(), CallSizes::plus);
-    encode_sizes(encoder, sizes)
+    encode_sizes(encoder, summed(stats.iter().map(|stats| &stats.call_sizes)))
+}
+
+/// Bounds, counts and sum of a histogram over all workers.
+type Sums = (&'static [u64], Vec<u64>, u64);
+
+fn summed<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Sums {
+    histograms.fold((&[], Vec::new(), 0), |(_, mut counts, sum), histogram| {
+        let buckets = histogram.buckets();
+        counts.resize(buckets.len(), 0);
+        counts.iter_mut().zip(buckets).for_each(|(total, count)| *total += count);
+        (histogram.bounds(), counts, sum + histogram.sum())
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of requests, as histograms have it")]
-fn encode_sizes(encoder: &mut DescriptorEncoder<'_>, CallSizes { calls, requests }: CallSizes) -> fmt::Result {
+fn encode_sizes(encoder: &mut DescriptorEncoder<'_>, (bounds, calls, requests): Sums) -> fmt::Result {
     let (name, help) = ("tollgate_redis_requests_per_call", "Requests decided per Redis call");
-    let bounds = (0..calls.len() as i32 - 1).map(|n| 2_f64.powi(n)).chain([f64::INFINITY]);
-    let buckets: Vec<(f64, u64)> = bounds.zip(calls).collect();
+    let bounds = bounds.iter().map(|bound| *bound as f64).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(calls.iter().copied()).collect();
     let mut encoder = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     encoder.encode_histogram::<[(&str, &str); 0]>(requests as f64, calls.iter().sum(), &buckets, None)
 }

@@ -26,7 +26,7 @@ pub struct SlotTable {
 }
 
 /// Injective encoding of a scope and a key id.
-type Name = Arc<[u8]>;
+pub(super) type Name = Arc<[u8]>;
 
 /// Grants slots of a [`SlotTable`] under one rule.
 #[derive(Clone, Debug)]
@@ -35,10 +35,6 @@ pub struct MemorySlots {
     rule: Concurrency,
     stats: Arc<SlotStats>,
 }
-
-/// Encoded key for a later acquisition.
-#[derive(Clone, Debug)]
-pub(super) struct Named(Name);
 
 /// Held slot; dropping it releases the slot.
 struct Held {
@@ -86,7 +82,7 @@ impl SlotTable {
     }
 }
 
-fn name(key: BucketKey<'_>) -> Name {
+pub(super) fn name(key: BucketKey<'_>) -> Name {
     let scope = key.scope.as_bytes();
     [&scope.len().to_le_bytes()[..], scope, key.id].concat().into()
 }
@@ -102,14 +98,8 @@ impl MemorySlots {
         Self { table, rule, stats }
     }
 
-    /// Encodes `key` for a later acquisition.
-    #[cfg(feature = "redis")]
-    pub(super) fn named(key: BucketKey<'_>) -> Named {
-        Named(name(key))
-    }
-
     /// Acquires a slot of an encoded key; the verdict names `source`.
-    pub(super) fn acquire_named(&self, Named(name): Named, source: Source) -> Acquired {
+    pub(super) fn acquire_named(&self, name: Name, source: Source) -> Acquired {
         let (owner, limit) = (Owner::fresh(), self.rule.limit());
         let reply = self.table.change_named(&name, |slots| slots.acquire(owner, limit, u64::MAX, 0));
         if reply.step == Step::Refused {
@@ -123,7 +113,7 @@ impl MemorySlots {
 
 impl SlotStore for MemorySlots {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
-        Acquisition::Ready(self.acquire_named(Named(name(key)), Source::Memory))
+        Acquisition::Ready(self.acquire_named(name(key), Source::Memory))
     }
 }
 

@@ -239,16 +239,16 @@ impl Flusher {
     }
 
     fn warn_of_overflow(&mut self) {
-        let (known, warned) = &mut self.overflowed;
+        let (reported, warned) = &mut self.overflowed;
         let overflowed = self.ledger.status().overflowed;
-        if overflowed > *known && warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
-            let requests = overflowed - *known;
+        if overflowed > *reported && warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            let requests = overflowed - *reported;
             tracing::warn!(
                 requests,
                 "usage ledger full: requests beyond `metering.max-cells` are counted under the key `#`"
             );
             *warned = Some(Instant::now());
-            *known = overflowed;
+            *reported = overflowed;
         }
     }
 }

@@ -128,8 +128,8 @@ impl Calendar {
     /// Returns the starts of the windows around `wall_us`: the previous, the current and the next two.
     #[inline]
     pub(crate) fn around(&self, wall_us: u64) -> Starts {
-        let known = **self.0.around.load();
-        if (known[1]..known[2]).contains(&wall_us) { known } else { self.compute(wall_us) }
+        let latest = **self.0.around.load();
+        if (latest[1]..latest[2]).contains(&wall_us) { latest } else { self.compute(wall_us) }
     }
 
     #[cold]

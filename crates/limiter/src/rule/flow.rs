@@ -73,12 +73,12 @@ impl Flow {
 
     /// Returns this flow with the id of an equal flow, or with a new id.
     fn interned(self) -> Self {
-        let known = |flows: &[Self]| flows.iter().find(|flow| Self { id: self.id, ..**flow } == self).copied();
-        if let Some(known) = known(&FLOWS.read()) {
-            return known;
+        let equal = |flows: &[Self]| flows.iter().find(|flow| Self { id: self.id, ..**flow } == self).copied();
+        if let Some(flow) = equal(&FLOWS.read()) {
+            return flow;
         }
         let mut flows = FLOWS.write();
-        known(&flows).unwrap_or_else(|| {
+        equal(&flows).unwrap_or_else(|| {
             let flow = Self { id: flows.len() as u32, ..self };
             flows.push(flow);
             flow

@@ -79,7 +79,7 @@ pub use self::settings::{
     Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
     Servers, Tls,
 };
-pub use self::stats::{CallSizes, Counter, FailureCounts, Latencies, Operation, RedisStats};
+pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;
 

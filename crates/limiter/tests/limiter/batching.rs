@@ -45,7 +45,8 @@ async fn waiting_decisions_are_one_call_and_decided_in_order() {
     ask_at_once(&store, &["warm", "warm"], &rule(1, 20)).await;
     ask(&store, "warm", &rule(1, 20)).await;
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
-    let before = (client.stats().script_misses.get(), client.stats().call_sizes());
+    let before =
+        (client.stats().script_misses.get(), client.stats().call_sizes.buckets(), client.stats().call_sizes.sum());
     let ids: Vec<&str> = (0..60).map(|n| if n % 2 == 0 { "hot" } else { "other" }).collect();
     let verdicts = ask_at_once(&store, &ids, &rule(1, 20)).await;
     for key in 0..2 {
@@ -59,9 +60,9 @@ async fn waiting_decisions_are_one_call_and_decided_in_order() {
     ask(&store, "alone", &rule(1, 20)).await;
     assert_eq!(script_calls(redis), 2);
     // One call for at most 64 requests, and one for one.
-    let sizes = client.stats().call_sizes();
-    let added: Vec<u64> = sizes.calls.iter().zip(before.1.calls).map(|(now, before)| now - before).collect();
-    assert_eq!((added, sizes.requests - before.1.requests), (vec![1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], 61));
+    let sizes = &client.stats().call_sizes;
+    let added: Vec<u64> = sizes.buckets().into_iter().zip(before.1).map(|(now, before)| now - before).collect();
+    assert_eq!((added, sizes.sum() - before.2), (vec![1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], 61));
 }
 
 #[tokio::test]
@@ -75,8 +76,8 @@ async fn batches_of_calls_that_may_take_long_are_small() {
     let of_a: Vec<_> = verdicts.iter().step_by(3).map(|verdict| verdict.remaining.unwrap()).collect();
     assert_eq!(of_a, (980..1_000).rev().collect::<Vec<_>>(), "decided in order");
     // Seven of eight calls, and one of four.
-    let sizes = client.stats().call_sizes();
-    assert_eq!((sizes.calls, sizes.requests), ([0, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0], 60));
+    let sizes = &client.stats().call_sizes;
+    assert_eq!((sizes.buckets(), sizes.sum()), (vec![0, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0], 60));
     // Six logs are a batch by themselves.
     let scopes: Vec<String> = (0..MAX_CHECKS).map(|at| format!("r#log{at}")).collect();
     let check = |scope: &'static str| Check { key: BucketKey { scope, id: b"me" }, rule: &log, cost: 1 };
@@ -85,7 +86,7 @@ async fn batches_of_calls_that_may_take_long_are_small() {
     for decision in decisions {
         assert!(crate::model::answer(decision).await.is_allowed());
     }
-    assert_eq!(client.stats().call_sizes().calls[0], 4);
+    assert_eq!(client.stats().call_sizes.buckets()[0], 4);
 }
 
 /// Counts what Redis counts: a batch of coalesced calls is one call.
@@ -98,9 +99,9 @@ async fn coalesced_calls_in_a_batch_count_as_one_call() {
     let ids: Vec<&str> = (0..300).map(|n| ["a", "b", "c"][n % 3]).collect();
     let verdicts = ask_at_once(&store, &ids, &rule(1, 1_000)).await;
     assert!(verdicts.iter().all(|verdict| verdict.source == Source::Redis));
-    let sizes = client.stats().call_sizes();
-    assert_eq!((sizes.calls.iter().sum::<u64>(), sizes.requests), (script_calls(redis), 300));
-    assert!(sizes.calls[7..].iter().sum::<u64>() > 0, "more than 64 requests in one call: {sizes:?}");
+    let sizes = &client.stats().call_sizes;
+    assert_eq!((sizes.buckets().iter().sum::<u64>(), sizes.sum()), (script_calls(redis), 300));
+    assert!(sizes.buckets()[7..].iter().sum::<u64>() > 0, "more than 64 requests in one call: {sizes:?}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub(crate) fn gateway(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, lease
 }
 
 fn calls(client: &RedisClient) -> u64 {
-    client.stats().call_sizes().calls.iter().sum()
+    client.stats().call_sizes.buckets().iter().sum()
 }
 
 pub(crate) fn clock() -> Arc<ManualClock> {

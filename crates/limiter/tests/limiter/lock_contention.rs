@@ -95,7 +95,7 @@ async fn a_decision_goes_on_under_its_lock_after_a_write_that_failed() {
 
 /// Calls in the latency histogram of decisions.
 fn calls(stats: &RedisStats) -> u64 {
-    stats.latencies(Operation::Decide).buckets().iter().sum()
+    stats.latencies_us(Operation::Decide).buckets().iter().sum()
 }
 
 async fn futures_of<T: Send + 'static, F: Future<Output = T> + Send + 'static>(

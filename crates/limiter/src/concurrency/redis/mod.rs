@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use self::call::SlotOperation;
 use self::renewal::Registry;
-use super::memory::{MemorySlots, Named};
+use super::memory::{self, MemorySlots, Name};
 use super::rule::Concurrency;
 use super::slots::{Owner, Step};
 use super::stats::SlotStats;
@@ -113,7 +113,7 @@ impl RedisSlots {
 impl SlotStore for RedisSlots {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let shared = &self.shared;
-        let local = (shared.on_store_failure == OnStoreFailure::Local).then(|| MemorySlots::named(key));
+        let local = (shared.on_store_failure == OnStoreFailure::Local).then(|| memory::name(key));
         let name = call::name(shared.client.key_prefix(), key, shared.hash_keys);
         let Ok(request) = shared.client.request(Operation::Slot, || HashSlot::of(&name)) else {
             return Acquisition::Ready(shared.without_redis(local));
@@ -143,7 +143,7 @@ impl SlotStore for RedisSlots {
 
 impl SlotClient {
     /// Decides without Redis: in memory, if the key has a name there.
-    fn without_redis(&self, local: Option<Named>) -> Acquired {
+    fn without_redis(&self, local: Option<Name>) -> Acquired {
         let outcome = match local {
             Some(name) => return self.local.acquire_named(name, Source::Fallback),
             None if self.on_store_failure == OnStoreFailure::Deny => {

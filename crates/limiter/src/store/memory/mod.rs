@@ -197,11 +197,14 @@ impl MemoryStore {
 
     /// Decides under one rule. Inlined together with the algorithm and the hash, which saves 14 of 58 ns.
     #[inline(always)]
-    fn decide_one<A>(&self, now: Moment, hash: KeyHash, scope: impl Fn() -> KeyHash, rule: &A, cost: u64) -> Verdict
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    fn decide_one<A: Algorithm<State: Stored>>(
+        &self,
+        now: Moment,
+        hash: KeyHash,
+        scope: impl Fn() -> KeyHash,
+        rule: &A,
+        cost: u64,
+    ) -> Verdict {
         let mut shard = self.shard_of(hash).lock();
         let tick = shard.tick(now.now_us);
         let now = tick.moment(now);
@@ -218,11 +221,14 @@ impl MemoryStore {
 
     /// Decides a request of a key without a state of its own, by the state that it shared with others, if any. A key with
     /// room starts with a copy of that state.
-    fn decide_new<A>(&self, shard: &mut States, location: KeyLocation, rule: &A, now: Moment, cost: u64) -> RuleVerdict
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    fn decide_new<A: Algorithm<State: Stored>>(
+        &self,
+        shard: &mut States,
+        location: KeyLocation,
+        rule: &A,
+        now: Moment,
+        cost: u64,
+    ) -> RuleVerdict {
         let shared = shard.shared::<A::State>(location.scope).cloned();
         let is_shared = shared.is_some();
         let (verdict, change) = rule.decide(shared.as_ref(), now, cost);
@@ -247,11 +253,7 @@ impl MemoryStore {
     }
 }
 
-fn forget_one<A>(_: &A, states: &mut States, hash: KeyHash) -> Option<Owner>
-where
-    A: Algorithm,
-    A::State: Stored,
-{
+fn forget_one<A: Algorithm<State: Stored>>(_: &A, states: &mut States, hash: KeyHash) -> Option<Owner> {
     states.table::<A::State>().forget(hash)
 }
 

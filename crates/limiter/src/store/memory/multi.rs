@@ -80,11 +80,14 @@ impl MemoryStore {
     }
 
     /// Corrects the tokens consumed by one key. Nothing is returned to a key without a state of its own.
-    pub(super) fn settle_one<A>(&self, now: Moment, location: KeyLocation, rule: &A, more: i64, counted_at_us: u64)
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    pub(super) fn settle_one<A: Algorithm<State: Stored>>(
+        &self,
+        now: Moment,
+        location: KeyLocation,
+        rule: &A,
+        more: i64,
+        counted_at_us: u64,
+    ) {
         let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
         let Some(states) = self.states(&mut guards, location) else { return };
         // The tokens may have been taken from an earlier state of the key, so they are not returned to a shared one.
@@ -131,28 +134,27 @@ impl MemoryStore {
     }
 
     /// Decides without consuming.
-    fn peek<A>(
+    fn peek<A: Algorithm<State: Stored>>(
         &self,
         guards: &mut ShardGuards<'_>,
         location: KeyLocation,
         rule: &A,
         now: Moment,
         cost: u64,
-    ) -> RuleVerdict
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    ) -> RuleVerdict {
         let state = self.states(guards, location).and_then(|states| states.state(location));
         rule.decide(state, now, cost).0
     }
 
     /// Decides again, with the same outcome, and stores the change.
-    fn commit<A>(&self, guards: &mut ShardGuards<'_>, location: KeyLocation, rule: &A, now: Moment, cost: u64)
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    fn commit<A: Algorithm<State: Stored>>(
+        &self,
+        guards: &mut ShardGuards<'_>,
+        location: KeyLocation,
+        rule: &A,
+        now: Moment,
+        cost: u64,
+    ) {
         let Some(states) = self.states(guards, location) else { return };
         match states.table::<A::State>().get_mut(location.key) {
             Some(state) => {
@@ -167,11 +169,13 @@ impl MemoryStore {
     }
 
     /// Stores a change of a key's state. A new state is stored without room in the shared one.
-    fn write<A>(&self, states: &mut States, location: KeyLocation, now: Moment, change: A::Change)
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
+    fn write<A: Algorithm<State: Stored>>(
+        &self,
+        states: &mut States,
+        location: KeyLocation,
+        now: Moment,
+        change: A::Change,
+    ) {
         let state = A::apply(states.state(location).cloned(), change);
         match states.table().get_mut(location.key) {
             Some(known) => *known = state,

@@ -164,15 +164,15 @@ impl Shares {
     }
 
     fn take_free(&mut self, number: Option<u16>, demand: Demand) -> Option<Owner> {
-        let own = number.map_or(Owner::POOL, Owner);
+        let share_owner = number.map_or(Owner::POOL, Owner);
         let is_within_share = number.is_some_and(|number| *self.used_mut(number.into()) < self.share());
         let has_room = self.len < self.max_keys;
         let owner = if has_room && is_within_share {
-            own
+            share_owner
         } else if has_room && self.pooled < self.pool() {
             Owner::POOL
         } else if demand == Demand::Always {
-            own
+            share_owner
         } else {
             return None;
         };

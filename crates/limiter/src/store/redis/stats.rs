@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::error::StoreError;
+use super::micros;
 
 /// Purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,12 +29,12 @@ pub enum Operation {
     Overrides,
 }
 
-/// Latency histogram of calls, from the start of a request to its reply or deadline. It includes queueing and excludes
-/// calls that the caller dropped.
-#[derive(Debug, Default)]
-pub struct Latencies {
-    buckets: [AtomicU64; Latencies::BOUNDS_US.len() + 1],
-    sum_us: AtomicU64,
+/// Histogram with fixed bounds.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static [u64],
+    buckets: Box<[AtomicU64]>,
+    sum: AtomicU64,
 }
 
 /// Number of events since the start.
@@ -47,11 +48,11 @@ pub struct FailureCounts([Counter; StoreError::ALL.len()]);
 /// Counters of one or more clients. They outlive a client, so its successor may continue them.
 ///
 /// Share one value among the clients of one thread, and none between threads: an uncontended counter is cheap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RedisStats {
     /// Decisions that Redis did not make.
     pub failures: FailureCounts,
-    latencies: [Latencies; Operation::ALL.len()],
+    latencies: [Histogram; Operation::ALL.len()],
     /// Calls that had to load their script again.
     pub script_misses: Counter,
     /// Connections established.
@@ -60,24 +61,17 @@ pub struct RedisStats {
     pub denial_cache_hits: Counter,
     /// Requests allowed from a lease, without a call.
     pub lease_hits: Counter,
-    pub(crate) call_sizes: CallSizeCounters,
+    /// Requests in each call that decided requests. A batch is one call.
+    pub call_sizes: Histogram,
 }
 
-/// Calls to Redis that decided requests, by the number of requests in each. A batch is one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallSizes {
-    /// Calls for at most 1, 2, 4, ... 1,024 requests, and more than in the bucket before; the last ones for more.
-    pub calls: [u64; 12],
-    /// Requests in all calls.
-    pub requests: u64,
-}
+/// Upper bounds in microseconds. A Redis in the same network replies within the first three; the default timeout of a
+/// decision is the tenth.
+const LATENCY_BOUNDS_US: [u64; 13] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
 
-/// Running counters behind [`CallSizes`].
-#[derive(Debug, Default)]
-pub(crate) struct CallSizeCounters {
-    calls: [AtomicU64; 12],
-    requests: AtomicU64,
-}
+/// Upper bounds of the requests in one call.
+const CALL_SIZE_BOUNDS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 
 // === impl Operation ===
 
@@ -121,48 +115,65 @@ impl Operation {
     }
 }
 
-// === impl Latencies ===
+// === impl Histogram ===
 
-impl Latencies {
-    /// Upper bounds of the buckets in microseconds; a last bucket holds longer calls. A Redis in the same network
-    /// replies within the first three; the default timeout of a decision is the tenth.
-    pub const BOUNDS_US: [u64; 13] =
-        [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
-
-    /// Records a call that took `elapsed`.
-    pub fn observe(&self, elapsed: Duration) {
-        let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        let bucket = Self::BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(Self::BOUNDS_US.len());
-        self.buckets[bucket].fetch_add(1, Relaxed);
-        self.sum_us.fetch_add(us, Relaxed);
+impl Histogram {
+    fn new(bounds: &'static [u64]) -> Self {
+        let buckets = std::iter::repeat_with(AtomicU64::default).take(bounds.len() + 1).collect();
+        Self { bounds, buckets, sum: AtomicU64::new(0) }
     }
 
-    /// Returns the number of calls in each bucket (not cumulative).
-    #[must_use]
-    pub fn buckets(&self) -> [u64; Self::BOUNDS_US.len() + 1] {
-        std::array::from_fn(|at| self.buckets[at].load(Relaxed))
+    /// Records a value.
+    pub(crate) fn observe(&self, value: u64) {
+        self.buckets[self.bounds.partition_point(|bound| *bound < value)].fetch_add(1, Relaxed);
+        self.sum.fetch_add(value, Relaxed);
     }
 
-    /// Total time of all calls in microseconds.
+    /// Returns the upper bounds of the buckets; a last bucket holds larger values.
     #[must_use]
-    pub fn sum_us(&self) -> u64 {
-        self.sum_us.load(Relaxed)
+    pub fn bounds(&self) -> &'static [u64] {
+        self.bounds
+    }
+
+    /// Returns the number of values in each bucket (not cumulative).
+    #[must_use]
+    pub fn buckets(&self) -> Vec<u64> {
+        self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
+    }
+
+    /// Returns the sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum.load(Relaxed)
     }
 }
 
 // === impl RedisStats ===
 
+impl Default for RedisStats {
+    fn default() -> Self {
+        Self {
+            failures: FailureCounts::default(),
+            latencies: Operation::ALL.map(|_| Histogram::new(&LATENCY_BOUNDS_US)),
+            script_misses: Counter::default(),
+            connects: Counter::default(),
+            denial_cache_hits: Counter::default(),
+            lease_hits: Counter::default(),
+            call_sizes: Histogram::new(&CALL_SIZE_BOUNDS),
+        }
+    }
+}
+
 impl RedisStats {
-    /// Latencies of calls for `operation`.
+    /// Latencies of calls for `operation` in microseconds, from the start of a request to its reply or deadline. They include
+    /// queueing and exclude calls that the caller dropped.
     #[must_use]
-    pub fn latencies(&self, operation: Operation) -> &Latencies {
+    pub fn latencies_us(&self, operation: Operation) -> &Histogram {
         &self.latencies[operation as usize]
     }
 
-    /// Calls that decided requests, by the number of requests in each.
-    #[must_use]
-    pub fn call_sizes(&self) -> CallSizes {
-        self.call_sizes.snapshot()
+    pub(crate) fn record_latency(&self, operation: Operation, elapsed: Duration) {
+        self.latencies_us(operation).observe(micros(elapsed));
     }
 }
 
@@ -200,36 +211,6 @@ impl FailureCounts {
     }
 }
 
-// === impl CallSizes ===
-
-impl CallSizes {
-    /// Sum of both values.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let calls = std::array::from_fn(|at| self.calls[at] + other.calls[at]);
-        Self { calls, requests: self.requests + other.requests }
-    }
-}
-
-// === impl CallSizeCounters ===
-
-impl CallSizeCounters {
-    /// Counts a call to Redis that decides `requests` requests, coalesced or batched.
-    pub(crate) fn record(&self, requests: u64) {
-        let last = self.calls.len() - 1;
-        let at = requests.max(1).checked_next_power_of_two().map_or(last, |size| size.trailing_zeros() as usize);
-        self.calls[at.min(last)].fetch_add(1, Relaxed);
-        self.requests.fetch_add(requests, Relaxed);
-    }
-
-    fn snapshot(&self) -> CallSizes {
-        CallSizes {
-            calls: self.calls.each_ref().map(|calls| calls.load(Relaxed)),
-            requests: self.requests.load(Relaxed),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,22 +222,19 @@ mod tests {
 
     #[test]
     fn a_call_is_counted_in_the_first_bucket_that_holds_it() {
-        let latencies = Latencies::default();
-        for us in [0, 100, 101, 1_000_000, 1_000_001] {
-            latencies.observe(Duration::from_micros(us));
-        }
+        let latencies = Histogram::new(&LATENCY_BOUNDS_US);
+        [0, 100, 101, 1_000_000, 1_000_001].into_iter().for_each(|us| latencies.observe(us));
         let buckets = latencies.buckets();
         assert_eq!((buckets[0], buckets[1], buckets[12], buckets[13]), (2, 1, 1, 1));
-        assert_eq!((buckets.iter().sum::<u64>(), latencies.sum_us()), (5, 2_000_202));
+        assert_eq!((buckets.iter().sum::<u64>(), latencies.sum()), (5, 2_000_202));
     }
 
     #[test]
     fn call_sizes_are_counted_by_powers_of_two() {
-        let sizes = CallSizeCounters::default();
-        [1, 2, 3, 4, 5, 1_024, 1_025].into_iter().for_each(|requests| sizes.record(requests));
-        let CallSizes { calls, requests } = sizes.snapshot();
-        assert_eq!((requests, &calls[..4], &calls[10..]), (2_064, &[1, 1, 2, 1][..], &[1, 1][..]));
-        sizes.record(u64::MAX);
-        assert_eq!(sizes.snapshot().calls[11], 2);
+        let sizes = RedisStats::default().call_sizes;
+        [1, 2, 3, 4, 5, 1_024, 1_025].into_iter().for_each(|requests| sizes.observe(requests));
+        assert_eq!((sizes.sum(), sizes.buckets()), (2_064, vec![1, 1, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1]));
+        sizes.observe(u64::MAX);
+        assert_eq!(sizes.buckets()[11], 2);
     }
 }

@@ -83,10 +83,10 @@ async fn observed_rules_of_other_slots_take_a_step_of_their_own() {
     let rule = &every_kind(10)[0];
     let check = |scope, id: usize| Check { key: BucketKey { scope, id: ids[id].as_bytes() }, rule, cost: 1 };
     for (observed_id, calls) in [(1, 2), (0, 1)] {
-        let before = client.stats().call_sizes().calls.iter().sum::<u64>();
+        let before = client.stats().call_sizes.buckets().iter().sum::<u64>();
         let decision = store.decide(&[check("r#held", 0)], &[check("r#tried", observed_id)]);
         assert_eq!(decision.verdict().await.observed.map(|observed| observed.remaining), Some(Some(9)));
-        assert_eq!(client.stats().call_sizes().calls.iter().sum::<u64>() - before, calls);
+        assert_eq!(client.stats().call_sizes.buckets().iter().sum::<u64>() - before, calls);
     }
 }
 

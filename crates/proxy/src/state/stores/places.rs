@@ -36,7 +36,7 @@ struct Succession {
     /// Former rules without a successor, by limiter.
     left: HashMap<Arc<str>, Vec<PlacedRule>>,
     /// Predecessors of rules, by the scopes of these.
-    found: HashMap<Arc<str>, PlacedRule>,
+    predecessors: HashMap<Arc<str>, PlacedRule>,
 }
 
 /// Likeness of a rule and its predecessor, from the closest on: equal rules, equal times, the same algorithm.
@@ -48,17 +48,19 @@ impl Places {
     /// configuration, which decides until all workers have the new one.
     pub(super) fn follow(&mut self, config: &Config) -> HashMap<Arc<str>, Arc<str>> {
         let mut rules = declared(config);
-        let Succession { found, left } = Succession::of(&rules, std::mem::take(&mut self.present));
-        report_renamed(rules.iter().filter(|new| found.get(&new.scope).is_some_and(|old| old.scope != new.scope)));
-        let mut places: HashSet<Arc<str>> = found.values().map(|old| Arc::clone(&old.place)).collect();
+        let Succession { predecessors, left } = Succession::of(&rules, std::mem::take(&mut self.present));
+        report_renamed(
+            rules.iter().filter(|new| predecessors.get(&new.scope).is_some_and(|old| old.scope != new.scope)),
+        );
+        let mut places: HashSet<Arc<str>> = predecessors.values().map(|old| Arc::clone(&old.place)).collect();
         for rule in &mut rules {
             // A copy: a text of an earlier configuration would keep the memory around it from being returned.
-            let former = found.get(&rule.scope).map(|old| Arc::from(&*old.place));
+            let former = predecessors.get(&rule.scope).map(|old| Arc::from(&*old.place));
             rule.place = former.unwrap_or_else(|| free_place(&rule.scope, &places));
             places.insert(Arc::clone(&rule.place));
         }
         let scopes: HashSet<&Arc<str>> = rules.iter().map(|rule| &rule.scope).collect();
-        let all = left.into_values().flatten().chain(found.into_values());
+        let all = left.into_values().flatten().chain(predecessors.into_values());
         self.former = all.filter(|old| !scopes.contains(&old.scope)).collect();
         self.present = rules;
         let renamed = self.former.iter().chain(&self.present).filter(|rule| rule.scope != rule.place);
@@ -68,7 +70,7 @@ impl Places {
 
 impl PlacedRule {
     fn has(&self, rule: &Rule, is_alike: fn(&Rule, &Rule) -> bool) -> bool {
-        self.rules.iter().any(|own| is_alike(own, rule))
+        self.rules.iter().any(|other| is_alike(other, rule))
     }
 }
 
@@ -76,7 +78,7 @@ impl Succession {
     /// Finds the predecessors of `rules`: rules with their names, or else rules that are like them, first under their own
     /// scopes.
     fn of(rules: &[PlacedRule], former: Vec<PlacedRule>) -> Self {
-        let mut succession = Self { left: HashMap::new(), found: HashMap::new() };
+        let mut succession = Self { left: HashMap::new(), predecessors: HashMap::new() };
         for old in former {
             succession.left.entry(Arc::clone(&old.limiter)).or_default().push(old);
         }
@@ -96,11 +98,11 @@ impl Succession {
     /// Finds a predecessor for each rule that has none yet.
     fn pair(&mut self, rules: &[PlacedRule], precedes: impl Fn(&PlacedRule, &PlacedRule) -> bool) {
         for new in rules {
-            if !self.found.contains_key(&new.scope)
+            if !self.predecessors.contains_key(&new.scope)
                 && let Some(left) = self.left.get_mut(&new.limiter)
                 && let Some(at) = left.iter().position(|old| precedes(old, new))
             {
-                self.found.insert(Arc::clone(&new.scope), left.remove(at));
+                self.predecessors.insert(Arc::clone(&new.scope), left.remove(at));
             }
         }
     }
@@ -117,13 +119,13 @@ fn report_renamed<'r>(renamed: impl Iterator<Item = &'r PlacedRule>) {
 
 /// Returns the rules of `config`, one for each scope. Rules with a shared bucket keep its name.
 fn declared(config: &Config) -> Vec<PlacedRule> {
-    let (mut known, mut rules) = (HashMap::new(), Vec::<PlacedRule>::new());
+    let (mut positions, mut rules) = (HashMap::new(), Vec::<PlacedRule>::new());
     for naming in config.routes.iter().flat_map(Route::rate_limiters) {
         for NamedLimit { scope, limit, is_named, .. } in naming.all() {
             if scope.starts_with('#') {
                 continue;
             }
-            let at = *known.entry(Arc::clone(&scope)).or_insert(rules.len());
+            let at = *positions.entry(Arc::clone(&scope)).or_insert(rules.len());
             match rules.get_mut(at) {
                 Some(placed) => placed.rules.push(limit.rule.clone()),
                 None => rules.push(PlacedRule {

@@ -99,7 +99,7 @@ impl RedisClient {
     /// Waits up to `at_most` until a connection to each server is live. Returns true if they are.
     pub async fn wait_connected(&self, at_most: Duration) -> bool {
         let mut changes = self.context().changes();
-        let connected = changes.wait_for(|()| self.topology().is_connected());
+        let connected = changes.wait_for(|()| self.status().connected());
         tokio::time::timeout(at_most, connected).await.is_ok_and(|connected| connected.is_ok())
     }
 

@@ -49,7 +49,7 @@ impl Request {
         started: Instant,
         result: Option<Result<Option<T>, RequestError>>,
     ) -> Result<T, Unanswered> {
-        self.client.context.stats.latencies(self.operation).observe(started.elapsed());
+        self.client.context.stats.record_latency(self.operation, started.elapsed());
         let Some((slot, live)) = &self.connection else {
             let kind = match result {
                 Some(Err(RequestError::NotSent(kind))) => kind,

@@ -167,7 +167,7 @@ impl Request {
                 reply => return Ok(reply?),
             }
         }
-        self.client.context.stats.call_sizes.record(call.requests);
+        self.client.context.stats.call_sizes.observe(call.requests);
         self.send(Some(&call.script), &call.cmd).await
     }
 

@@ -51,11 +51,11 @@ impl<'o> ScriptArgs<'o> {
             });
         }
         let added = self.keys.get(at);
-        let known = self.keys.iter().take(at).position(|known| Some(known) == added);
-        if known.is_some() {
+        let same = self.keys.iter().take(at).position(|key| Some(key) == added);
+        if same.is_some() {
             self.keys.truncate(at);
         }
-        known.unwrap_or(at)
+        same.unwrap_or(at)
     }
 
     /// Adds the key of the string that the limiter's rules share; returns its index.

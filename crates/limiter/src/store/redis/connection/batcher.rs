@@ -94,7 +94,7 @@ impl BatchSender {
     fn send(&self, script: &Script, calls: Vec<QueuedCall>) {
         let (connection, stats) = (self.connection.clone(), Arc::clone(&self.stats));
         let Some(deadline) = calls.iter().map(|call| call.deadline).max() else { return };
-        stats.call_sizes.record(calls.iter().map(|call| call.call.requests).sum());
+        stats.call_sizes.observe(calls.iter().map(|call| call.call.requests).sum());
         if calls.len() == 1 {
             tokio::spawn(timeout_at(deadline, send_each(connection, stats, calls)));
             return;
@@ -127,7 +127,7 @@ async fn send_batch(
         Err(error) if StoreError::classify(&error) == StoreError::NoPerm => {
             for call in calls {
                 let (deadline, connection, stats) = (call.deadline, connection.clone(), Arc::clone(&stats));
-                stats.call_sizes.record(call.call.requests);
+                stats.call_sizes.observe(call.call.requests);
                 tokio::spawn(timeout_at(deadline, send_each(connection, stats, vec![call])));
             }
         }

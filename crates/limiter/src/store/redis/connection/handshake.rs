@@ -5,9 +5,7 @@ use std::time::Duration;
 use deadpool::managed;
 use deadpool_redis::Manager;
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisResult, ServerErrorKind, Value,
-};
+use redis::{AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, RedisResult, ServerErrorKind, Value};
 
 /// Deadline for a connection, including authentication.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -18,40 +16,20 @@ const QUEUE: usize = 4096;
 /// Bytes collected into one write.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// Push message of a connection (RESP3).
-pub(crate) enum PushEvent<'p> {
-    /// The connection closed.
-    Disconnected,
-    /// Notice of another gateway.
-    Notice(&'p [u8]),
-}
-
-impl<'p> PushEvent<'p> {
-    fn parse(push: &'p PushInfo) -> Option<Self> {
-        match (&push.kind, push.data.as_slice()) {
-            (PushKind::Disconnection, _) => Some(Self::Disconnected),
-            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Notice(key)),
-            _ => None,
-        }
-    }
-}
-
 /// Connects, authenticates and subscribes to `channel`. Scripts are loaded on first use.
 ///
-/// `only_primary` rejects replicas. `on_event` receives push messages (RESP3 only).
+/// `only_primary` rejects replicas. `on_push` receives push messages (RESP3 only).
 pub(crate) async fn connect(
     info: &ConnectionInfo,
     only_primary: bool,
     channel: &str,
-    on_event: impl Fn(PushEvent<'_>) + Send + Sync + 'static,
+    on_push: impl Fn(&PushInfo) + Send + Sync + 'static,
 ) -> RedisResult<MultiplexedConnection> {
     let mut config = pipelined_config();
     let receives_push = info.redis_settings().protocol() != redis::ProtocolVersion::RESP2;
     if receives_push {
         config = config.set_push_sender(move |push: PushInfo| {
-            if let Some(event) = PushEvent::parse(&push) {
-                on_event(event);
-            }
+            on_push(&push);
             Ok::<(), std::convert::Infallible>(())
         });
     }

@@ -39,12 +39,12 @@ pub(super) fn with_tls(_: &ConnectionInfo, _: &Tls) -> Result<ConnectionInfo, Re
 /// Readers of files. Their errors name the file.
 #[cfg(feature = "redis-tls")]
 mod files {
+    use std::fmt::Display;
     use std::path::Path;
 
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use rustls::sign::CertifiedKey;
-    use tollgate_key_store::KeyStoreError;
 
     use super::RedisSettingsError;
     use crate::store::redis::settings::{Authorities, ClientCertificate};
@@ -57,13 +57,13 @@ mod files {
             Authorities::Store(file) => {
                 let trusted = tollgate_key_store::read(&file.path)
                     .and_then(|store| tollgate_key_store::certificates(&store, &file.password))
-                    .map_err(|error| bad_store("ca", &file.path, &error))?;
+                    .map_err(|error| bad("ca", &file.path, &error))?;
                 (tollgate_key_store::certificates_pem(&trusted).into_bytes(), &file.path)
             }
         };
         let mut store = rustls::RootCertStore::empty();
         for certificate in certificates("ca", path, &pem)? {
-            store.add(certificate).map_err(|error| bad("ca", path, &error.to_string()))?;
+            store.add(certificate).map_err(|error| bad("ca", path, &error))?;
         }
         Ok(pem)
     }
@@ -77,34 +77,30 @@ mod files {
             ClientCertificate::Store(file) => {
                 let identity = tollgate_key_store::read(&file.path)
                     .and_then(|store| tollgate_key_store::identity(&store, &file.password, file.alias.as_deref()))
-                    .map_err(|error| bad_store("key", &file.path, &error))?;
+                    .map_err(|error| bad("key", &file.path, &error))?;
                 (&file.path, &file.path, (identity.chain_pem().into_bytes(), identity.key_pem().into_bytes()))
             }
         };
         let chain = certificates("cert", certificate, &pem.0)?;
         let private = PrivateKeyDer::from_pem_slice(&pem.1)
-            .map_err(|_| bad("key", key, "it holds no unencrypted private key in PEM"))?;
+            .map_err(|_| bad("key", key, &"it holds no unencrypted private key in PEM"))?;
         CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider())
             .map_err(|error| bad("key", key, &format!("it does not match {}: {error}", certificate.display())))?;
         Ok(pem)
     }
 
-    fn bad_store(setting: &str, path: &Path, error: &KeyStoreError) -> RedisSettingsError {
-        bad(setting, path, &error.to_string())
-    }
-
     fn certificates(setting: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
         match CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<Vec<_>, _>>() {
-            Ok(found) if !found.is_empty() => Ok(found),
-            _ => Err(bad(setting, path, "it holds no certificate in PEM")),
+            Ok(chain) if !chain.is_empty() => Ok(chain),
+            _ => Err(bad(setting, path, &"it holds no certificate in PEM")),
         }
     }
 
     fn read(setting: &str, path: &Path) -> Result<Vec<u8>> {
-        std::fs::read(path).map_err(|error| bad(setting, path, &error.to_string()))
+        std::fs::read(path).map_err(|error| bad(setting, path, &error))
     }
 
-    fn bad(setting: &str, path: &Path, reason: &str) -> RedisSettingsError {
+    fn bad(setting: &str, path: &Path, reason: &dyn Display) -> RedisSettingsError {
         RedisSettingsError::Unusable(format!("`redis.tls.{setting}`: cannot use {}: {reason}", path.display()))
     }
 }

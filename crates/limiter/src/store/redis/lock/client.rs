@@ -105,7 +105,7 @@ impl LockClient {
         };
         let is_decision = transaction.rules.iter().all(|rule| rule.operation.is_decision());
         let operation = if is_decision { Operation::Decide } else { Operation::Settle };
-        self.client.context().stats.latencies(operation).observe(started.elapsed());
+        self.client.context().stats.record_latency(operation, started.elapsed());
         match &result {
             // Redis replies: contention is not its fault.
             Ok(_) | Err(LockError::Exhausted) => self.breaker.record_success(),

@@ -12,7 +12,11 @@ use crate::verdict::RuleVerdict;
 /// without scripts may share keys.
 pub(super) trait PlainState: Algorithm {
     /// Command that reads the state under `key`.
-    fn read(&self, key: &[u8]) -> Cmd;
+    fn read(&self, key: &[u8]) -> Cmd {
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(key);
+        cmd
+    }
 
     /// Decodes the reply; an invalid state counts as missing.
     fn parse(&self, reply: &Value) -> Option<Self::State>;
@@ -22,10 +26,6 @@ pub(super) trait PlainState: Algorithm {
 }
 
 impl PlainState for FixedWindow {
-    fn read(&self, key: &[u8]) -> Cmd {
-        get(key)
-    }
-
     fn parse(&self, reply: &Value) -> Option<Windows> {
         text(reply).and_then(Windows::from_stored)
     }
@@ -37,10 +37,6 @@ impl PlainState for FixedWindow {
 }
 
 impl PlainState for SlidingWindowCounter {
-    fn read(&self, key: &[u8]) -> Cmd {
-        get(key)
-    }
-
     fn parse(&self, reply: &Value) -> Option<Counters> {
         text(reply).and_then(Counters::from_stored)
     }
@@ -49,12 +45,6 @@ impl PlainState for SlidingWindowCounter {
         let counters = Self::apply(before, change);
         vec![set(key, &counters.to_stored(), counters.expires_at_us(), now_us)]
     }
-}
-
-fn get(key: &[u8]) -> Cmd {
-    let mut cmd = redis::cmd("GET");
-    cmd.arg(key);
-    cmd
 }
 
 /// Sets `key` to `text`, with an expiry one second after it matters.

@@ -220,8 +220,8 @@ impl ListedRule {
 
 /// Writes the end of a return that is late or revoked.
 fn void_late_return(script: &mut String, rules: &[ListedRule]) {
-    let own = |rule: &ListedRule| if rule.packed_as.is_some() { 1 } else { rule.algorithm.spec().key_words.len() };
-    let first = rules.iter().map(|rule| rule.key + own(rule)).max().unwrap_or_default();
+    let keys_of = |rule: &ListedRule| if rule.packed_as.is_some() { 1 } else { rule.algorithm.spec().key_words.len() };
+    let first = rules.iter().map(|rule| rule.key + keys_of(rule)).max().unwrap_or_default();
     // The user of a gateway with token buckets only may lack the permission for GET.
     let reads_alone = rules.iter().any(|rule| rule.algorithm.spec().script.contains(READ));
     let read = if reads_alone { "call('GET', KEYS[n])" } else { "call('MGET', KEYS[n])[1]" };

@@ -14,24 +14,23 @@ use crate::verdict::{RuleVerdict, Source, Verdict};
 /// Turns that a request may miss. Then it starts at once: replies are too irregular to tell when its turn is.
 const MAX_MISSED: u8 = 2;
 
-/// Rules of a decision in flight, and the time before it was sent.
-struct InFlight {
-    checks: Vec<OwnedCheck>,
-    sent: Instant,
-}
-
 impl RedisStore {
     /// Lets the request of `decision` start in its turn. If it is denied after all, the `observed` rules get their costs
     /// back.
     pub(super) fn in_turn(&self, enforced: &[Check<'_>], observed: &[Check<'_>], decision: Decision) -> Decision {
         let Decision::Pending(verdict) = decision else { return decision };
-        let Some(in_flight) = self.in_flight(enforced) else { return Decision::Pending(verdict) };
+        // On a clock of the caller's, turns are those of that clock.
+        let assigns_turns = enforced.iter().any(|check| matches!(check.rule, Rule::LeakyBucket(_)));
+        if !assigns_turns || self.options.clock.is_some() {
+            return Decision::Pending(verdict);
+        }
+        let enforced: Vec<OwnedCheck> = enforced.iter().map(OwnedCheck::of).collect();
         let observed: Vec<OwnedCheck> = observed.iter().map(OwnedCheck::of).collect();
-        let store = self.clone();
+        let (store, sent) = (self.clone(), Instant::now());
         Decision::Pending(Box::pin(async move {
             let mut verdict = verdict.await;
             let observed_verdict = verdict.observed.take();
-            let verdict = store.start(&in_flight, verdict).await;
+            let verdict = store.start(&enforced, sent, verdict).await;
             if verdict.is_allowed() {
                 return Verdict { observed: observed_verdict, ..verdict };
             }
@@ -42,16 +41,9 @@ impl RedisStore {
         }))
     }
 
-    /// A decision that was not sent yet; `None` if no rule assigns turns, or if the clock is the caller's.
-    fn in_flight(&self, checks: &[Check<'_>]) -> Option<InFlight> {
-        let assigns_turns = checks.iter().any(|check| matches!(check.rule, Rule::LeakyBucket(_)));
-        (assigns_turns && self.options.clock.is_none())
-            .then(|| InFlight { checks: checks.iter().map(OwnedCheck::of).collect(), sent: Instant::now() })
-    }
-
     /// Corrects the delay of a verdict; takes other turns in place of those that were missed.
-    async fn start(&self, InFlight { checks, sent }: &InFlight, mut verdict: Verdict) -> Verdict {
-        let mut missed = self.correct(checks.iter(), *sent, &mut verdict);
+    async fn start(&self, checks: &[OwnedCheck], sent: Instant, mut verdict: Verdict) -> Verdict {
+        let mut missed = self.correct(checks.iter(), sent, &mut verdict);
         for _ in 0..MAX_MISSED {
             if missed.is_empty() {
                 break;

@@ -101,12 +101,6 @@ impl Topology {
         }
     }
 
-    /// Returns true if a connection to each server is live.
-    pub(crate) fn is_connected(&self) -> bool {
-        let nodes = self.nodes();
-        !nodes.is_empty() && nodes.iter().all(|node| node.live_connections() > 0)
-    }
-
     /// Returns true if the first attempt to connect to each server has ended.
     pub(crate) fn was_attempted(&self) -> bool {
         match self {

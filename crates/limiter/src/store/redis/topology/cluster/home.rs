@@ -37,8 +37,8 @@ impl HomeCluster {
     pub(super) fn of(seeds: &[HostPort]) -> Arc<Self> {
         let mut homes = HOMES.lock();
         homes.retain(|(_, home)| home.strong_count() > 0);
-        let known = homes.iter().find(|(known, _)| known == seeds).and_then(|(_, home)| home.upgrade());
-        known.unwrap_or_else(|| {
+        let shared = homes.iter().find(|(nodes, _)| nodes == seeds).and_then(|(_, home)| home.upgrade());
+        shared.unwrap_or_else(|| {
             let home = Arc::default();
             homes.push((seeds.to_vec(), Arc::downgrade(&home)));
             home

@@ -34,13 +34,13 @@ impl SlotMap {
     }
 
     pub(super) fn has(&self, node: &Arc<Node>) -> bool {
-        self.nodes.iter().any(|known| Arc::ptr_eq(known, node))
+        self.nodes.iter().any(|member| Arc::ptr_eq(member, node))
     }
 
     /// Assigns `slots` to `node`.
     pub(super) fn assign(&mut self, slots: impl IntoIterator<Item = HashSlot>, node: &Arc<Node>) {
-        let known = self.nodes.iter().position(|known| Arc::ptr_eq(known, node));
-        let index = known.unwrap_or_else(|| {
+        let position = self.nodes.iter().position(|member| Arc::ptr_eq(member, node));
+        let index = position.unwrap_or_else(|| {
             self.nodes.push(Arc::clone(node));
             self.nodes.len() - 1
         });

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
+use redis::{PushInfo, PushKind, RedisResult, Value};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{AddressWatch, Node};
-use crate::store::redis::connection::{Batcher, CONNECT_TIMEOUT, LiveConnection, PushEvent, STABLE_AFTER, connect};
+use crate::store::redis::connection::{Batcher, CONNECT_TIMEOUT, LiveConnection, STABLE_AFTER, connect};
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
 
@@ -62,20 +62,22 @@ async fn attempt(
     id: u64,
     address: &mut AddressWatch,
 ) -> Option<Result<RedisResult<MultiplexedConnection>, Elapsed>> {
-    let on_event = {
+    let on_push = {
         let node = Arc::downgrade(node);
-        move |event: PushEvent<'_>| {
+        move |push: &PushInfo| {
             let Some(node) = node.upgrade() else { return };
-            match event {
-                PushEvent::Disconnected => node.record_end(slot, id),
-                PushEvent::Notice(message) => node.context.heed(message),
+            match (&push.kind, push.data.as_slice()) {
+                (PushKind::Disconnection, _) => node.record_end(slot, id),
+                // Notice of another gateway.
+                (PushKind::Message, [_, Value::BulkString(message)]) => node.context.heed(message),
+                _ => {}
             }
         }
     };
     let only_primary = address.requires_primary();
     let (info, channel) = (address.connection_info(&node.context.connector).await, &node.context.channel);
     tokio::select! {
-        attempt = timeout(CONNECT_TIMEOUT, async { connect(&info?, only_primary, channel, on_event).await }) => Some(attempt),
+        attempt = timeout(CONNECT_TIMEOUT, async { connect(&info?, only_primary, channel, on_push).await }) => Some(attempt),
         () = address.changed() => None,
     }
 }
