@@ -9,7 +9,7 @@
 //!
 //! | Module | Content |
 //! |---|---|
-//! | `settings` `error` `breaker` `stats` `invalidation` `gateways` `turns` … | plain data |
+//! | `connection_settings` `error` `breaker` `stats` `invalidation` `gateways` `turns` … | plain data |
 //! | `script` | Lua scripts, and their composition for several rules or callers |
 //! | `command` | keys and arguments of calls; decoding of replies |
 //! | `connection` | TLS, handshake, sending, batching |
@@ -48,6 +48,7 @@ mod breaker;
 mod client;
 mod command;
 mod connection;
+mod connection_settings;
 mod error;
 mod gateways;
 mod hash_slot;
@@ -57,7 +58,6 @@ mod lock;
 mod monitor;
 mod random;
 mod script;
-mod settings;
 mod stats;
 mod store;
 mod topology;
@@ -68,6 +68,10 @@ pub use self::client::{RedisClient, RedisStatus, Unanswered};
 pub use self::command::key_names;
 #[doc(hidden)]
 pub use self::command::script_reply;
+pub use self::connection_settings::{
+    Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
+    Servers, Tls,
+};
 pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
@@ -75,10 +79,6 @@ pub use self::lock::{LockSettings, LockStats, LockedStore, Retry};
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
-pub use self::settings::{
-    Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
-    Servers, Tls,
-};
 pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
 pub use self::topology::NodeStatus;

@@ -1,7 +1,7 @@
 //! Invalidation of cached denials when tokens are returned to a key, and of leases when an operator changes one.
 //!
 //! A client that returns tokens reports it twice: locally, before and after the call, and on a Redis channel that every
-//! client subscribes to, behind the call on the same connection. A cached result is valid only while the generation of
+//! client subscribes to, behind the call on the same connection. A cached result is valid only while the version of
 //! its keys is the one from when the call was *sent*. So a decision made before the return is known to be stale,
 //! whichever reply arrives first.
 
@@ -20,16 +20,16 @@ pub(crate) const REVOKE: &str = "revoke ";
 /// more call.
 const STRIPES: usize = 1_024;
 
-/// One generation for each stripe of keys, and one for all keys: notices may be missed while no connection listens.
+/// One version for each stripe of keys, and one for all keys: notices may be missed while no connection listens.
 pub(crate) struct Invalidations {
     seed: RandomState,
     stripes: Box<[AtomicU32]>,
     all: AtomicU32,
 }
 
-/// Generations of some keys at one moment.
+/// KeyVersions of some keys at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Generations {
+pub(crate) struct KeyVersions {
     all: u32,
     stripes: Box<[(u16, u32)]>,
 }
@@ -42,19 +42,19 @@ impl Default for Invalidations {
 }
 
 impl Invalidations {
-    /// Current generations of `keys`.
-    pub(crate) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
+    /// Current key_versions of `keys`.
+    pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
         let stripe = |key| {
             let at = self.stripe(key);
             (at as u16, self.stripes[at].load(Ordering::Acquire))
         };
-        Generations { all: self.all.load(Ordering::Acquire), stripes: keys.map(stripe).collect() }
+        KeyVersions { all: self.all.load(Ordering::Acquire), stripes: keys.map(stripe).collect() }
     }
 
-    /// Returns true if no key was invalidated since `generations` were read.
-    pub(crate) fn is_current(&self, generations: &Generations) -> bool {
+    /// Returns true if no key was invalidated since `key_versions` were read.
+    pub(crate) fn is_current(&self, key_versions: &KeyVersions) -> bool {
         let unchanged = |&(at, then): &(u16, u32)| self.stripes[usize::from(at)].load(Ordering::Acquire) == then;
-        self.all.load(Ordering::Acquire) == generations.all && generations.stripes.iter().all(unchanged)
+        self.all.load(Ordering::Acquire) == key_versions.all && key_versions.stripes.iter().all(unchanged)
     }
 
     /// Invalidates what is cached of `key`, a name in Redis.
@@ -77,16 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generations_are_current_until_one_of_their_keys_is_invalidated() {
+    fn key_versions_are_current_until_one_of_their_keys_is_invalidated() {
         let invalidations = Invalidations::default();
-        let read = || invalidations.generations([&b"a"[..], b"b"].into_iter());
-        let generations = read();
-        assert!(invalidations.is_current(&generations));
+        let read = || invalidations.key_versions([&b"a"[..], b"b"].into_iter());
+        let key_versions = read();
+        assert!(invalidations.is_current(&key_versions));
         invalidations.invalidate(b"b");
-        assert!(!invalidations.is_current(&generations));
-        let generations = read();
-        assert!(invalidations.is_current(&generations));
+        assert!(!invalidations.is_current(&key_versions));
+        let key_versions = read();
+        assert!(invalidations.is_current(&key_versions));
         invalidations.invalidate_all();
-        assert!(!invalidations.is_current(&generations));
+        assert!(!invalidations.is_current(&key_versions));
     }
 }

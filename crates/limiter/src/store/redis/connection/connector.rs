@@ -9,7 +9,9 @@ use redis::{
 };
 
 use super::tls::with_tls;
-use crate::store::redis::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};
+use crate::store::redis::connection_settings::{
+    HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls,
+};
 
 /// Parameters of connections to any of the servers.
 pub(crate) struct Connector {

@@ -9,9 +9,9 @@ use tokio::time::Duration;
 
 use super::connector::Connector;
 use crate::store::memory::{Clock, MonotonicClock};
+use crate::store::redis::connection_settings::RedisSettings;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::invalidation::{CHANNEL, Invalidations, REVOKE};
-use crate::store::redis::settings::RedisSettings;
 use crate::store::redis::stats::{Operation, RedisStats};
 use crate::store::redis::turns::ReplyDelay;
 

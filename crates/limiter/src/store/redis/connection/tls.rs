@@ -2,7 +2,7 @@
 
 use redis::ConnectionInfo;
 
-use crate::store::redis::settings::{RedisSettingsError, Tls};
+use crate::store::redis::connection_settings::{RedisSettingsError, Tls};
 
 /// Returns `info` with TLS and the certificates that the files of `tls` hold now: a renewed certificate takes effect on
 /// the next connection.
@@ -47,7 +47,7 @@ mod files {
     use rustls::sign::CertifiedKey;
 
     use super::RedisSettingsError;
-    use crate::store::redis::settings::{Authorities, ClientCertificate};
+    use crate::store::redis::connection_settings::{Authorities, ClientCertificate};
 
     type Result<T> = std::result::Result<T, RedisSettingsError>;
 

@@ -20,7 +20,7 @@ use super::leases::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::invalidation::Generations;
+use crate::store::redis::invalidation::KeyVersions;
 use crate::verdict::{RuleVerdict, Verdict};
 
 /// Most requests in one call. Redis runs nothing else during a script, and a log gets an entry for each request.
@@ -66,9 +66,9 @@ type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 /// A call that was sent, for what is cached of its reply.
 struct SentCall {
     waiting: u64,
-    generations: Generations,
+    key_versions: KeyVersions,
     /// Versions of the keys by which a lease is revoked; `None`: no leases.
-    key_versions: Option<Generations>,
+    lease_versions: Option<KeyVersions>,
     sent_us: u64,
 }
 
@@ -193,8 +193,8 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let call = checks.call(BatchSize { requests, waiting });
     let sent = SentCall {
         waiting,
-        generations: hot_keys.denials.generations(call.keys.iter()),
-        key_versions: checks.lease_terms.map(|_| hot_keys.leases.key_versions(call.keys.iter())),
+        key_versions: hot_keys.denials.key_versions(call.keys.iter()),
+        lease_versions: checks.lease_terms.map(|_| hot_keys.leases.key_versions(call.keys.iter())),
         sent_us: hot_keys.now_us(&checks.options),
     };
     let read = |reply: &_| {
@@ -231,7 +231,7 @@ fn fail(followers: Vec<Follower>, kind: StoreError, request: &Request) {
 fn deny(hot_keys: &HotKeys, checks: &Arc<CheckSet>, followers: Vec<Follower>, denied: Verdict, sent: SentCall) {
     if checks.denial_cache {
         let times = [sent.sent_us, hot_keys.now_us(&checks.options)];
-        hot_keys.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.generations, times);
+        hot_keys.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.key_versions, times);
     }
     hot_keys.leases.record_reply(checks, 0, None);
     followers.into_iter().for_each(|follower| drop(follower.reply.send(Ok(denied.clone()))));
@@ -248,7 +248,7 @@ fn admit(
 ) -> Vec<Follower> {
     if let Some(terms) = checks.lease_terms {
         let spare = admitted.saturating_sub(sent.waiting);
-        let leased = sent.key_versions.filter(|_| spare > 0).map(|key_versions| {
+        let leased = sent.lease_versions.filter(|_| spare > 0).map(|key_versions| {
             let lease = checks.lease(terms, &answers, spare, sent.sent_us);
             (lease, LeaseOrigin { checks: Arc::clone(checks), request: owner, key_versions })
         });

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::fingerprint::Fingerprint;
 use crate::rule::Rule;
 use crate::store::Check;
-use crate::store::redis::invalidation::{Generations, Invalidations};
+use crate::store::redis::invalidation::{Invalidations, KeyVersions};
 use crate::store::redis::micros;
 use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Outcome, Source, Verdict};
@@ -35,7 +35,7 @@ struct CachedDenial {
     /// Arrival of the reply, from which the verdict's `retry-after` counts.
     since_us: u64,
     until_us: u64,
-    generations: Generations,
+    key_versions: KeyVersions,
 }
 
 /// Denials by keys and rules: one each, for the cost that was denied last.
@@ -52,9 +52,9 @@ struct Denials {
 }
 
 impl CachedDenial {
-    /// Caches `verdict` of a call sent at `sent_us`, with the keys' generations at that time. `None`: it is no denial, or
+    /// Caches `verdict` of a call sent at `sent_us`, with the keys' key_versions at that time. `None`: it is no denial, or
     /// is over already.
-    fn of(verdict: &Verdict, costs: &[u64], generations: Generations, sent_us: u64, now_us: u64) -> Option<Self> {
+    fn of(verdict: &Verdict, costs: &[u64], key_versions: KeyVersions, sent_us: u64, now_us: u64) -> Option<Self> {
         let wait_us = match verdict.outcome {
             Outcome::Denied { retry_after } => micros(retry_after),
             Outcome::NeverAdmitted => MAX_AGE_US,
@@ -67,7 +67,7 @@ impl CachedDenial {
             costs: costs.into(),
             since_us: now_us,
             until_us,
-            generations,
+            key_versions,
         })
     }
 
@@ -120,25 +120,25 @@ impl DenialCache {
     pub(crate) fn find(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
         let denials = self.denials.lock();
         let (denial, verdict) = denials.find(fingerprint, checks, now_us)?;
-        self.invalidations.is_current(&denial.generations).then_some(verdict)
+        self.invalidations.is_current(&denial.key_versions).then_some(verdict)
     }
 
-    /// Generations of the keys of a call that is about to be sent.
-    pub(crate) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
-        self.invalidations.generations(keys)
+    /// KeyVersions of the keys of a call that is about to be sent.
+    pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
+        self.invalidations.key_versions(keys)
     }
 
-    /// Caches `verdict` if it is a denial. `generations` and the first time are from when the call was sent.
+    /// Caches `verdict` if it is a denial. `key_versions` and the first time are from when the call was sent.
     pub(crate) fn record(
         &self,
         fingerprint: Fingerprint,
         verdict: &Verdict,
         costs: &[u64],
-        generations: Generations,
+        key_versions: KeyVersions,
         [sent_us, now_us]: [u64; 2],
     ) {
-        if let Some(denial) = CachedDenial::of(verdict, costs, generations, sent_us, now_us)
-            && self.invalidations.is_current(&denial.generations)
+        if let Some(denial) = CachedDenial::of(verdict, costs, key_versions, sent_us, now_us)
+            && self.invalidations.is_current(&denial.key_versions)
         {
             self.denials.lock().insert(fingerprint, denial);
         }

@@ -18,7 +18,7 @@ use crate::store::Check;
 use crate::store::memory::MonotonicClock;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::LeaseTimes;
-use crate::store::redis::invalidation::{Generations, Invalidations};
+use crate::store::redis::invalidation::{Invalidations, KeyVersions};
 use crate::store::redis::micros;
 use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Source, Verdict};
@@ -46,8 +46,8 @@ struct HotKey {
 pub(super) struct LeaseOrigin {
     pub(super) checks: Arc<CheckSet>,
     pub(super) request: Request,
-    /// Generations of the keys when the call was sent. An operator's change ends the lease.
-    pub(super) key_versions: Generations,
+    /// KeyVersions of the keys when the call was sent. An operator's change ends the lease.
+    pub(super) key_versions: KeyVersions,
 }
 
 /// Leases by fingerprint.
@@ -84,8 +84,8 @@ impl Leases {
     }
 
     /// Versions of the keys of a call that is about to be sent, by which its lease is revoked.
-    pub(super) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
-        self.revocations.generations(keys)
+    pub(super) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
+        self.revocations.key_versions(keys)
     }
 
     /// Counts a request and takes it from the lease if there is one.

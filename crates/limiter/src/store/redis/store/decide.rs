@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | lease | [`leases`](crate::store::redis::hot_keys) | no call |
 //! | denial cache | [`denials`](crate::store::redis::hot_keys) | no call |
-//! | coalescing | [`coalescer`](crate::store::redis::hot_keys) | a share of the call for equal requests |
+//! | coalescing | [`coalescing`](crate::store::redis::hot_keys) | a share of the call for equal requests |
 //! | a call | here, or [`cross_slot`](super::cross_slot) for keys in different slots of a cluster | one call for each slot |
 //!
 //! The call itself may be sent in one batch with others ([`connection`](crate::store::redis::connection)).
@@ -117,17 +117,17 @@ impl RedisStore {
         sent_us: u64,
     ) -> Decision {
         let call = command::decide(enforced, observed, &self.options);
-        let generations = self.denial_cache.then(|| self.hot_keys.denials.generations(call.keys.iter()));
+        let key_versions = self.denial_cache.then(|| self.hot_keys.denials.key_versions(call.keys.iter()));
         let store = self.clone();
         Decision::Pending(Box::pin(async move {
             let verdict = request.decide(call, |reply| stages.verdict(reply)).await;
             drop(guard);
             let Ok(verdict) = verdict else { return stages.fall_back() };
-            if let Some(generations) = generations {
+            if let Some(key_versions) = key_versions {
                 let times = [sent_us, store.hot_keys.now_us(&store.options)];
                 let (stage, denial) = stages.last(&verdict);
                 let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
-                store.hot_keys.denials.record(stage.fingerprint, denial, &costs, generations, times);
+                store.hot_keys.denials.record(stage.fingerprint, denial, &costs, key_versions, times);
             }
             verdict
         }))

@@ -16,9 +16,9 @@ pub(crate) use self::node::{Address, AddressWatch, Node};
 use self::sentinel::SentinelMonitor;
 use crate::store::redis::breaker::Breakers;
 use crate::store::redis::connection::ConnectionContext;
+use crate::store::redis::connection_settings::{RedisSettings, RedisSettingsError, Servers};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::settings::{RedisSettings, RedisSettingsError, Servers};
 
 /// Servers that keep the keys.
 pub(crate) enum Topology {

@@ -17,7 +17,7 @@ fn denied(wait_us: u64) -> Verdict {
 }
 
 fn cached(verdict: &Verdict, cost: u64, sent_us: u64, now_us: u64) -> Option<CachedDenial> {
-    CachedDenial::of(verdict, &[cost], Invalidations::default().generations(std::iter::empty()), sent_us, now_us)
+    CachedDenial::of(verdict, &[cost], Invalidations::default().key_versions(std::iter::empty()), sent_us, now_us)
 }
 
 fn gcra() -> Rule {
@@ -94,7 +94,7 @@ fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
     let answer = |outcome| RuleVerdict { outcome, ..RuleVerdict::allowed(0, 0, Moment::at(0)) };
     let both = Verdict::combine(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
     let denial =
-        CachedDenial::of(&both, &[1, 1], Invalidations::default().generations(std::iter::empty()), 0, 0).unwrap();
+        CachedDenial::of(&both, &[1, 1], Invalidations::default().key_versions(std::iter::empty()), 0, 0).unwrap();
     let rule = gcra();
     let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];
     let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().per_rule.iter().map(|a| a.outcome).collect();

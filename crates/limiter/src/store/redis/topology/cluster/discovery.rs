@@ -8,7 +8,7 @@ use super::Cluster;
 use super::home::HomeCluster;
 use super::refresh::{Failure, none_reachable, query_node, with_deadline};
 use super::slots_reply::ClusterView;
-use crate::store::redis::settings::HostPort;
+use crate::store::redis::connection_settings::HostPort;
 
 /// Reply of a configured node; `None`: it has not replied yet.
 type Reply = Option<Result<ClusterView, Failure>>;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::slots_reply::ClusterView;
-use crate::store::redis::settings::HostPort;
+use crate::store::redis::connection_settings::HostPort;
 
 /// Time after which a cluster that was left is forgotten: it was replaced for good.
 const AWAITED_FOR: Duration = Duration::from_secs(600);

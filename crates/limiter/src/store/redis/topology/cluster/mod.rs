@@ -29,9 +29,9 @@ use self::slots_reply::SlotRanges;
 use super::node::{Address, Node, NodeStatus};
 use crate::store::redis::breaker::{BreakerState, Breakers};
 use crate::store::redis::connection::ConnectionContext;
+use crate::store::redis::connection_settings::{HostPort, RedisSettings};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::settings::{HostPort, RedisSettings};
 
 /// Time for which connections to a redirection's target are kept although the map does not name it. It may be about to
 /// get its first slot, or other nodes may not know yet that it did.

@@ -2,8 +2,8 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+use crate::store::redis::connection_settings::HostPort;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::settings::HostPort;
 
 /// Redirection in place of a reply: nothing has run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 use super::Cluster;
 use super::home::HomeCluster;
 use super::slots_reply::{ClusterView, parse_slots};
+use crate::store::redis::connection_settings::HostPort;
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
-use crate::store::redis::settings::HostPort;
 
 /// Time between refreshes of a healthy cluster; redirections report most changes earlier.
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(10);

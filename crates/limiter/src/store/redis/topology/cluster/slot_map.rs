@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::store::redis::breaker::Breakers;
     use crate::store::redis::connection::{ConnectionContext, Connector};
-    use crate::store::redis::settings::RedisSettings;
+    use crate::store::redis::connection_settings::RedisSettings;
     use crate::store::redis::topology::node::Address;
 
     fn node(name: &str) -> Arc<Node> {

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use redis::Value;
 
+use crate::store::redis::connection_settings::HostPort;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::settings::HostPort;
 
 /// Ranges of slots and their primaries, as one node knows them.
 pub(super) type SlotRanges = Vec<(RangeInclusive<u16>, HostPort)>;

@@ -5,7 +5,7 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, watch};
 
 use crate::store::redis::connection::Connector;
-use crate::store::redis::settings::HostPort;
+use crate::store::redis::connection_settings::HostPort;
 
 /// Address of a node.
 pub(crate) enum Address {

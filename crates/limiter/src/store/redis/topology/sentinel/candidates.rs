@@ -1,6 +1,6 @@
 //! Ranking of servers that Sentinels name as the primary.
 
-use crate::store::redis::settings::HostPort;
+use crate::store::redis::connection_settings::HostPort;
 
 /// Server that a Sentinel names as the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,9 +27,9 @@ use super::node::{Node, PublishedAddress};
 use crate::store::redis::connection::{
     CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config,
 };
+use crate::store::redis::connection_settings::{HostPort, RedisSettings, RedisSettingsError, Sentinel};
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
-use crate::store::redis::settings::{HostPort, RedisSettings, RedisSettingsError, Sentinel};
 
 /// Time between two rounds while a connection is live, and while none is.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
