@@ -15,7 +15,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_375),
-    ("limiter", 12_179),
+    ("limiter", 12_136),
     ("filters", 10_253),
     ("src", 7_800),
 ];

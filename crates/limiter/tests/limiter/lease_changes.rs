@@ -93,7 +93,7 @@ async fn changes_of_other_keys_lose_no_leased_requests() {
     let used = lease(&here, rule).await;
     let before = left(&other, &clock, rule).await;
     assert!(before < 1_000 - used, "some are leased");
-    // Among that many keys, some share the generation of the leased one.
+    // Among that many keys, some share the version of the leased one.
     let notices = "for n = 1, 20000 do redis.call('PUBLISH', 'tollgate.returned', 'revoke other' .. n) end";
     server.query::<()>(&["EVAL", notices, "0"]).unwrap();
     let mut asked = used;

@@ -27,7 +27,7 @@ pub(crate) struct Invalidations {
     all: AtomicU32,
 }
 
-/// KeyVersions of some keys at one moment.
+/// Versions of some keys at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyVersions {
     all: u32,
@@ -42,7 +42,7 @@ impl Default for Invalidations {
 }
 
 impl Invalidations {
-    /// Current key_versions of `keys`.
+    /// Current versions of `keys`.
     pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
         let stripe = |key| {
             let at = self.stripe(key);

@@ -52,7 +52,7 @@ struct Denials {
 }
 
 impl CachedDenial {
-    /// Caches `verdict` of a call sent at `sent_us`, with the keys' key_versions at that time. `None`: it is no denial, or
+    /// Caches `verdict` of a call sent at `sent_us`, with the versions of the keys at that time. `None`: it is no denial, or
     /// is over already.
     fn of(verdict: &Verdict, costs: &[u64], key_versions: KeyVersions, sent_us: u64, now_us: u64) -> Option<Self> {
         let wait_us = match verdict.outcome {
@@ -123,7 +123,7 @@ impl DenialCache {
         self.invalidations.is_current(&denial.key_versions).then_some(verdict)
     }
 
-    /// KeyVersions of the keys of a call that is about to be sent.
+    /// Versions of the keys of a call that is about to be sent.
     pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
         self.invalidations.key_versions(keys)
     }

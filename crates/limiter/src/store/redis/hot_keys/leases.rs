@@ -46,7 +46,7 @@ struct HotKey {
 pub(super) struct LeaseOrigin {
     pub(super) checks: Arc<CheckSet>,
     pub(super) request: Request,
-    /// KeyVersions of the keys when the call was sent. An operator's change ends the lease.
+    /// Versions of the keys when the call was sent. An operator's change ends the lease.
     pub(super) key_versions: KeyVersions,
 }
 
