@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 81_220),
+    (ALL, 81_180),
     ("config", 17_537),
     ("spring", 4_300),
     ("document", 2_570),

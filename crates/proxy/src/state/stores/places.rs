@@ -49,9 +49,8 @@ impl Places {
     pub(super) fn follow(&mut self, config: &Config) -> HashMap<Arc<str>, Arc<str>> {
         let mut rules = declared(config);
         let Succession { predecessors, left } = Succession::of(&rules, std::mem::take(&mut self.present));
-        report_renamed(
-            rules.iter().filter(|new| predecessors.get(&new.scope).is_some_and(|old| old.scope != new.scope)),
-        );
+        let renamed = rules.iter().filter(|new| predecessors.get(&new.scope).is_some_and(|old| old.scope != new.scope));
+        report_renamed(renamed);
         let mut places: HashSet<Arc<str>> = predecessors.values().map(|old| Arc::clone(&old.place)).collect();
         for rule in &mut rules {
             // A copy: a text of an earlier configuration would keep the memory around it from being returned.
