@@ -72,7 +72,7 @@ impl<'n, 'c> Entries<'n, 'c> {
             }
             let name: &str = match self.fields {
                 None => key,
-                Some(fields) => match fields.iter().find(|field| same_name(field, key)) {
+                Some(fields) => match fields.iter().find(|field| **field != SAME_MAP && same_name(field, key)) {
                     None => {
                         // The struct in the same map reports what neither has.
                         if self.whole.is_none() && !self.around.iter().any(|field| same_name(field, key)) {

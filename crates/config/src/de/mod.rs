@@ -120,7 +120,7 @@ impl<'n> De<'n, '_> {
             return Err(DeError::at(self.node.span, format!("`{key}:` lacks a space behind its colon")));
         }
         // `ssl` is Spring's form of `tls`.
-        let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
+        let keys: Vec<&str> = fields.iter().copied().filter(|field| !["ssl", SAME_MAP].contains(field)).collect();
         Err(self.mismatch(&format!("a map with {}", keys.join(", "))))
     }
 

@@ -70,6 +70,18 @@ fn a_wrong_value_does_not_hide_the_other_errors() {
 }
 
 #[test]
+fn the_map_that_a_rule_shares_has_no_name() {
+    let plan = "plan-resolver: path, default-plan: free, plans: {free: {limits: [soon]}}";
+    for args in [plan, "replenish-rate: 1, $tollgate::SameMap: {}", "replenish-rate: 1, replenish-rat: 1"] {
+        let report =
+            parse("test.yaml", &text(&format!("{{key-resolver: ip, {args}}}")), &|_| None).unwrap_err().to_string();
+        let message = report.lines().next().unwrap_or_default();
+        assert!(message.contains("expected a map with") || message.contains("has no argument"), "{report}");
+        assert!(args.contains("SameMap") || !report.contains("SameMap"), "{report}");
+    }
+}
+
+#[test]
 fn a_plan_without_rules_is_an_error() {
     let args = "{key-resolver: ip, plan-resolver: path, default-plan: free, plans: {free: {limits: []}}}";
     let report = parse("test.yaml", &text(args), &|_| None).unwrap_err().to_string();
