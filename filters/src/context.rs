@@ -94,6 +94,21 @@ impl LocalReply {
     pub fn marks<B>(response: &http::Response<B>) -> bool {
         response.extensions().get::<Self>().is_some()
     }
+
+    /// Creates a response with `headers` and without a body, made for `reason`.
+    #[cfg(any(feature = "cors", feature = "redirect-to", feature = "request-header-size", feature = "request-size"))]
+    pub(crate) fn empty<R: From<bytes::Bytes>>(
+        status: http::StatusCode,
+        reason: &'static str,
+        headers: http::HeaderMap,
+    ) -> http::Response<R> {
+        let mut response = http::Response::new(R::from(bytes::Bytes::new()));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
+        response.extensions_mut().insert(Self { reason });
+        response
+    }
 }
 
 /// Earlier attempts at one request: their endpoints, and the number of retries. Clones share both.

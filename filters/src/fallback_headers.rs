@@ -86,13 +86,3 @@ impl<P> RequestFilter<P> for Arc<HeaderNames> {
         None
     }
 }
-
-// === impl FallbackHeadersLayer ===
-
-impl FallbackHeadersLayer {
-    /// Creates a layer that adds headers with these names.
-    #[must_use]
-    pub fn new(names: HeaderNames) -> Self {
-        Self(Arc::new(names))
-    }
-}

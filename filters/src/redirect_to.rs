@@ -29,8 +29,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, LOCATION};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use thiserror::Error;
 
 use crate::context::LocalReply;
@@ -107,21 +107,7 @@ impl Settings {
 
 impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
-        let mut response = Response::new(R::from(Bytes::new()));
-        *response.status_mut() = self.status;
-        response.headers_mut().insert(LOCATION, self.location(request.uri().query()));
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        response.extensions_mut().insert(LocalReply { reason: "redirect" });
-        Some(response)
-    }
-}
-
-// === impl RedirectToLayer ===
-
-impl RedirectToLayer {
-    /// Creates a layer that redirects as `settings` say.
-    #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
+        let headers = [(LOCATION, self.location(request.uri().query()))];
+        Some(LocalReply::empty(self.status, "redirect", HeaderMap::from_iter(headers)))
     }
 }

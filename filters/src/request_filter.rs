@@ -28,6 +28,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::Request;
@@ -70,6 +71,14 @@ pin_project! {
 }
 
 // === impl RequestFilterLayer ===
+
+impl<F> RequestFilterLayer<Arc<F>> {
+    /// Creates a layer whose services share `filter`.
+    #[must_use]
+    pub fn new(filter: F) -> Self {
+        Self(Arc::new(filter))
+    }
+}
 
 impl<F: Clone, S> Layer<S> for RequestFilterLayer<F> {
     type Service = FilteredRequests<F, S>;

@@ -27,7 +27,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::context::LocalReply;
@@ -84,31 +83,16 @@ impl Settings {
     }
 
     fn too_large<R: From<Bytes>>(&self, message: String) -> Response<R> {
-        let mut response = Response::new(R::from(Bytes::new()));
-        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         // Header names are visible ASCII, so the message is a valid header value.
-        if let Ok(message) = HeaderValue::try_from(message) {
-            response.headers_mut().insert(&self.error_header, message);
-        }
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        response.extensions_mut().insert(LocalReply { reason: "request-header-too-large" });
-        response
+        let message = HeaderValue::try_from(message).ok().map(|message| (self.error_header.clone(), message));
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        LocalReply::empty(status, "request-header-too-large", HeaderMap::from_iter(message))
     }
 }
 
 impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         self.verify(request.headers()).err().map(|message| self.too_large(message))
-    }
-}
-
-// === impl RequestHeaderSizeLayer ===
-
-impl RequestHeaderSizeLayer {
-    /// Creates a layer that rejects requests as `settings` say.
-    #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
     }
 }
 

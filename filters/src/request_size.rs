@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use thiserror::Error;
@@ -141,14 +141,8 @@ fn too_large<R: From<Bytes>>(length: u64, max_bytes: u64) -> Response<R> {
         display_size(length),
         display_size(max_bytes)
     );
-    let mut response = Response::new(R::from(Bytes::new()));
-    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-    if let Ok(message) = HeaderValue::try_from(message) {
-        response.headers_mut().insert(ERROR_MESSAGE, message);
-    }
-    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    response.extensions_mut().insert(LocalReply { reason: "request-too-large" });
-    response
+    let message = HeaderValue::try_from(message).ok().map(|message| (ERROR_MESSAGE, message));
+    LocalReply::empty(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", HeaderMap::from_iter(message))
 }
 
 /// Formats `bytes` as Spring does: in units of 1000, with one decimal, rounded half up.

@@ -1,6 +1,6 @@
 //! Refuses requests without a key id. With a key resolver for verified tokens, it is the gateway's filter `RequireToken`.
 //!
-//! A request whose [`KeyResolver`] finds no key id gets [`Settings::status`], by default 401 with `WWW-Authenticate: Bearer`.
+//! A request whose [`KeyResolver`] finds no key id gets the status of its [`Settings`]; a 401 asks for a token with `WWW-Authenticate: Bearer`.
 //! Clients that ask for JSON get an RFC 9457 problem, others a line of text. The response carries [`LocalReply`] with the
 //! reason `empty-key`. All other requests are forwarded, and nothing is counted.
 //!
@@ -14,7 +14,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let layer = RequireKeyLayer::new(Settings::new(KeyResolver::parse("header:X-User")?));
+//! let layer = RequireKeyLayer::new(Settings::new(KeyResolver::parse("header:X-User")?, StatusCode::UNAUTHORIZED));
 //! let upstream = service_fn(|_: Request<()>| async {
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
 //! });
@@ -37,28 +37,21 @@ use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
 use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer, RespondOr};
 
-/// The key that a request must have, and the status without it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The key that a request must have, and the refusal without it.
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Resolver that must find a key id.
     pub key_resolver: KeyResolver,
     /// Status of requests without one.
     pub status: StatusCode,
+    refusal: Reply,
 }
 
 /// Wraps services in [`RequireKey`].
-pub type RequireKeyLayer = RequestFilterLayer<Arc<Guard>>;
+pub type RequireKeyLayer = RequestFilterLayer<Arc<Settings>>;
 
 /// Refuses requests without a key. See the [module](self).
-pub type RequireKey<S> = FilteredRequests<Arc<Guard>, S>;
-
-/// Resolver and prepared refusal.
-#[derive(Debug)]
-pub struct Guard {
-    key_resolver: KeyResolver,
-    refusal: Reply,
-    asks_for_token: bool,
-}
+pub type RequireKey<S> = FilteredRequests<Arc<Settings>, S>;
 
 /// Resolves to the inner service's response or to a refusal.
 pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
@@ -66,38 +59,21 @@ pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
 // === impl Settings ===
 
 impl Settings {
-    /// Requires a key id of `key_resolver`; without one the response is a 401.
+    /// Requires a key id of `key_resolver`; without one the response has `status`.
     #[must_use]
-    pub fn new(key_resolver: KeyResolver) -> Self {
-        Self { key_resolver, status: StatusCode::UNAUTHORIZED }
+    pub fn new(key_resolver: KeyResolver, status: StatusCode) -> Self {
+        Self { key_resolver, status, refusal: Reply::problem(status, "empty-key", "about:blank", None, "") }
     }
 }
 
-// === impl RequireKeyLayer ===
-
-impl RequireKeyLayer {
-    /// Creates a layer that refuses requests as `settings` say.
-    #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        let guard = Guard {
-            refusal: Reply::problem(settings.status, "empty-key", "about:blank", None, ""),
-            // A 401 must name a scheme (RFC 9110 §15.5.2).
-            asks_for_token: settings.status == StatusCode::UNAUTHORIZED,
-            key_resolver: settings.key_resolver,
-        };
-        Self(Arc::new(guard))
-    }
-}
-
-// === impl Guard ===
-
-impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Guard> {
+impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         if self.key_resolver.resolve(request, &mut KeyBuf::new()).is_some() {
             return None;
         }
         let mut response = self.refusal.to_response(request);
-        if self.asks_for_token {
+        // A 401 must name a scheme (RFC 9110 §15.5.2).
+        if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         Some(response)

@@ -25,6 +25,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
@@ -78,6 +79,14 @@ impl<M: ResponseMapper + Clone> ResponseFilter for M {
 }
 
 // === impl ResponseFilterLayer ===
+
+impl<F> ResponseFilterLayer<Arc<F>> {
+    /// Creates a layer whose services share `filter`.
+    #[must_use]
+    pub fn new(filter: F) -> Self {
+        Self(Arc::new(filter))
+    }
+}
 
 impl<F: Clone, S> Layer<S> for ResponseFilterLayer<F> {
     type Service = FilteredResponses<F, S>;

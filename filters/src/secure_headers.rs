@@ -168,16 +168,6 @@ impl ResponseMapper for Arc<Settings> {
     }
 }
 
-// === impl SecureHeadersLayer ===
-
-impl SecureHeadersLayer {
-    /// Creates a layer that adds headers as `settings` say.
-    #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

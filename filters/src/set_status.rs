@@ -68,13 +68,3 @@ impl ResponseMapper for Arc<Settings> {
         *response.status_mut() = self.status;
     }
 }
-
-// === impl SetStatusLayer ===
-
-impl SetStatusLayer {
-    /// Creates a layer that replaces statuses as `settings` say.
-    #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
-    }
-}

@@ -38,7 +38,7 @@ pub(super) fn list(state: &AdminState) -> Reply {
 
 /// Describes every circuit breaker of a route.
 pub(super) fn describe_all(state: &AdminState) -> Vec<BreakerReply> {
-    state.stores.circuit_breakers.all().iter().map(describe).collect()
+    state.stores.circuit_breakers.all().iter().map(|(_, breaker)| describe(breaker)).collect()
 }
 
 /// Body of a forced state.
@@ -82,15 +82,15 @@ pub(super) fn end_force(name: &str, state: &AdminState) -> Reply {
 }
 
 fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Reply {
-    match state.stores.circuit_breakers.all().into_iter().find(|breaker| **breaker.name() == *name) {
-        Some(breaker) => {
+    match state.stores.circuit_breakers.all().into_iter().find(|(known, _)| **known == *name) {
+        Some((_, breaker)) => {
             let applied = change(&breaker);
             audited(json(StatusCode::OK, &describe(&breaker)), applied)
         }
         None => {
             // A breaker exists from its first call on.
             let breakers = state.stores.circuit_breakers.all();
-            let names = breakers.iter().map(|breaker| breaker.name().to_string());
+            let names = breakers.iter().map(|(name, _)| name.to_string());
             let names = known_names("breakers that were used", names);
             problem(StatusCode::NOT_FOUND, &format!("unknown circuit breaker `{name}`; {names}"))
         }

@@ -115,7 +115,7 @@ fn live(route: &Route, state: &AdminState) -> LiveRoute {
     let breakers = state.stores.circuit_breakers.all();
     let breakers = breakers
         .iter()
-        .filter(|breaker| names.contains(&&**breaker.name()))
-        .map(|breaker| LiveBreaker { name: breaker.name().to_string(), state: breaker.state().as_str().to_owned() });
+        .filter(|(name, _)| names.contains(&&**name))
+        .map(|(name, breaker)| LiveBreaker { name: name.to_string(), state: breaker.state().as_str().to_owned() });
     LiveRoute { endpoints: endpoints.collect(), breakers: breakers.collect() }
 }

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::HeaderMap;
 use http::{Request, Response, StatusCode};
 use tower::{Layer, Service};
 
@@ -146,24 +146,14 @@ where
                 RespondOr::forward(MapResponse::new(self.inner.call(request), AddUnlessPresent(headers)))
             }
             Some(Verdict::Preflight(headers)) => {
-                RespondOr::respond(empty_response(StatusCode::OK, "cors-preflight", headers))
+                RespondOr::respond(LocalReply::empty(StatusCode::OK, "cors-preflight", headers))
             }
             Some(Verdict::Denied(headers)) => {
                 let headers = Arc::unwrap_or_clone(headers);
-                RespondOr::respond(empty_response(StatusCode::FORBIDDEN, "cors-refused", headers))
+                RespondOr::respond(LocalReply::empty(StatusCode::FORBIDDEN, "cors-refused", headers))
             }
         }
     }
-}
-
-/// Creates a response without a body.
-fn empty_response<R: From<Bytes>>(status: StatusCode, reason: &'static str, headers: HeaderMap) -> Response<R> {
-    let mut response = Response::new(R::from(Bytes::new()));
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    response.extensions_mut().insert(LocalReply { reason });
-    response
 }
 
 // === impl AddUnlessPresent ===

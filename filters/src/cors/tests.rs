@@ -172,9 +172,9 @@ async fn policy_headers_precede_the_upstreams_and_are_added_to_local_responses()
             if local {
                 response.extensions_mut().insert(LocalReply { reason: "rate-limited" });
             } else {
-                response.headers_mut().insert("access-control-allow-origin", HeaderValue::from_static("*"));
-                response.headers_mut().append("vary", HeaderValue::from_static("Accept"));
-                response.headers_mut().append("vary", HeaderValue::from_static("Origin"));
+                response.headers_mut().insert("access-control-allow-origin", http::HeaderValue::from_static("*"));
+                response.headers_mut().append("vary", http::HeaderValue::from_static("Accept"));
+                response.headers_mut().append("vary", http::HeaderValue::from_static("Origin"));
             }
             Ok::<_, Infallible>(response)
         })

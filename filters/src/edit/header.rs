@@ -28,8 +28,8 @@ pub(super) enum RequestHeader {
 /// An edit of one header of a response.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseHeader {
-    name: HeaderName,
-    action: Action,
+    pub(super) name: HeaderName,
+    pub(super) action: Action,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub(super) fn parse_settable_name(name: &str) -> Result<HeaderName, EditError> {
     Ok(parsed)
 }
 
-fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError> {
+pub(super) fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError> {
     Ok((parse_settable_name(name)?, Value::parse(name, value)?))
 }
 
@@ -115,11 +115,6 @@ impl RequestHeader {
         }
     }
 
-    pub(super) fn add(name: &str, value: &str) -> Result<Self, EditError> {
-        let (name, value) = parse_pair(name, value)?;
-        Ok(Self::One(name, Action::Add(value)))
-    }
-
     pub(super) fn add_if_not_present<'p>(
         pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> Result<Self, EditError> {
@@ -132,19 +127,6 @@ impl RequestHeader {
             }
         }
         Ok(Self::AddIfNotPresent(headers.into()))
-    }
-
-    pub(super) fn set(name: &str, value: &str) -> Result<Self, EditError> {
-        let (name, value) = parse_pair(name, value)?;
-        Ok(Self::One(name, Action::Set(value)))
-    }
-
-    pub(super) fn remove(name: &str) -> Result<Self, EditError> {
-        Ok(Self::One(parse_name(name)?, Action::Remove))
-    }
-
-    pub(super) fn map(from: &str, to: &str) -> Result<Self, EditError> {
-        Ok(Self::Map { from: parse_name(from)?, to: parse_settable_name(to)? })
     }
 
     pub(super) fn host(host: &str) -> Result<Self, EditError> {
@@ -222,21 +204,6 @@ impl RequestHeader {
 // === impl ResponseHeader ===
 
 impl ResponseHeader {
-    pub(super) fn add(name: &str, value: &str, override_existing: bool) -> Result<Self, EditError> {
-        let (name, value) = parse_pair(name, value)?;
-        let action = if override_existing { Action::Add(value) } else { Action::AddIfAbsent(value) };
-        Ok(Self { name, action })
-    }
-
-    pub(super) fn set(name: &str, value: &str) -> Result<Self, EditError> {
-        let (name, value) = parse_pair(name, value)?;
-        Ok(Self { name, action: Action::Set(value) })
-    }
-
-    pub(super) fn remove(name: &str) -> Result<Self, EditError> {
-        Ok(Self { name: parse_name(name)?, action: Action::Remove })
-    }
-
     pub(super) fn variables(&self) -> Vec<&str> {
         self.action.variables()
     }

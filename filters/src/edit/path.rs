@@ -20,7 +20,7 @@ pub(super) enum PathEdit {
 }
 
 /// Parses a configured path: text, which is encoded for a URI, and variables.
-fn parse(path: &str) -> Result<Template, EditError> {
+pub(super) fn parse(path: &str) -> Result<Template, EditError> {
     if !path.starts_with(['/', '{']) {
         return Err(EditError::RelativePath(path.to_owned()));
     }
@@ -46,18 +46,6 @@ fn encode_text(text: &str, path: &str) -> Result<String, EditError> {
 // === impl PathEdit ===
 
 impl PathEdit {
-    pub(super) fn strip_prefix(parts: u32) -> Self {
-        Self::Strip { parts: usize::try_from(parts).unwrap_or(usize::MAX) }
-    }
-
-    pub(super) fn prefix(prefix: &str) -> Result<Self, EditError> {
-        parse(prefix).map(Self::Prefix)
-    }
-
-    pub(super) fn set(template: &str) -> Result<Self, EditError> {
-        parse(template).map(Self::Set)
-    }
-
     pub(super) fn rewrite(regexp: &str, replacement: &str) -> Result<Self, EditError> {
         let with_query = |text: &str| {
             let parts: Result<Vec<_>, _> = text.split('?').map(|part| encode_text(part, replacement)).collect();
@@ -130,7 +118,12 @@ fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), ApplyError> {
         }
         path.extend_from_slice(query.as_bytes());
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| ApplyError::BadTarget)?;
+    set_path_and_query(uri, path)
+}
+
+/// Replaces the path and the query of `uri`.
+pub(super) fn set_path_and_query(uri: &mut Uri, text: Vec<u8>) -> Result<(), ApplyError> {
+    let path_and_query = PathAndQuery::from_maybe_shared(text).map_err(|_| ApplyError::BadTarget)?;
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path_and_query);
     *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadTarget)?;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use http::uri::PathAndQuery;
 use http::{Extensions, Request, Uri};
 
 use super::error::{ApplyError, EditError};
+use super::path::set_path_and_query;
 use super::template::{Piece, Template};
 use crate::percent;
 
@@ -39,14 +39,6 @@ impl QueryEdit {
         Ok(Self::Add { name: encode(required(name)?), value })
     }
 
-    pub(super) fn remove(name: &str) -> Result<Self, EditError> {
-        Ok(Self::Remove { name: required(name)?.as_bytes().to_vec() })
-    }
-
-    pub(super) fn rewrite(name: &str, value: &str) -> Result<Self, EditError> {
-        Ok(Self::Rewrite { name: required(name)?.as_bytes().to_vec(), value: value.as_bytes().to_vec() })
-    }
-
     pub(super) fn variables(&self) -> Vec<&str> {
         match self {
             Self::Add { value, .. } => value.variables(),
@@ -74,7 +66,7 @@ impl QueryEdit {
     }
 }
 
-fn required(name: &str) -> Result<&str, EditError> {
+pub(super) fn required(name: &str) -> Result<&str, EditError> {
     if name.is_empty() { Err(EditError::NoParameter) } else { Ok(name) }
 }
 
@@ -149,11 +141,7 @@ fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), ApplyError> {
         new.push(b'?');
         new.extend_from_slice(query);
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| ApplyError::BadTarget)?;
-    let mut parts = std::mem::take(uri).into_parts();
-    parts.path_and_query = Some(path_and_query);
-    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadTarget)?;
-    Ok(())
+    set_path_and_query(uri, new)
 }
 
 #[cfg(test)]
@@ -185,7 +173,7 @@ mod tests {
 
     #[test]
     fn remaining_parameters_are_encoded_again_with_equal_names_side_by_side() {
-        let remove = QueryEdit::remove("red").unwrap();
+        let remove = QueryEdit::Remove { name: b"red".to_vec() };
         for (uri, expected) in [
             ("/a", "/a"),
             ("/a?", "/a?"),
@@ -208,13 +196,13 @@ mod tests {
         // The maximum length of a URI.
         let query: Vec<String> = (0..13_000).map(|number| format!("{number:x}")).collect();
         let start = std::time::Instant::now();
-        edited(&QueryEdit::remove("0").unwrap(), &format!("/a?{}", query.join("&")));
+        edited(&QueryEdit::Remove { name: b"0".to_vec() }, &format!("/a?{}", query.join("&")));
         assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
     }
 
     #[test]
     fn a_rewritten_parameter_occurs_once_at_the_end() {
-        let rewrite = QueryEdit::rewrite("red", "a b&{c}").unwrap();
+        let rewrite = QueryEdit::Rewrite { name: b"red".to_vec(), value: b"a b&{c}".to_vec() };
         for (uri, expected) in [
             ("/a?b=%2f", "/a?b=%2f"),
             ("/a?red=1&b=%2f&red=2", "/a?b=%2F&red=a%20b%26%7Bc%7D"),

@@ -1,9 +1,10 @@
 //! Constructors of request edits.
 
-use super::header::RequestHeader;
-use super::path::PathEdit;
-use super::query::QueryEdit;
+use super::header::{Action, RequestHeader, parse_name, parse_pair, parse_settable_name};
+use super::path::{self, PathEdit};
+use super::query::{QueryEdit, required};
 use super::target::TargetEdit;
+use super::template::Template;
 use super::{Edit, EditError, Kind};
 
 impl Edit {
@@ -13,7 +14,7 @@ impl Edit {
     /// # Errors
     /// Currently none.
     pub fn strip_prefix(parts: u32) -> Result<Self, EditError> {
-        Ok(Self(Kind::Path(PathEdit::strip_prefix(parts))))
+        Ok(Self(Kind::Path(PathEdit::Strip { parts: usize::try_from(parts).unwrap_or(usize::MAX) })))
     }
 
     /// `PrefixPath`: puts `prefix`, which may contain variables, before the path. Applies once per request: if a default
@@ -22,7 +23,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for a prefix that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn prefix_path(prefix: &str) -> Result<Self, EditError> {
-        PathEdit::prefix(prefix).map(|edit| Self(Kind::Path(edit)))
+        Ok(Self(Kind::Path(PathEdit::Prefix(path::parse(prefix)?))))
     }
 
     /// `SetPath`: replaces the path by `template`, which may contain variables.
@@ -30,7 +31,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for a template that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn set_path(template: &str) -> Result<Self, EditError> {
-        PathEdit::set(template).map(|edit| Self(Kind::Path(edit)))
+        Ok(Self(Kind::Path(PathEdit::Set(path::parse(template)?))))
     }
 
     /// `RewritePath`: replaces every match of `regexp` in the path by `replacement`, as Java's `String.replaceAll` does:
@@ -50,7 +51,8 @@ impl Edit {
     /// # Errors
     /// Returns an error for an invalid header name or value, and for the two headers that frame messages.
     pub fn add_request_header(name: &str, value: &str) -> Result<Self, EditError> {
-        RequestHeader::add(name, value).map(|edit| Self(Kind::RequestHeader(edit)))
+        let (name, value) = parse_pair(name, value)?;
+        Ok(Self(Kind::RequestHeader(RequestHeader::One(name, Action::Add(value)))))
     }
 
     /// `SetRequestHeader`: replaces all values.
@@ -58,7 +60,8 @@ impl Edit {
     /// # Errors
     /// As [`Self::add_request_header`].
     pub fn set_request_header(name: &str, value: &str) -> Result<Self, EditError> {
-        RequestHeader::set(name, value).map(|edit| Self(Kind::RequestHeader(edit)))
+        let (name, value) = parse_pair(name, value)?;
+        Ok(Self(Kind::RequestHeader(RequestHeader::One(name, Action::Set(value)))))
     }
 
     /// `RemoveRequestHeader`: removes all values.
@@ -66,7 +69,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for an invalid header name.
     pub fn remove_request_header(name: &str) -> Result<Self, EditError> {
-        RequestHeader::remove(name).map(|edit| Self(Kind::RequestHeader(edit)))
+        Ok(Self(Kind::RequestHeader(RequestHeader::One(parse_name(name)?, Action::Remove))))
     }
 
     /// `AddRequestHeadersIfNotPresent`: adds the values of each header for which the request has only blank values or none.
@@ -85,7 +88,8 @@ impl Edit {
     /// # Errors
     /// Returns an error for an invalid header name, and if `to` frames messages.
     pub fn map_request_header(from: &str, to: &str) -> Result<Self, EditError> {
-        RequestHeader::map(from, to).map(|edit| Self(Kind::RequestHeader(edit)))
+        let (from, to) = (parse_name(from)?, parse_settable_name(to)?);
+        Ok(Self(Kind::RequestHeader(RequestHeader::Map { from, to })))
     }
 
     /// `SetRequestHostHeader`: sends `host`, which may contain variables, as `Host` to the upstream. If a variable makes
@@ -117,7 +121,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for an empty name.
     pub fn remove_request_parameter(name: &str) -> Result<Self, EditError> {
-        QueryEdit::remove(name).map(|edit| Self(Kind::Query(edit)))
+        Ok(Self(Kind::Query(QueryEdit::Remove { name: required(name)?.into() })))
     }
 
     /// `RewriteRequestParameter`: replaces all parameters of that name, if there are any, by one at the end of the query.
@@ -126,7 +130,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for an empty name.
     pub fn rewrite_request_parameter(name: &str, replacement: &str) -> Result<Self, EditError> {
-        QueryEdit::rewrite(name, replacement).map(|edit| Self(Kind::Query(edit)))
+        Ok(Self(Kind::Query(QueryEdit::Rewrite { name: required(name)?.into(), value: replacement.into() })))
     }
 
     /// `SetRequestUri`: sends the request to `template`, which may contain variables and includes path and query. A
@@ -135,7 +139,7 @@ impl Edit {
     /// # Errors
     /// Currently none: if the result is not an absolute `http` or `https` URI, the route's target is used, as in Spring.
     pub fn set_request_uri(template: &str) -> Result<Self, EditError> {
-        Ok(Self(Kind::Target(TargetEdit::template(template))))
+        Ok(Self(Kind::Target(TargetEdit::Template(Template::parse(template)))))
     }
 
     /// `RequestHeaderToRequestUri`: sends the request to the URI in the first value of the header `name`, if that is an
@@ -147,6 +151,6 @@ impl Edit {
     /// # Errors
     /// Returns an error for an invalid header name.
     pub fn request_header_to_request_uri(name: &str) -> Result<Self, EditError> {
-        TargetEdit::header(name).map(|edit| Self(Kind::Target(edit)))
+        Ok(Self(Kind::Target(TargetEdit::Header(parse_name(name)?))))
     }
 }

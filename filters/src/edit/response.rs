@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Request};
 
 use super::dedupe::{Dedupe, DedupeStrategy};
 use super::error::{ApplyError, EditError};
-use super::header::ResponseHeader;
+use super::header::{Action, ResponseHeader, parse_name, parse_pair};
 use super::location::{Location, LocationSettings, RequestLocation};
 use super::rewrite::HeaderRewrite;
 use super::{Edit, Kind};
@@ -71,7 +71,9 @@ impl Edit {
     /// # Errors
     /// As [`Self::add_request_header`].
     pub fn add_response_header(name: &str, value: &str, override_existing: bool) -> Result<Self, EditError> {
-        ResponseHeader::add(name, value, override_existing).map(|edit| Self::response(ResponseEdit::Header(edit)))
+        let (name, value) = parse_pair(name, value)?;
+        let action = if override_existing { Action::Add(value) } else { Action::AddIfAbsent(value) };
+        Ok(Self::response(ResponseEdit::Header(ResponseHeader { name, action })))
     }
 
     /// `SetResponseHeader`: replaces all values.
@@ -79,7 +81,8 @@ impl Edit {
     /// # Errors
     /// As [`Self::add_request_header`].
     pub fn set_response_header(name: &str, value: &str) -> Result<Self, EditError> {
-        ResponseHeader::set(name, value).map(|edit| Self::response(ResponseEdit::Header(edit)))
+        let (name, value) = parse_pair(name, value)?;
+        Ok(Self::response(ResponseEdit::Header(ResponseHeader { name, action: Action::Set(value) })))
     }
 
     /// `RemoveResponseHeader`: removes all values.
@@ -87,7 +90,8 @@ impl Edit {
     /// # Errors
     /// Returns an error for an invalid header name.
     pub fn remove_response_header(name: &str) -> Result<Self, EditError> {
-        ResponseHeader::remove(name).map(|edit| Self::response(ResponseEdit::Header(edit)))
+        let (name, action) = (parse_name(name)?, Action::Remove);
+        Ok(Self::response(ResponseEdit::Header(ResponseHeader { name, action })))
     }
 
     /// `DedupeResponseHeader`: removes duplicates from the headers `names`, separated by spaces, as `strategy` says.

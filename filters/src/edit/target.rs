@@ -4,7 +4,6 @@ use http::{HeaderName, Request, Uri};
 use tollgate_routing::{check_made, host_form};
 
 use super::template::Template;
-use super::{EditError, header};
 use crate::context::TargetUri;
 use crate::percent;
 
@@ -18,14 +17,6 @@ pub(super) enum TargetEdit {
 // === impl TargetEdit ===
 
 impl TargetEdit {
-    pub(super) fn header(name: &str) -> Result<Self, EditError> {
-        header::parse_name(name).map(Self::Header)
-    }
-
-    pub(super) fn template(template: &str) -> Self {
-        Self::Template(Template::parse(template))
-    }
-
     pub(super) fn variables(&self) -> Vec<&str> {
         match self {
             Self::Header(_) => Vec::new(),
@@ -79,7 +70,7 @@ mod tests {
 
     #[test]
     fn variables_add_no_parameters_to_a_query() {
-        let template = TargetEdit::template("http://a/{v}?first={v}&admin=0");
+        let template = TargetEdit::Template(Template::parse("http://a/{v}?first={v}&admin=0"));
         for (value, expected) in [
             ("x", "http://a/x?first=x&admin=0"),
             ("x&admin=1", "http://a/x&admin=1?first=x%26admin%3D1&admin=0"),

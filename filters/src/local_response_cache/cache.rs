@@ -106,6 +106,12 @@ impl ResponseCache {
         }
     }
 
+    /// Returns the maximum size of all entries in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
     /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> &CacheStats {

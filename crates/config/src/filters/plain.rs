@@ -223,7 +223,7 @@ fn require_token(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Resu
         None => limiters.key_resolvers.any_token(input.spec.span, diagnostics)?,
     };
     let key_resolver = limiters.with_preflights(key_resolver);
-    Ok(Filter::Plain(PlainFilter::RequireKey(require_key::Settings { key_resolver, status: code })))
+    Ok(Filter::Plain(PlainFilter::RequireKey(require_key::Settings::new(key_resolver, code))))
 }
 
 fn set_status(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {

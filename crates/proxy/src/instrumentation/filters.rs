@@ -64,25 +64,23 @@ pub fn encode_retries(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics) ->
 ///
 /// # Errors
 /// The encoder fails.
-pub fn encode_breakers(encoder: &mut DescriptorEncoder<'_>, breakers: &[Arc<Breaker>]) -> fmt::Result {
-    let states = breakers.iter().flat_map(|breaker| {
+pub fn encode_breakers(encoder: &mut DescriptorEncoder<'_>, breakers: &[(Arc<str>, Arc<Breaker>)]) -> fmt::Result {
+    let states = breakers.iter().flat_map(|(name, breaker)| {
         let now = breaker.state();
-        [State::Closed, State::HalfOpen, State::Open].map(|state| {
-            let labels = [("name", &**breaker.name()), ("state", state.as_str())];
+        [State::Closed, State::HalfOpen, State::Open].map(move |state| {
+            let labels = [("name", &**name), ("state", state.as_str())];
             (labels, gauge(i64::from(state == now)))
         })
     });
     let help = "1 for the current state of a circuit breaker, 0 for others";
     family(encoder, "tollgate_circuit_breaker_state", help, states)?;
-    let forced = breakers.iter().map(|breaker| {
-        let is_forced = breaker.forced().is_some();
-        ([("name", &**breaker.name())], gauge(i64::from(is_forced)))
-    });
+    let is_forced = |breaker: &Breaker| gauge(i64::from(breaker.forced().is_some()));
+    let forced = breakers.iter().map(|(name, breaker)| ([("name", &**name)], is_forced(breaker)));
     let help = "1 while an operator forces the state of a circuit breaker";
     family(encoder, "tollgate_circuit_breaker_forced", help, forced)?;
-    let calls = breakers.iter().flat_map(|breaker| {
-        CallKind::ALL.into_iter().map(|kind| {
-            let labels = [("name", &**breaker.name()), ("kind", kind.as_str())];
+    let calls = breakers.iter().flat_map(|(name, breaker)| {
+        CallKind::ALL.into_iter().map(move |kind| {
+            let labels = [("name", &**name), ("kind", kind.as_str())];
             (labels, ConstCounter::new(breaker.calls(kind)))
         })
     });
@@ -90,7 +88,7 @@ pub fn encode_breakers(encoder: &mut DescriptorEncoder<'_>, breakers: &[Arc<Brea
     family(encoder, "tollgate_circuit_breaker_calls", help, calls)?;
     let rates = breakers
         .iter()
-        .filter_map(|breaker| Some(([("name", &**breaker.name())], ConstGauge::new(breaker.failure_rate()?))));
+        .filter_map(|(name, breaker)| Some(([("name", &**name)], ConstGauge::new(breaker.failure_rate()?))));
     let help = "Share of failed calls in percent, once the minimum number of calls is reached";
     family(encoder, "tollgate_circuit_breaker_failure_rate", help, rates)
 }

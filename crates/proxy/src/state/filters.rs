@@ -8,75 +8,73 @@ use parking_lot::Mutex;
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache::ResponseCache;
 
-/// Circuit breakers by name. A breaker lives as long as a configuration uses it, and keeps its state across a reload
-/// that leaves its rules unchanged. A forced state is kept in any case.
-#[derive(Debug, Default)]
-pub struct CircuitBreakers(Mutex<BTreeMap<Arc<str>, Weak<Breaker>>>);
+/// State of filters by name. A value lives as long as a configuration, or a layer of its routes, uses it.
+#[derive(Debug)]
+pub struct ByName<T>(Mutex<BTreeMap<Arc<str>, Weak<T>>>);
+
+/// Circuit breakers. A breaker keeps its state across a reload that leaves its rules unchanged, a forced state in any case.
+pub type CircuitBreakers = ByName<Breaker>;
+
+/// Response caches by route id; the cache named `""` is shared by all routes without a cache of their own. A reload keeps
+/// the responses of a cache unless its size changes.
+pub type ResponseCaches = ByName<ResponseCache>;
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> ByName<T> {
+    /// Returns the value called `name` if it `is_current`; otherwise what `create` makes of it.
+    fn keep_or_create(
+        &self,
+        name: &str,
+        is_current: impl FnOnce(&T) -> bool,
+        create: impl FnOnce(Option<Arc<T>>) -> T,
+    ) -> Arc<T> {
+        let mut values = self.0.lock();
+        let before = values.get(name).and_then(Weak::upgrade);
+        if let Some(value) = before.as_ref().filter(|value| is_current(value)) {
+            return Arc::clone(value);
+        }
+        let value = Arc::new(create(before));
+        values.insert(name.into(), Arc::downgrade(&value));
+        value
+    }
+
+    /// Forgets the values that are no longer in use.
+    pub fn remove_unused(&self) {
+        self.0.lock().retain(|_, value| value.strong_count() > 0);
+    }
+
+    /// Returns the values in use with their names.
+    #[must_use]
+    pub fn all(&self) -> Vec<(Arc<str>, Arc<T>)> {
+        let values = self.0.lock();
+        values.iter().filter_map(|(name, value)| Some((Arc::clone(name), value.upgrade()?))).collect()
+    }
+}
 
 impl CircuitBreakers {
     /// Returns the breaker called `name`; a new one if there is none with these rules.
     #[must_use]
     pub fn get_or_create(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        let mut breakers = self.0.lock();
-        let before = breakers.get(name).and_then(Weak::upgrade);
-        if let Some(breaker) = before.as_ref().filter(|breaker| breaker.rules() == rules) {
-            return Arc::clone(breaker);
-        }
-        let breaker = Arc::new(Breaker::new(Arc::clone(name), rules.clone()));
-        if let Some((state, time)) = before.and_then(|before| before.forced()) {
-            breaker.force(state, time);
-        }
-        breakers.insert(Arc::clone(name), Arc::downgrade(&breaker));
-        breaker
+        let create = |before: Option<Arc<Breaker>>| {
+            let breaker = Breaker::new(Arc::clone(name), rules.clone());
+            if let Some((state, time)) = before.and_then(|before| before.forced()) {
+                breaker.force(state, time);
+            }
+            breaker
+        };
+        self.keep_or_create(name, |breaker| breaker.rules() == rules, create)
     }
-
-    /// Forgets the breakers that are no longer in use.
-    pub fn remove_unused(&self) {
-        self.0.lock().retain(|_, breaker| breaker.strong_count() > 0);
-    }
-
-    /// Breakers in use, by name.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<Breaker>> {
-        self.0.lock().values().filter_map(Weak::upgrade).collect()
-    }
-}
-
-/// Response caches by route id; the cache named `""` is shared by all routes without a cache of their own. A reload keeps
-/// the responses of a cache unless its size changes.
-#[derive(Debug, Default)]
-pub struct ResponseCaches(Mutex<BTreeMap<Arc<str>, CacheEntry>>);
-
-#[derive(Debug)]
-struct CacheEntry {
-    max_bytes: u64,
-    /// A configuration and the layers of its routes own the cache, so it is dropped with the last configuration that uses it.
-    cache: Weak<ResponseCache>,
 }
 
 impl ResponseCaches {
     /// Returns the cache `name`. Creates it if it does not exist or its size is not `max_bytes`.
     pub fn get_or_create(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
-        let mut caches = self.0.lock();
-        let kept =
-            caches.get(name).filter(|entry| entry.max_bytes == max_bytes).and_then(|entry| entry.cache.upgrade());
-        kept.unwrap_or_else(|| {
-            let cache = Arc::new(ResponseCache::new(max_bytes));
-            caches.insert(name.into(), CacheEntry { max_bytes, cache: Arc::downgrade(&cache) });
-            cache
-        })
-    }
-
-    /// Forgets the caches that are no longer in use.
-    pub fn remove_unused(&self) {
-        self.0.lock().retain(|_, entry| entry.cache.strong_count() > 0);
-    }
-
-    /// Returns the caches in use with their names.
-    #[must_use]
-    pub fn all(&self) -> Vec<(Arc<str>, Arc<ResponseCache>)> {
-        let caches = self.0.lock();
-        caches.iter().filter_map(|(name, entry)| Some((Arc::clone(name), entry.cache.upgrade()?))).collect()
+        self.keep_or_create(name, |cache| cache.max_bytes() == max_bytes, |_| ResponseCache::new(max_bytes))
     }
 }
 
