@@ -10,14 +10,14 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 81_180),
+    (ALL, 81_136),
     ("config", 17_537),
     ("spring", 4_300),
     ("document", 2_570),
-    ("proxy", 14_375),
+    ("proxy", 14_373),
     ("limiter", 12_136),
-    ("filters", 10_253),
-    ("src", 7_800),
+    ("filters", 10_173),
+    ("src", 7_796),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 881;
