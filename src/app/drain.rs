@@ -42,7 +42,7 @@ impl Process {
         // Clients of the registries find other gateways while this one still serves.
         self.registrations.leave().await;
         self.redis_monitor.deregister().await;
-        let timeout = self.config.borrow().server.shutdown_timeout;
+        let timeout = self.config.borrow().server.shutdown_timeout.get();
         tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");
         self.drain.send_replace(Some(timeout));
         match join(self.workers).await {

@@ -195,9 +195,9 @@ fn start_traces(config: &Config) -> io::Result<(Option<SpanQueue>, Option<Tracin
 
 /// Binds one listener per worker.
 fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
-    let address = SocketAddr::new(config.server.address, config.server.port);
+    let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
     let failed = |source| StartError::Listen { address, setting: "server.port", remedy: "", source };
-    listener::bind(address, config.server.workers.get()).map_err(failed)
+    listener::bind(address, config.server.workers().get()).map_err(failed)
 }
 
 fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
@@ -225,7 +225,7 @@ fn start_workers(
     config: &Config,
     stats: &Arc<ConnectionStats>,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
-    let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
+    let max_connections = descriptors::client_connections(config.server.max_connections.get().get(), listeners.len());
     let gate = Gate::new(max_connections, listeners.len(), Arc::clone(stats));
     let threads = listeners.into_iter().enumerate().map(|(number, (listener, queries))| {
         let worker = worker(number, listener, gate.clone(), queries);
@@ -247,7 +247,7 @@ fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
     let admin_socket = config.management.socket.as_ref().map(|socket| socket.path.display().to_string());
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     tracing::info!(
-        workers = config.server.workers.get(),
+        workers = config.server.workers().get(),
         routes = config.routes.len(),
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),

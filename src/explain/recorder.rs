@@ -107,7 +107,7 @@ impl<'r> Recorder<'r> {
             records.lock().forwarded = Some(forwarded(&request, &target));
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
         }));
-        let max_body = self.config.server.max_body_bytes;
+        let max_body = self.config.server.max_body_size.map(|size| size.0);
         let service = route_service(self.route, self.config.repeated_keys, max_body, upstream, self);
         tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
     }

@@ -83,10 +83,10 @@ fn every_spring_file_keeps_its_meaning_when_migrated() {
             assert_eq!(format!("{:#?}", old.forwarding), format!("{:#?}", new.forwarding), "{name}");
         }
         let timeouts = |config: &Config| -> Vec<_> {
-            let client = &config.http_client;
+            let (response, read) = (config.http_client.response_timeout.get(), config.http_client.read_timeout.get());
             let of_route = |route: &tollgate_config::Route| {
-                let response = route.response_timeout.map_or(client.response_timeout, |timeout| timeout.0);
-                (route.connect_timeout, response, route.read_timeout.map_or(client.read_timeout, |timeout| timeout.0))
+                let response = route.response_timeout.map_or(response, |timeout| timeout.0);
+                (route.connect_timeout, response, route.read_timeout.map_or(read, |timeout| timeout.0))
             };
             config.routes.iter().map(of_route).collect()
         };

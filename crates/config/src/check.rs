@@ -11,15 +11,16 @@ use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::predicates::context::PredicateSections;
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
-use crate::sections::forwarding::check::ForwardingSections;
+use crate::sections::forwarding;
+use crate::sections::forwarding::trusted_proxies::trusted_proxies;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::spring::locator::Located;
-use crate::sections::upstreams::{self, Named, UpstreamSections};
+use crate::sections::upstreams::spring::Located;
+use crate::sections::upstreams::{self, Named};
 use crate::spec::values::header_name;
-use crate::switches::{self, Switches};
+use crate::switches::{ComponentKind, Switches};
 use crate::yaml::Node;
 
 /// Facts about the file that are not in the raw configuration.
@@ -36,41 +37,41 @@ pub(crate) struct CheckInput<'i> {
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
-    raw: &RawConfig,
+    raw: RawConfig,
     input: &CheckInput<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let &CheckInput { nodes, switches, .. } = input;
-    report_disabled(raw, diagnostics);
-    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
-    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
+    report_disabled(&raw, diagnostics);
+    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics).ok());
+    let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let underscores = raw.headers.underscores.0;
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, underscores, diagnostics);
-    let context = filter_context(raw, &key_resolvers, switches, diagnostics);
-    let (registries, registrations) = registries(raw, nodes, env, diagnostics);
-    let upstreams = upstreams(raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
-    let (routes, cors) = routes(raw, input, &upstreams, &context, diagnostics);
+    let context = filter_context(&raw, &key_resolvers, switches, diagnostics);
+    let (registries, registrations) = registries(&raw, nodes, env, diagnostics);
+    let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
+    let (routes, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
-    let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
-    let access_log = crate::sections::access_log::check(&raw.access_log, diagnostics);
-    let traffic =
-        TrafficListener { port: server.port, base_path: raw.base_path.as_ref().map_or("", |path| path.value.as_str()) };
+    let forwarding = forwarding(&raw, nodes, switches, diagnostics);
+    let server = raw.server.check(nodes, env, diagnostics);
+    let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
+    let traffic = TrafficListener { port: server.port.get(), base_path };
     Config {
         management: management(&raw.management, nodes, traffic, env, diagnostics),
         server,
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
-        memory: crate::sections::memory::check(&raw.memory),
-        metering: crate::sections::metering::check(&raw.metering),
-        request_id: crate::sections::request_id::check(&raw.request_id, &access_log, diagnostics),
-        access_log,
-        logging: crate::sections::log::check(&raw.log),
-        request_series: request_series(&raw.metrics, nodes, diagnostics),
-        forwarding: forwarding(raw, nodes, switches, diagnostics),
-        http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
-        dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
+        memory: raw.memory,
+        metering: raw.metering,
+        request_id: raw.request_id,
+        access_log: raw.access_log,
+        logging: raw.log,
+        request_series: request_series(&raw.metrics, diagnostics),
+        forwarding,
+        http_client: raw.httpclient.check(nodes, diagnostics),
+        dns: raw.dns,
         registries,
         registrations,
         locator: None,
@@ -146,16 +147,11 @@ fn upstreams(
 ) -> Named {
     let nodes = input.nodes;
     let located = Located { has_registry, properties: input.properties };
-    let lacks_registry = upstreams::spring::locator::check(&raw.discovery, &located, nodes, diagnostics);
+    let lacks_registry = upstreams::spring::check_locator(&raw.discovery, &located, nodes, diagnostics);
     // Its names are then looked up there.
     let has_registry = has_registry || lacks_registry;
-    let sections = UpstreamSections {
-        upstreams: &raw.upstreams,
-        discovery: &raw.discovery,
-        loadbalancer: &raw.loadbalancer,
-        has_registry,
-    };
-    upstreams::check(sections, nodes, key_resolvers, diagnostics)
+    let (discovery, loadbalancer) = (&raw.discovery, &raw.loadbalancer);
+    upstreams::check(&raw.upstreams, discovery, loadbalancer, has_registry, nodes, key_resolvers, diagnostics)
 }
 
 /// Checks the routes, and the settings that apply to several of them.
@@ -207,17 +203,21 @@ fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: 
     }
 }
 
+/// Checks the forwarding headers.
 fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
-    let sections = ForwardingSections {
-        x_forwarded: &raw.x_forwarded,
-        forwarded: &raw.forwarded,
-        httpserver: &raw.httpserver,
-        trusted_proxies: raw.trusted_proxies,
-        strategy: raw.server.forward_headers_strategy.as_ref(),
-        headers: &raw.headers,
-        via: raw.via.as_ref(),
-        hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
-    };
-    let upgrades = !switches.is_off(switches::ComponentKind::GlobalFilter, "WebsocketRouting");
-    crate::sections::forwarding::check::check(sections, nodes, upgrades, diagnostics)
+    let via = forwarding::via(raw.via.as_ref(), diagnostics);
+    let hop_by_hop = raw.filter.remove_hop_by_hop.headers.as_ref();
+    let remove_hop_by_hop = hop_by_hop
+        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
+    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|node| nodes.get(node)), diagnostics);
+    let strategy = raw.server.forward_headers_strategy.as_ref();
+    Forwarding {
+        trusts_client_address: raw.httpserver.trusts_client_address(strategy, &trusted_proxies, diagnostics),
+        headers: raw.x_forwarded.headers(&raw.forwarded, diagnostics),
+        trusted_proxies,
+        underscores: raw.headers.underscores.0,
+        via,
+        remove_hop_by_hop,
+        tunnels: !switches.is_off(ComponentKind::GlobalFilter, "WebsocketRouting"),
+    }
 }

@@ -9,7 +9,7 @@ use crate::de::canonical;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, reasons, yaml_key};
-use crate::sections::forwarding::model::Underscores;
+use crate::sections::forwarding::Underscores;
 use crate::sections::jwt::check::Tokens;
 use crate::spring::proposals::{self, Proposal};
 use crate::yaml::{Node, NodeKind, Span};

@@ -48,6 +48,10 @@ use tollgate_document::steps;
 use tollgate_document::{diagnostics, yaml};
 use tollgate_spring::{self as spring, source};
 
+pub use crate::de::defaults::{Flag, Or, Unit, Word};
+pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
+pub use crate::de::spanned::Spanned;
+pub use crate::de::units::{Address, Number, Seconds, Size, Time, Timeout};
 pub use crate::diagnostics::{Diagnostic, Report, Severity, UnknownKind, UnknownName};
 pub use crate::filters::{Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_with_services, parse};
@@ -58,6 +62,7 @@ pub use crate::predicates::{Entry as PredicateEntry, predicates};
 pub use crate::restart::needs_restart;
 pub use crate::schema::SCHEMA;
 #[cfg(feature = "jwt")]
-pub use crate::sections::jwt::model::{Jwt, KeySource};
+pub use crate::sections::jwt::check::{Jwt, KeySource};
 pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;
+pub use crate::spec::types::Status;

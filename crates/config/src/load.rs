@@ -132,7 +132,7 @@ fn parse_once(
     tree.report_unknown(&unknown, &mut diagnostics);
     let nodes = Nodes::new(&tree.root);
     let input = CheckInput { root: &tree.root, nodes: &nodes, properties: &tree.properties, switches: &switches };
-    let mut config = check::check(&raw, &input, env, &mut diagnostics);
+    let mut config = check::check(raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
     let ineffective = diagnostics.ineffective();

@@ -14,28 +14,28 @@ use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::for_all_routes::RawLimiterHeaders;
 #[cfg(test)]
 use crate::routes::raw_route::RawRouteEntry;
-use crate::sections::access_log::RawAccessLog;
-use crate::sections::cors::raw::{RawCors, RawGlobalCors};
-use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
-use crate::sections::http_client::RawHttpClient;
-use crate::sections::jwt::raw::RawJwt;
-use crate::sections::log::RawLog;
+use crate::sections::cors::{RawCors, RawGlobalCors};
+use crate::sections::forwarding::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
+use crate::sections::http_client::HttpClient;
+use crate::sections::jwt::RawJwt;
+use crate::sections::logs::AccessLog;
+use crate::sections::logs::Logging;
+use crate::sections::logs::RequestId;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::raw::RawManagement;
-use crate::sections::memory::RawMemory;
-use crate::sections::metering::RawMetering;
+use crate::sections::memory::Memory;
+use crate::sections::memory::Metering;
 use crate::sections::redis::RawRedis;
 use crate::sections::registries::consul::RawConsul;
 use crate::sections::registries::eureka::RawEureka;
 use crate::sections::registries::kubernetes::RawKubernetes;
 use crate::sections::registries::nacos::RawNacos;
-use crate::sections::request_id::RawRequestId;
 use crate::sections::resilience::RawResilience;
 #[cfg(test)]
 use crate::sections::scalars::{Scalar, StringOrList};
-use crate::sections::server::RawServer;
+use crate::sections::server::Server;
 use crate::sections::upstreams::RawUpstream;
-use crate::sections::upstreams::dns::RawDns;
+use crate::sections::upstreams::dns::Dns;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Tollgate's configuration.
@@ -45,7 +45,7 @@ use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 #[cfg_attr(test, schemars(title = "Tollgate"))]
 pub(crate) struct RawConfig {
     /// Listener for traffic.
-    pub(crate) server: RawServer,
+    pub(crate) server: Server,
     /// Listener for health, metrics and the admin API.
     pub(crate) management: RawManagement,
     /// Redis, the store that gateways share limits in. Without it limits are kept in memory.
@@ -53,15 +53,15 @@ pub(crate) struct RawConfig {
     /// JSON Web Tokens (RFC 7519): keys and rules that `jwt:CLAIM` verifies tokens with.
     pub(crate) jwt: Option<Spanned<RawJwt>>,
     /// Memory store of limits.
-    pub(crate) memory: RawMemory,
+    pub(crate) memory: Memory,
     /// Transfer of `RequestCounter` counts to Redis.
-    pub(crate) metering: RawMetering,
+    pub(crate) metering: Metering,
     /// Access log, one line per request.
-    pub(crate) access_log: RawAccessLog,
+    pub(crate) access_log: AccessLog,
     /// Request ids: forwarded to upstreams, sent back to clients, and logged.
-    pub(crate) request_id: RawRequestId,
+    pub(crate) request_id: RequestId,
     /// Log of the gateway, on standard error.
-    pub(crate) log: RawLog,
+    pub(crate) log: Logging,
     /// Checks of header names.
     pub(crate) headers: RawHeaders,
     /// Name in the `Via` field of forwarded requests and responses (RFC 9110 §7.6.3), or `false` for no field. Default `tollgate`.
@@ -83,7 +83,7 @@ pub(crate) struct RawConfig {
     /// Metrics of requests that match a route.
     pub(crate) metrics: RawRequestSeries,
     /// Connections to upstreams.
-    pub(crate) httpclient: RawHttpClient,
+    pub(crate) httpclient: HttpClient,
     /// Load-balanced upstreams by name, the targets of `lb://NAME`.
     pub(crate) upstreams: BTreeMap<String, Spanned<RawUpstream>>,
     /// Consul as a registry of `lb://` names.
@@ -95,7 +95,7 @@ pub(crate) struct RawConfig {
     /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
     pub(crate) kubernetes: Option<Spanned<RawKubernetes>>,
     /// DNS resolver for `upstreams.NAME.dns`.
-    pub(crate) dns: RawDns,
+    pub(crate) dns: Dns,
     /// Response if no endpoint of an upstream is healthy.
     pub(crate) loadbalancer: RawLoadBalancer,
     /// Spring's service discovery.

@@ -16,7 +16,7 @@ const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Se
 const SETTINGS: [Setting; 16] = [
     setting("server.port", |a, b| a.server.port != b.server.port),
     setting("server.address", |a, b| a.server.address != b.server.address),
-    setting("server.workers", |a, b| a.server.workers != b.server.workers),
+    setting("server.workers", |a, b| a.server.workers() != b.server.workers()),
     setting("server.max-connections", |a, b| a.server.max_connections != b.server.max_connections),
     setting("management.enabled", |a, b| a.management.enabled != b.management.enabled),
     setting("management.server.port", |a, b| a.management.port != b.management.port),

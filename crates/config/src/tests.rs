@@ -40,7 +40,7 @@ fn refused(text: &str) -> String {
 
 /// Returns true for a Spring file that sets no timeouts: Spring has none by default.
 fn has_springs_timeouts(config: &Config) -> bool {
-    config.http_client.response_timeout.is_none()
+    config.http_client.response_timeout.get().is_none()
 }
 
 fn yaml_files(folder: &str) -> Vec<PathBuf> {
@@ -167,7 +167,7 @@ fn the_environment_sets_ports_and_placeholders() {
     };
     let text = "server: {port: 1}\nmemory: {max-keys: \"${MAX}\"}\nname: &n x\nroutes: [\"a=http://h:${UPSTREAM_PORT},Path=/${PREFIX:api}/**\"]\n".replace("name: &n x\n", "");
     let config = parse("test.yaml", &text, &env).unwrap().config;
-    assert_eq!((config.server.port, config.management.port, config.memory.max_keys.get()), (8081, 9091, 7));
+    assert_eq!((config.server.port.get(), config.management.port, config.memory.max_keys.get().get()), (8081, 9091, 7));
     assert!(matches!(config.routes[0].uri, Target::Http { port: 9000, .. }));
     assert_eq!(config.routes[0].definition.predicates, ["Path=/api/**"]);
     let problems =
@@ -179,12 +179,12 @@ fn the_environment_sets_ports_and_placeholders() {
 fn documents_of_inactive_profiles_are_skipped_and_later_ones_override() {
     let text = "server: {port: 1, max-headers: 50}\nroutes: [\"a=http://a,Path=/**\"]\n---\nserver: {port: 2}\n---\nspring.config.activate.on-profile: prod\nserver: {port: 3}\n";
     let config = loaded(text).config;
-    assert_eq!((config.server.port, config.server.max_headers), (2, 50));
+    assert_eq!((config.server.port.get(), config.server.max_headers.get()), (2, 50));
     assert!(!has_springs_timeouts(&config), "profiles alone make no Spring file");
     let config = parse("test.yaml", text, &|name| (name == "SPRING_PROFILES_ACTIVE").then(|| "dev,prod".to_owned()))
         .unwrap()
         .config;
-    assert_eq!(config.server.port, 3);
+    assert_eq!(config.server.port.get(), 3);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::{Resolver, TokioResolver};
 use thiserror::Error;
 
-use tollgate_config::{Dns, DnsQuery, EndpointAddress, ListedEndpoint, Records};
+use tollgate_config::{Dns, DnsQuery, DnsServer, EndpointAddress, ListedEndpoint, Records};
 
 /// Error of a lookup.
 #[derive(Debug, Error)]
@@ -48,12 +48,12 @@ pub fn look_up<'a>(query: &'a DnsQuery, dns: &'a Dns) -> Lookup<'a> {
 async fn find(query: &DnsQuery, dns: &Dns) -> Result<DiscoveredEndpoints, LookupError> {
     // Created for each lookup, because the system's files may change.
     let resolver = resolver(dns)?;
-    let mut discovered = match query.records {
-        Records::A(port) => addresses(&resolver, query, RecordType::A, port).await?,
-        Records::Aaaa(port) => addresses(&resolver, query, RecordType::AAAA, port).await?,
-        Records::Any(port) => {
-            let ipv4 = addresses(&resolver, query, RecordType::A, port).await;
-            let ipv6 = addresses(&resolver, query, RecordType::AAAA, port).await;
+    let mut discovered = match query.records.0 {
+        Records::A => addresses(&resolver, query, RecordType::A).await?,
+        Records::Aaaa => addresses(&resolver, query, RecordType::AAAA).await?,
+        Records::Any => {
+            let ipv4 = addresses(&resolver, query, RecordType::A).await;
+            let ipv6 = addresses(&resolver, query, RecordType::AAAA).await;
             match (ipv4, ipv6) {
                 (Ok(ipv4), Ok(ipv6)) => DiscoveredEndpoints {
                     endpoints: ipv4.endpoints.into_iter().chain(ipv6.endpoints).collect(),
@@ -73,10 +73,10 @@ async fn find(query: &DnsQuery, dns: &Dns) -> Result<DiscoveredEndpoints, Lookup
 }
 
 fn resolver(dns: &Dns) -> Result<TokioResolver, NetError> {
-    let mut builder = if dns.servers.is_empty() {
+    let mut builder = if dns.server.is_empty() {
         Resolver::builder_tokio()?
     } else {
-        let servers = dns.servers.iter().map(|address| {
+        let servers = dns.server.iter().map(|DnsServer(address)| {
             let mut server = NameServerConfig::udp_and_tcp(address.ip());
             server.connections.iter_mut().for_each(|connection| connection.port = address.port());
             server
@@ -85,7 +85,7 @@ fn resolver(dns: &Dns) -> Result<TokioResolver, NetError> {
         Resolver::builder_with_config(config, TokioRuntimeProvider::default())
     };
     let options = builder.options_mut();
-    options.timeout = dns.timeout;
+    options.timeout = dns.timeout.get();
     // A lookup happens only when the previous records have expired or a refresh is due.
     options.cache_size = 0;
     options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
@@ -96,22 +96,24 @@ async fn addresses(
     resolver: &TokioResolver,
     query: &DnsQuery,
     records: RecordType,
-    port: u16,
 ) -> Result<DiscoveredEndpoints, LookupError> {
-    let lookup = resolver.lookup(query.name.as_str(), records).await?;
+    let lookup = resolver.lookup(query.name(), records).await?;
     let ips = lookup.answers().iter().filter_map(|record| match &record.data {
         RData::A(address) => Some(IpAddr::V4(address.0)),
         RData::AAAA(address) => Some(IpAddr::V6(address.0)),
         _ => None,
     });
-    let endpoints =
-        ips.map(|ip| ListedEndpoint { address: address(query, ip, port, &query.name), weight: 1, priority: 0 });
+    let endpoints = ips.map(|ip| ListedEndpoint {
+        address: address(query, ip, query.port(), query.name()),
+        weight: 1,
+        priority: 0,
+    });
     Ok(DiscoveredEndpoints { endpoints: endpoints.collect(), valid_until: lookup.valid_until() })
 }
 
 /// Looks up SRV records (RFC 2782) and the addresses of their targets.
 async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<DiscoveredEndpoints, LookupError> {
-    let records = resolver.lookup(query.name.as_str(), RecordType::SRV).await?;
+    let records = resolver.lookup(query.name(), RecordType::SRV).await?;
     let mut discovered = DiscoveredEndpoints { endpoints: Vec::new(), valid_until: records.valid_until() };
     let mut failure = None;
     for record in records.answers() {
@@ -149,5 +151,5 @@ fn weight(weight: u16) -> u32 {
 }
 
 fn address(query: &DnsQuery, ip: IpAddr, port: u16, name: &str) -> EndpointAddress {
-    EndpointAddress { scheme: query.scheme, host: ip.to_string(), port, name: name.to_owned() }
+    EndpointAddress { scheme: query.scheme.0, host: ip.to_string(), port, name: name.to_owned() }
 }

@@ -90,11 +90,11 @@ impl Worker {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
-        let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
+        let logs_reasons = self.log.is_some() && config.access_log.format.0 == AccessLogFormat::Json;
         let mut state = WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons, self.refused);
         (state.tracing, state.own_service) = (self.tracing, Some((self.own_endpoints)()));
         let state = Rc::new(state);
-        let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
+        let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format.0));
         let gateway = Gateway::new(state.generation(shared).await, unrouted, log.clone());
         drop(self.starting);
         let limits = Rc::new(RefCell::new(connection_limits(&config)));
@@ -172,16 +172,19 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     let server = &config.server;
     let trusted_proxies = config.forwarding.trusted_proxies.clone();
     ConnectionLimits {
-        head: HeadLimits { max_bytes: server.max_header_bytes, max_fields: server.max_headers },
-        http2: server.http2,
+        head: HeadLimits { max_bytes: server.max_http_request_header_size.get(), max_fields: server.max_headers.get() },
+        http2: server.http2.enabled.get(),
         tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
         timeouts: ClientTimeouts {
-            header: server.header_timeout,
-            idle: server.idle_timeout.unwrap_or(NO_TIMEOUT),
-            write: server.write_timeout.unwrap_or(NO_TIMEOUT),
+            header: server.header_timeout.get(),
+            idle: server.idle_timeout.get().unwrap_or(NO_TIMEOUT),
+            write: server.write_timeout.get().unwrap_or(NO_TIMEOUT),
         },
-        half_close: server.half_close,
-        client: ClientLimits { connections: server.max_connections_per_client, streams: server.max_streams_per_client },
+        half_close: server.half_close.get(),
+        client: ClientLimits {
+            connections: server.max_connections_per_client(),
+            streams: server.max_streams_per_client(),
+        },
         exempt: ExemptClients(Rc::new(move |ip| trusted_proxies.trusts(ip))),
     }
 }

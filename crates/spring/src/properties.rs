@@ -1,9 +1,10 @@
 //! Properties of Spring that have no effect here, each with its replacement or the reason.
 //!
-//! In an `application.yml` they are reported and ignored. In our own form they are unknown keys.
+//! In an `application.yml` they are reported and ignored. In our own form they are errors, but those of `resilience4j`.
+//! A `*` in a path is any name.
 
 use tollgate_document::diagnostics::UnknownKey;
-use tollgate_document::diagnostics::{Diagnostics, closest};
+use tollgate_document::diagnostics::{Diagnostics, Severity, closest};
 use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
@@ -12,16 +13,22 @@ use tollgate_document::yaml::{Node, NodeKind};
 pub enum Meaning {
     /// No effect, and the reason.
     Nothing(&'static str),
+    /// No effect unless it is `false`, and the reason.
+    Off(&'static str),
     /// Only one value is supported: the value, the missing feature, and the replacement.
     Only(&'static str, &'static str, &'static str),
 }
 
-use Meaning::{Nothing, Only};
+use Meaning::{Nothing, Off, Only};
 
 const STREAMS: &str = "every response streams, whatever its type";
 const SPANS: &str = "`management.tracing` and `management.otlp.tracing` are read; `/metrics` counts and times requests";
 const CONTEXT: &str = "the gateway continues W3C trace context; baggage is forwarded as it is";
 const OTHER_SERVER: &str = "Spring Cloud Gateway runs on Netty, not on this server";
+const CONCURRENCY: &str = "`ConcurrencyLimiter` limits the concurrent requests of a route";
+const ONE_KIND: &str = "there is one kind of circuit breaker here";
+const BREAKER_LABELS: &str = "metrics are labelled with the breaker's name";
+const ANNOTATIONS: &str = "it orders Java annotations";
 const CLIENT: &str = "each worker pipelines over a few shared connections; `connections` sets their number";
 
 /// The properties by their path below the gateway's root or from the top. A path includes everything below it.
@@ -69,6 +76,46 @@ pub const PROPERTIES: &[(&str, Meaning)] = &[
     ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
     ("observability", Nothing(SPANS)),
     ("httpserver.wiretap", Nothing("bytes are not logged")),
+    ("httpclient.max-initial-line-length", Nothing("the status line is a part of the head: `max-header-size`")),
+    ("httpclient.wiretap", Off("`log.level: debug` logs failures; use tcpdump for traffic")),
+    (
+        "httpclient.compression",
+        Off("the client's `Accept-Encoding` reaches the upstream, and its response the client as it is"),
+    ),
+    ("httpclient.websocket.max-frame-payload-length", Nothing("frames are forwarded unread, whatever their length")),
+    ("httpclient.websocket.proxy-ping", Only("true", "all frames are forwarded unread, pings included", "remove it")),
+    ("httpclient.pool.name", Nothing("it names a series of Spring's metrics")),
+    ("httpclient.pool.eviction-interval", Nothing("idle connections are checked every second")),
+    ("httpclient.pool.metrics", Off("there are no metrics of connections")),
+    ("resilience4j.bulkhead", Nothing(CONCURRENCY)),
+    ("resilience4j.thread-pool-bulkhead", Nothing(CONCURRENCY)),
+    ("resilience4j.enable-semaphore-default-bulkhead", Nothing(CONCURRENCY)),
+    ("resilience4j.disable-thread-pool", Nothing("nothing here runs in a pool of threads")),
+    ("resilience4j.ratelimiter", Nothing("`RequestRateLimiter` limits rates")),
+    (
+        "resilience4j.retry",
+        Nothing("Spring Cloud Gateway does not read it either: the filter `Retry` repeats requests"),
+    ),
+    ("resilience4j.scheduled", Nothing("the gateway has no scheduler")),
+    ("resilience4j.reactive", Nothing(ONE_KIND)),
+    ("resilience4j.blocking", Nothing(ONE_KIND)),
+    ("resilience4j.enable-group-meter-filter", Nothing(BREAKER_LABELS)),
+    ("resilience4j.default-group-tag", Nothing(BREAKER_LABELS)),
+    ("resilience4j.circuitbreaker.circuit-breaker-aspect-order", Nothing(ANNOTATIONS)),
+    ("resilience4j.timelimiter.time-limiter-aspect-order", Nothing(ANNOTATIONS)),
+    ("resilience4j.*.metrics", Nothing("metrics are always there")),
+    ("resilience4j.*.tags", Nothing(BREAKER_LABELS)),
+    (
+        "resilience4j.circuitbreaker.*.*.register-health-indicator",
+        Nothing("`/metrics` shows the state of each breaker"),
+    ),
+    (
+        "resilience4j.circuitbreaker.*.*.allow-health-indicator-to-fail",
+        Nothing("a breaker does not make the gateway unhealthy"),
+    ),
+    ("resilience4j.*.*.*.event-consumer-buffer-size", Nothing("the log has an entry for each change of state")),
+    ("resilience4j.circuitbreaker.*.*.writable-stack-trace-enabled", Nothing("there are no stack traces")),
+    ("resilience4j.circuitbreaker.*.*.ignore-class-binding-exceptions", Nothing("classes are names here")),
     (
         "redis-route-definition-repository.enabled",
         Only(
@@ -179,13 +226,21 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
 /// Reports the property `name` at `node`.
 fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
+    // A circuit breaker's file may also be read by an application in Java.
+    let severity = if name.starts_with("resilience4j.") { Severity::Note } else { Severity::Error };
     match meaning {
-        Nothing(why) => diagnostics.note(at, format!("`{name}` has no effect here")).ineffective().help(why),
-        Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
+        Off(_) if is(node, "false") => {}
+        Only(value, ..) if is(node, value) => {}
+        Nothing(why) | Off(why) => diagnostics.unused(severity, at, format!("`{name}` has no effect here")).help(why),
         Only(_, lacking, instead) => {
             diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)
         }
     }
+}
+
+/// Returns true if the text of `node` is `value`.
+fn is(node: &Node, value: &str) -> bool {
+    node.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case(value))
 }
 
 /// Returns the longest entry that `path` equals or is below.
@@ -200,7 +255,7 @@ fn meaning(path: &[&str]) -> Option<Meaning> {
 
 /// Returns true if `path` begins with `start`.
 fn begins(path: &[&str], start: &[&str]) -> bool {
-    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| same_name(step, known))
+    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| *known == "*" || same_name(step, known))
 }
 
 /// Returns the property as it is written in an `application.yml`.

@@ -116,9 +116,11 @@ impl Tree {
     pub fn report_unknown(&self, unknown: &[UnknownKey], diagnostics: &mut Diagnostics) {
         let mut skipped = Vec::new();
         for key in unknown {
+            if properties::explain(key, &self.root, diagnostics) {
+                continue;
+            }
             let meant = match (self.form, key.path.as_slice()) {
                 (Form::Own, [name]) => misspelled::meaning(name),
-                (Form::Spring, _) if properties::explain(key, &self.root, diagnostics) => continue,
                 (Form::Spring, _) if properties::is_springs(key) => {
                     skipped.push((key.path.join("."), key.span));
                     continue;

@@ -118,7 +118,7 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Bytes {
         status,
         reason,
         connections: state.connections.open(),
-        workers: config.server.workers.get(),
+        workers: config.server.workers().get(),
         all: AllRates { rates: rates.current().all.clone(), unrouted: rates.current().unrouted },
         routes: routes(&config, rates.current()),
         route_count: config.routes.len(),

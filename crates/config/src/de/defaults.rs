@@ -2,27 +2,27 @@
 //!
 //! The text of a key says where its default stands: `Default {}, as in Spring.` Without that, `Default …` is added at its end.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use crate::de::units::{Number, Size, Time, Timeout};
+use crate::de::units::{Address, Number, Size, Time, Timeout};
 
-/// A value, or `DEFAULT`: times in nanoseconds ([`secs`]), sizes in bytes.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Or<T, const DEFAULT: u64>(T);
+/// A value, or `DEFAULT`: times in nanoseconds, sizes in bytes, addresses as 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Or<T: Unit, const DEFAULT: u64>(T::Value);
 
 /// A flag, or `DEFAULT`.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Flag<const DEFAULT: bool>(bool);
+pub struct Flag<const DEFAULT: bool>(bool);
 
 /// A word, or the default one of its type.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Word<T>(pub(crate) T);
+pub struct Word<T>(pub T);
 
 /// Returns the nanoseconds of `seconds`.
 pub(crate) const fn secs(seconds: u64) -> u64 {
@@ -34,10 +34,15 @@ pub(crate) const fn millis(milliseconds: u64) -> u64 {
     milliseconds * 1_000_000
 }
 
-/// Type of values that a number can name: as a default, or as a bound of a [`Ranged`](crate::de::ranged::Ranged).
-pub(crate) trait Unit: Copy {
+/// Returns the bits of an IPv4 address.
+pub(crate) const fn ipv4(address: Ipv4Addr) -> u64 {
+    address.to_bits() as u64
+}
+
+/// Type of values that a number can name: as a default, or as a bound of a [`Ranged`](crate::Ranged).
+pub trait Unit: Copy {
     /// The value without its notation.
-    type Value;
+    type Value: Copy;
 
     /// Returns the value that `units` name.
     fn of(units: u64) -> Self;
@@ -50,21 +55,35 @@ pub(crate) trait Unit: Copy {
 }
 
 impl<T: Unit, const DEFAULT: u64> Or<T, DEFAULT> {
+    /// Creates the setting of `value`.
+    #[must_use]
+    pub fn new(value: T::Value) -> Self {
+        Self(value)
+    }
+
     /// Returns the value without its notation.
-    pub(crate) fn get(self) -> T::Value {
-        self.0.get()
+    #[must_use]
+    pub fn get(self) -> T::Value {
+        self.0
     }
 }
 
 impl<T: Unit, const DEFAULT: u64> Default for Or<T, DEFAULT> {
     fn default() -> Self {
-        Self(T::of(DEFAULT))
+        Self(T::of(DEFAULT).get())
+    }
+}
+
+impl<'de, T: Unit + Deserialize<'de>, const DEFAULT: u64> Deserialize<'de> for Or<T, DEFAULT> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(value.get()))
     }
 }
 
 impl<const DEFAULT: bool> Flag<DEFAULT> {
     /// Returns the flag.
-    pub(crate) fn get(self) -> bool {
+    #[must_use]
+    pub fn get(self) -> bool {
         self.0
     }
 }
@@ -159,6 +178,22 @@ impl Unit for Time {
         // `75s` reads better than `1m 15s`.
         let is_short = time.subsec_nanos() == 0 && time.as_secs() < 120;
         if is_short { format!("{}s", time.as_secs()) } else { humantime::format_duration(time).to_string() }
+    }
+}
+
+impl Unit for Address {
+    type Value = IpAddr;
+
+    fn of(bits: u64) -> Self {
+        Self(IpAddr::V4(Ipv4Addr::from_bits(u32::of(bits))))
+    }
+
+    fn get(self) -> IpAddr {
+        self.0
+    }
+
+    fn describe(bits: u64) -> String {
+        format!("`{}`", Self::of(bits).0)
     }
 }
 

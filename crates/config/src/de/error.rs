@@ -6,6 +6,14 @@ use serde::de::{Expected, Unexpected};
 
 use crate::yaml::Span;
 
+/// Separates the help from the message of an error.
+pub(super) const HELP: char = '\u{1f}';
+
+/// Returns the text of an error with its help.
+pub(crate) fn with_help(message: &str, help: &str) -> String {
+    format!("{message}{HELP}{help}")
+}
+
 /// Error of a value that its field cannot have, with the span of the value.
 #[derive(Debug)]
 pub(crate) struct DeError {

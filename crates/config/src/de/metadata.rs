@@ -1,16 +1,14 @@
 //! Metadata of an instance, and plans by key: texts by names of the author's, read as Spring binds a map of texts.
 
-use std::collections::BTreeMap;
-
 use serde::de::{Deserialize, Deserializer};
 
 use crate::de::given::Named;
 use crate::de::spanned::Spanned;
 
-/// Texts by name. Nested maps and lists become dotted and indexed names, such as `management.port` and `tags[0]`. A key
+/// Texts by name, in the order of the file. Nested maps and lists become dotted and indexed names, such as `management.port` and `tags[0]`. A key
 /// without a value, and an empty list, are the empty text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metadata(BTreeMap<String, Spanned<String>>);
+pub(crate) struct Metadata(Vec<(String, Spanned<String>)>);
 
 /// Value below a key; `None` without one.
 type Value = Spanned<Option<Part>>;
@@ -27,12 +25,12 @@ enum Part {
 impl Metadata {
     /// Returns the text of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Spanned<String>> {
-        self.0.get(name)
+        self.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
     }
 
     /// Returns each name with its text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Spanned<String>)> {
-        self.0.iter()
+        self.0.iter().map(|(name, text)| (name, text))
     }
 
     fn add(&mut self, name: String, Spanned { value, span }: Value) {
@@ -54,7 +52,7 @@ impl Metadata {
     }
 
     fn insert(&mut self, name: String, value: String, span: crate::yaml::Span) {
-        self.0.insert(name, Spanned { value, span });
+        self.0.push((name, Spanned { value, span }));
     }
 }
 
@@ -118,13 +116,13 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("management.context.path", "/a"),
-                ("management.port", "8081"),
+                ("zone", "eu"),
+                ("version", ""),
                 ("none", ""),
+                ("management.port", "8081"),
+                ("management.context.path", "/a"),
                 ("tags[0]", "a,b"),
                 ("tags[1].c", ""),
-                ("version", ""),
-                ("zone", "eu"),
             ]
         );
         assert!(unknown.is_empty() && !diagnostics.has_errors());

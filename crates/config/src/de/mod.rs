@@ -6,7 +6,7 @@
 
 pub(crate) mod access;
 pub(crate) mod defaults;
-mod error;
+pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod given;
 pub(crate) mod metadata;

@@ -9,14 +9,14 @@ use crate::de::units::{Number, Size, Time};
 pub(crate) const UNBOUNDED: u64 = u64::MAX;
 
 /// A value from `MIN` to `MAX`; times in nanoseconds, sizes in bytes. Any other value is an error of its key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ranged<T, const MIN: u64, const MAX: u64>(T);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ranged<T, const MIN: u64, const MAX: u64>(T);
 
 /// A time above 0.
-pub(crate) type PositiveTime = Ranged<Time, 1, UNBOUNDED>;
+pub type PositiveTime = Ranged<Time, 1, UNBOUNDED>;
 
 /// Type of values that can have a range.
-pub(crate) trait Scale: Unit + PartialOrd {
+pub trait Scale: Unit + PartialOrd {
     /// Number of units of a bound in a bare number.
     #[cfg(test)]
     const UNIT: u64 = 1;
@@ -53,7 +53,8 @@ impl<T: Scale, const MIN: u64, const MAX: u64> Ranged<T, MIN, MAX> {
     }
 
     /// Returns the value without its notation.
-    pub(crate) fn get(self) -> T::Value {
+    #[must_use]
+    pub fn get(self) -> T::Value {
         self.0.get()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
 
-use crate::de::error::DeError;
+use crate::de::error::{DeError, HELP};
 use crate::de::{Context, De};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 use crate::yaml::{Node, Span};
@@ -19,8 +19,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut
     match reading.value {
         Ok(value) => (value, reading.unknown),
         Err(error) => {
-            let span = error.span.unwrap_or(node.span);
-            diagnostics.error(span, error.message);
+            report(error.span.unwrap_or(node.span), &error.message, diagnostics);
             (T::default(), Vec::new())
         }
     }
@@ -44,7 +43,7 @@ pub(crate) fn read_struct<T: DeserializeOwned>(
         (Ok(value), reported) => Ok((value, reported)),
         (Err(_), Some(reported)) => Err(reported),
         (Err(DeError { missing: Some(field), .. }), None) => Err(report_missing(field, diagnostics)),
-        (Err(error), None) => Err(diagnostics.error(error.span.unwrap_or(node.span), error.message).reported()),
+        (Err(error), None) => Err(report(error.span.unwrap_or(node.span), &error.message, diagnostics)),
     }
 }
 
@@ -75,15 +74,23 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             Err(DeError { message, span: Some(span), .. })
                 if span != node.span && blank.len() < MAX_PROBLEMS && blank.insert(identity(span)) =>
             {
-                reported = Some(diagnostics.error(span, message).reported());
+                reported = Some(report(span, &message, diagnostics));
             }
             value => {
                 for (span, message) in found {
-                    reported = Some(diagnostics.error(span, message).reported());
+                    reported = Some(report(span, &message, diagnostics));
                 }
                 return Reading { value, unknown, reported };
             }
         }
+    }
+}
+
+/// Reports the error of a value, with its help.
+fn report(span: Span, message: &str, diagnostics: &mut Diagnostics) -> Reported {
+    match message.split_once(HELP) {
+        Some((message, help)) => diagnostics.error(span, message).reported_with(help),
+        None => diagnostics.error(span, message).reported(),
     }
 }
 

@@ -2,17 +2,48 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::de::SPANNED;
 use crate::yaml::Span;
 
-/// A value and its span. Deserializes from the same YAML as the value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spanned<T> {
+/// A value and its span: that of the root for a default. Deserializes from the same YAML as the value. Equal values are equal
+/// wherever they stand.
+#[derive(Clone, Copy, Default)]
+pub struct Spanned<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// Returns true if the file has the value; false for a default.
+    pub(crate) fn is_given(&self) -> bool {
+        self.span != Span::ROOT
+    }
+}
+
+impl<T> Deref for Spanned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: PartialEq> PartialEq for Spanned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Spanned<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Spanned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
 }
 
 /// Reads a span, which comes as several numbers.

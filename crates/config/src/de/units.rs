@@ -6,24 +6,24 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct Time(pub(crate) Duration);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
+pub struct Time(pub Duration);
 
 /// A timeout: a duration, or `0` or a negative one for none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timeout(pub Option<Duration>);
 
 /// A whole number of seconds: `3600`, `30m`, `PT1H`; a bare number is seconds, and may be negative.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seconds(pub(crate) i64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seconds(pub i64);
 
 /// A number of bytes: `5000`, `64KB`, `5MB`; K, M and G are powers of 1024.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct Size(pub(crate) u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
+pub struct Size(pub u64);
 
 /// An address to listen on, or `localhost`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Address(pub(crate) IpAddr);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address(pub IpAddr);
 
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -119,6 +119,21 @@ impl<'de> Deserialize<'de> for Size {
 }
 
 #[cfg(test)]
+impl schemars::JsonSchema for Address {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        IpAddr::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<IpAddr>()
+    }
+}
+
+#[cfg(test)]
 impl schemars::JsonSchema for Time {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Duration".into()
@@ -164,7 +179,7 @@ impl schemars::JsonSchema for Size {
 
 /// A decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct Number(pub(crate) f64);
+pub struct Number(pub f64);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -12,7 +12,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::sections::resilience::faults::report_unknown_class;
+use crate::sections::resilience::breaker::report_unknown_class;
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_dotted_names};
 use crate::spec::tree::Shortcut;

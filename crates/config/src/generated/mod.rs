@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use self::schema::schema;
 use crate::load::parse;
-use crate::model::{Config, Server};
+use crate::model::Config;
 
 /// Variable that makes the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";
@@ -96,8 +96,6 @@ fn defaults_in_doc_comments_are_correct() {
             dns,
             ..
         } = config;
-        // As many as there are cores.
-        let server = Server { workers: std::num::NonZeroUsize::MIN, ..server.clone() };
         format!(
             "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {request_id:#?} {logging:#?} {forwarding:#?} {http_client:#?} {dns:#?}"
         )

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-pub use crate::de::units::Timeout;
 pub use crate::filters::model::{
     CircuitBreaker, ConcurrencyLimiter, Filter, FilterPosition, FilterProperties, Forward, RequestCounter,
     ResponseCache,
@@ -13,20 +12,21 @@ pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
-pub use crate::sections::access_log::{AccessLog, AccessLogFormat, LogOutput};
 pub use crate::sections::cors::RouteCors;
-pub use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
+pub use crate::sections::forwarding::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
 pub use crate::sections::http_client::pool::{ConnectionPool, Leasing};
 pub use crate::sections::http_client::proxy::{Proxy, ProxyKind, ProxyLogin};
 pub use crate::sections::http_client::{Http2, HttpClient};
-pub use crate::sections::log::{LogFormat, Logging};
-pub use crate::sections::management::key_hashing::KeyHashing;
+pub use crate::sections::logs::RequestId;
+pub use crate::sections::logs::{AccessLog, AccessLogFormat, LogOutput};
+pub use crate::sections::logs::{LogFormat, Logging};
+pub use crate::sections::management::check::KeyHashing;
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::OtlpExport;
 pub use crate::sections::memory::Memory;
-pub use crate::sections::metering::Metering;
+pub use crate::sections::memory::Metering;
 pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
@@ -35,16 +35,15 @@ pub use crate::sections::registries::nacos::Nacos;
 pub use crate::sections::registries::registration::RegisteredInstance;
 pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::registries::{Registration, Registry};
-pub use crate::sections::request_id::RequestId;
-pub use crate::sections::server::Server;
-pub use crate::sections::tls::model::{Identity, Tls, TlsVersion, Trust};
+pub use crate::sections::server::{Server, ServerHttp2};
+pub use crate::sections::tls::client::{Identity, Tls, TlsVersion, Trust};
 pub use crate::sections::tls::server::ServerTls;
 pub use crate::sections::upstreams::balance::Balance;
 pub use crate::sections::upstreams::discovered::ServiceQuery;
-pub use crate::sections::upstreams::dns::{Dns, DnsQuery, Records};
-pub use crate::sections::upstreams::ejection::Ejection;
+pub use crate::sections::upstreams::dns::{Dns, DnsQuery, DnsServer, Records};
 pub use crate::sections::upstreams::endpoints::{EndpointAddress, ListedEndpoint, Scheme};
-pub use crate::sections::upstreams::health::{HealthCheck, Statuses};
+pub use crate::sections::upstreams::health::Ejection;
+pub use crate::sections::upstreams::health::{CheckHost, CheckPath, HealthCheck, Statuses};
 pub use crate::sections::upstreams::{EndpointSource, Upstream};
 
 /// The whole configuration.

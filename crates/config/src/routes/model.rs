@@ -14,7 +14,7 @@ use crate::model::Config;
 use crate::rate_limiter::naming::Naming;
 use crate::sections::cors::RouteCors;
 use crate::sections::http_client::Http2;
-use crate::sections::tls::model::Tls;
+use crate::sections::tls::client::Tls;
 use crate::sections::upstreams::Upstream;
 use crate::sections::upstreams::endpoints::Scheme;
 use tollgate_routing::Predicate;
@@ -71,7 +71,12 @@ impl Config {
     /// Returns the names of the request's header fields that the gateway reads, sets or removes for a route.
     #[must_use]
     pub fn request_headers(&self) -> HashSet<HeaderName> {
-        self.routes.iter().flat_map(Route::request_headers).chain(&self.request_id.header).cloned().collect()
+        self.routes
+            .iter()
+            .flat_map(Route::request_headers)
+            .chain(self.request_id.header(&self.access_log))
+            .cloned()
+            .collect()
     }
 }
 

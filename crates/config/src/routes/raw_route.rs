@@ -10,7 +10,7 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::schema::FilterEntrySchema;
 #[cfg(test)]
 use crate::predicates::schema::PredicateEntrySchema;
-use crate::sections::cors::raw::RawCors;
+use crate::sections::cors::RawCors;
 use crate::sections::http_client::Http2;
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;

@@ -48,8 +48,8 @@ pub(crate) struct Percent(pub(crate) f64);
 pub(crate) struct Fraction(pub(crate) f64);
 
 /// A status by number or name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Status(pub(crate) StatusCode);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub StatusCode);
 
 /// A valid header name.
 #[derive(Clone, Debug)]

@@ -24,13 +24,19 @@ fn properties_win_over_files_json_and_profiles() {
         loaded(&folder, &["application.yml"], properties).unwrap_or_else(|error| panic!("{error}"))
     };
     let config = of(&[("server.port", "2"), ("server.maxHeaders", "70"), ("host.name", "given")]).config;
-    assert_eq!((config.server.port, config.server.max_headers, has_springs_timeouts(&config)), (2, 70, true));
+    assert_eq!(
+        (config.server.port.get(), config.server.max_headers.get(), has_springs_timeouts(&config)),
+        (2, 70, true)
+    );
     assert!(format!("{:?}", config.routes[0].uri).contains("given"), "{:?}", config.routes[0].uri);
-    assert_eq!(of(&[("spring.profiles.active", "dev")]).config.server.max_headers, 60);
-    assert_eq!(of(&[("spring.profiles.active", "dev"), ("server.max-headers", "5")]).config.server.max_headers, 5);
+    assert_eq!(of(&[("spring.profiles.active", "dev")]).config.server.max_headers.get(), 60);
+    assert_eq!(
+        of(&[("spring.profiles.active", "dev"), ("server.max-headers", "5")]).config.server.max_headers.get(),
+        5
+    );
     let json = r#"{"server": {"max-headers": 80, "port": 3}}"#;
     let config = of(&[("spring.application.json", json), ("server.port", "4")]).config;
-    assert_eq!((config.server.port, config.server.max_headers), (4, 80));
+    assert_eq!((config.server.port.get(), config.server.max_headers.get()), (4, 80));
     let list = [
         ("spring.cloud.gateway.routes[0].id", "x"),
         ("spring.cloud.gateway.routes[0].uri", "http://x"),
@@ -47,7 +53,7 @@ fn files_in_our_own_form_take_properties_too() {
     let folder = Folder::of(&[("tollgate.yaml", "routes: [{id: a, uri: 'http://a', predicates: [Path=/a]}]\n")]);
     let of = |properties: &[(&str, &str)]| loaded(&folder, &["tollgate.yaml"], properties);
     let config = of(&[("server.port", "2"), ("upstreams.a.endpoints", "http://b")]).unwrap().config;
-    assert_eq!((config.server.port, has_springs_timeouts(&config)), (2, false));
+    assert_eq!((config.server.port.get(), has_springs_timeouts(&config)), (2, false));
     assert!(of(&[("spring.profiles.active", "dev")]).unwrap().notes.is_empty());
     let notes = of(&[("spring.data.redis.host", "cache")]).unwrap();
     assert!(!has_springs_timeouts(&notes.config) && notes.config.redis.is_none());
@@ -76,9 +82,9 @@ fn locations_are_read_by_the_command_line() {
     let folder = Folder::of(&[("a/application.yml", APPLICATION), ("b/application.yml", "server.port: 9\n")]);
     let (a, b) = (folder.path("a/").display().to_string(), folder.path("b/").display().to_string());
     let config = loaded(&folder, &[], &[("spring.config.location", &a)]).unwrap().config;
-    assert_eq!(config.server.port, 1);
+    assert_eq!(config.server.port.get(), 1);
     let both = [("spring.config.location", a.as_str()), ("spring.config.additional-location", b.as_str())];
-    assert_eq!(loaded(&folder, &[], &both).unwrap().config.server.port, 9);
+    assert_eq!(loaded(&folder, &[], &both).unwrap().config.server.port.get(), 9);
     let missing = folder.path("none.yml").display().to_string();
     let error = loaded(&folder, &[], &[("spring.config.location", &missing)]).unwrap_err();
     assert!(error.contains("none.yml"), "{error}");

@@ -76,7 +76,7 @@ fn values_of_later_files_win_and_lists_are_replaced() {
     ]);
     assert!(folder.load(&["application.yml"], None).unwrap_err().contains("Java bean"));
     let loaded = folder.load(&["application.yml", "overlay.yaml", "last.yaml"], None).unwrap();
-    assert_eq!(loaded.config.server.max_headers, 60);
+    assert_eq!(loaded.config.server.max_headers.get(), 60);
     assert!(has_springs_timeouts(&loaded.config));
     let upstream = format!("{:?}", loaded.config.upstreams);
     assert!(upstream.contains("127.0.0.2") && !upstream.contains("127.0.0.1"), "{upstream}");
@@ -131,7 +131,7 @@ fn files_of_profiles_follow_their_own_file() {
         ("gateway-prod.yml", "server: {max-header-size: 9000}\n"),
         ("gateway-test.yml", "server: {max-header-size: 7000}\n"),
     ]);
-    let headers = |names: &[&str]| folder.load(names, None).unwrap().config.server.max_headers;
+    let headers = |names: &[&str]| folder.load(names, None).unwrap().config.server.max_headers.get();
     assert_eq!(headers(&["application.yml"]), 20);
     assert_eq!(headers(&["application.yml", "gateway.yml"]), 30);
     assert_eq!(headers(&["application.yml", "gateway.yml", "application.yml"]), 20);
@@ -150,11 +150,11 @@ fn files_of_properties_are_read_as_spring_boot_reads_them() {
     let loaded = folder.load(&["application.properties"], None).unwrap();
     let route = &loaded.config.routes[0].definition;
     assert_eq!(
-        (route.predicates.as_slice(), loaded.config.server.max_headers),
+        (route.predicates.as_slice(), loaded.config.server.max_headers.get()),
         (&["Path=/a/**,/b/**".to_owned()][..], 50)
     );
     let loaded = folder.load(&["application.properties"], Some("prod")).unwrap();
-    assert_eq!(loaded.config.server.max_headers, 60);
+    assert_eq!(loaded.config.server.max_headers.get(), 60);
     folder.write("wrong.properties", "\nserver.max-headers = \\\n   many\n");
     let error = folder.load(&["application.properties", "wrong.properties"], None).unwrap_err();
     assert!(error.contains("wrong.properties:3:4: error: expected a whole number"), "{error}");
@@ -184,7 +184,7 @@ fn json_of_the_environment_wins_over_the_environment_and_the_file() {
         "server: {max-headers: 50}\n",
     ] {
         let config = parse("application.yml", file, &env).unwrap().config;
-        assert_eq!((config.server.max_headers, &*config.routes[0].id), (70, "j"), "{file}");
+        assert_eq!((config.server.max_headers.get(), &*config.routes[0].id), (70, "j"), "{file}");
     }
     let own = parse("tollgate.yaml", "routes: ['a=http://a,Path=/**']\n", &env).unwrap().config;
     assert_eq!((&*own.routes[0].id, has_springs_timeouts(&own)), ("a", false), "our own form does not read it");
@@ -239,12 +239,12 @@ fn files_decide_the_form_before_properties_do() {
     ];
     for (env, name) in envs.iter().zip(["APPLICATION_JSON has", "APPLICATION_JSON has", "ROUTES_0_… has", ""]) {
         let own = parse("tollgate.yaml", "memory: {max-keys: 7}\nserver.max-headers: 50\n", env).unwrap();
-        assert_eq!((has_springs_timeouts(&own.config), own.config.memory.max_keys.get()), (false, 7), "{name}");
+        assert_eq!((has_springs_timeouts(&own.config), own.config.memory.max_keys.get().get()), (false, 7), "{name}");
         let notes = own.notes.to_string();
         assert!(notes.contains(&format!("{name} no effect: the files have Tollgate's own form")) || name.is_empty());
         let spring = "memory: {max-keys: 7}\n---\nspring.application.name: y\n";
         let spring = parse("application.yml", spring, env).unwrap().config;
-        assert_eq!((has_springs_timeouts(&spring), spring.memory.max_keys.get()), (true, 1_000_000), "{name}");
+        assert_eq!((has_springs_timeouts(&spring), spring.memory.max_keys.get().get()), (true, 1_000_000), "{name}");
     }
     let open = "server.max-headers: 50\nupstreams: {a: {endpoints: ['http://a']}}\n";
     let decided = envs

@@ -7,7 +7,7 @@ const ROUTES: &str = "spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n";
 
 fn headers(folder: &Folder, profiles: Option<&str>) -> u32 {
     let loaded = folder.load(&["application.yml"], profiles).unwrap_or_else(|error| panic!("{error}"));
-    u32::try_from(loaded.config.server.max_headers).unwrap()
+    u32::try_from(loaded.config.server.max_headers.get()).unwrap()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_tree_of_files_holds_a_property_in_each() {
         ("secrets/server/server.max-headers", "70\n"),
     ]);
     let loaded = folder.load(&["application.yml"], None).unwrap();
-    assert_eq!(loaded.config.server.max_headers, 70);
+    assert_eq!(loaded.config.server.max_headers.get(), 70);
     assert_eq!(loaded.config.redis.unwrap().settings.login.password.as_deref(), Some("s3cret"));
     folder.write("secrets/server/server.max-headers", "many");
     let error = folder.load(&["application.yml"], None).unwrap_err();
@@ -132,18 +132,21 @@ fn a_bootstrap_file_is_read_below_the_application_file() {
     ]);
     let read = |folder: &Folder| folder.load(&["application.yml"], None).unwrap();
     let loaded = read(&folder);
-    assert_eq!((loaded.config.server.max_headers, loaded.config.server.max_header_bytes), (10, 9000));
+    assert_eq!(
+        (loaded.config.server.max_headers.get(), loaded.config.server.max_http_request_header_size.get()),
+        (10, 9000)
+    );
     assert_eq!(loaded.config.registries.len(), 1, "its profile counts");
     let notes = loaded.notes.to_string();
     assert!(notes.contains("bootstrap.yml is read first, as in Spring Cloud"), "{notes}");
     let given = folder.load(&["application.yml", "bootstrap.yml"], None).unwrap();
-    assert_eq!(given.config.server.max_headers, 30, "in the given order, if it is given");
+    assert_eq!(given.config.server.max_headers.get(), 30, "in the given order, if it is given");
     assert!(!given.notes.to_string().contains("is read first"));
     folder.write("application-dev.yml", "spring.cloud.bootstrap.enabled: true\nserver.max-headers: 40\n");
-    assert_eq!(read(&folder).config.server.max_headers, 40, "profiles that it names count for all files");
+    assert_eq!(read(&folder).config.server.max_headers.get(), 40, "profiles that it names count for all files");
     folder.write("application.yml", &format!("{ROUTES}spring.cloud.bootstrap.enabled: false\n"));
     let loaded = read(&folder);
-    assert!(loaded.config.registries.is_empty() && loaded.config.server.max_headers != 40);
+    assert!(loaded.config.registries.is_empty() && loaded.config.server.max_headers.get() != 40);
     folder.write("application.yml", "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n");
     assert!(!has_springs_timeouts(&read(&folder).config), "our own form has none");
     folder.write("other.yml", ROUTES);

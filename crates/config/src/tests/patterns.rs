@@ -91,7 +91,7 @@ fn a_property_stands_beside_its_parts() {
     for text in ["my.a: 1\nmy.a.b: 2\n", "my.a.b: 2\nmy.a: 1\n", "my: {a: 1}\nmy.a: {b: 2}\n", "my.a.b: 2\nmy.a:\n"] {
         loaded(&format!("{ROUTE}{text}"));
     }
-    let port = |text: &str| loaded(&format!("{ROUTE}{text}")).config.server.port;
+    let port = |text: &str| loaded(&format!("{ROUTE}{text}")).config.server.port.get();
     assert_eq!(port("server.port: 81\nserver: x\n"), 81, "the parts count");
     assert!(refused(&format!("{ROUTE}my: 1\nMY: 2\n")).contains("same key"));
     assert!(refused("a: 1\na.b: 2\nroutes: []\n").contains("same key"), "in our own form nothing has changed");
@@ -125,7 +125,7 @@ fn old_names_and_java_parts_are_known() {
                 close-notify-read-timeout-millis: 0, default-configuration-type: TCP}\n    \
                 routes: [{id: a, uri: 'http://a', predicates: [Path=/**]}]\n";
     let loaded = loaded(text);
-    assert_eq!(loaded.config.http_client.handshake_timeout, Duration::from_secs(3));
+    assert_eq!(loaded.config.http_client.handshake_timeout.get(), Duration::from_secs(3));
     let notes = loaded.notes.to_string();
     assert!(notes.contains("warning: `spring.cloud.sentinel` is not read"), "{notes}");
     assert_eq!(notes.matches("warning").count(), 1, "{notes}");

@@ -12,7 +12,7 @@ fn profiles_come_from_the_environment_the_file_and_its_groups() {
     let port = |file: &str, env: &[(&str, &str)]| {
         let env = |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let loaded = parse("test.yaml", &format!("{file}\n{documents}"), &env).unwrap();
-        (loaded.config.server.port, loaded.config.server.max_headers, loaded.notes.to_string())
+        (loaded.config.server.port.get(), loaded.config.server.max_headers.get(), loaded.notes.to_string())
     };
     assert_eq!(port("", &[]).0, 5, "the profile `default`");
     assert_eq!(port("", &[("SPRING_PROFILES_ACTIVE", "prod, eu")]).0, 2);
@@ -47,8 +47,11 @@ fn files_of_profiles_override_the_file_and_have_their_own_positions() {
     );
     let path = folder.path().join("application.yml");
     let config = load(std::slice::from_ref(&path), &with("prod")).unwrap().config;
-    assert_eq!((config.server.max_headers, config.routes[0].definition.predicates[0].as_str()), (60, "Path=/live/**"));
-    assert_eq!(load(std::slice::from_ref(&path), &with("prod,eu")).unwrap().config.server.max_headers, 70);
+    assert_eq!(
+        (config.server.max_headers.get(), config.routes[0].definition.predicates[0].as_str()),
+        (60, "Path=/live/**")
+    );
+    assert_eq!(load(std::slice::from_ref(&path), &with("prod,eu")).unwrap().config.server.max_headers.get(), 70);
     write("application-prod.yml", "base: live\nserver.max-headers: many\n");
     let rendered = load(std::slice::from_ref(&path), &with("prod")).unwrap_err().render(false);
     assert!(rendered.contains("application-prod.yml:2:21: error: expected a whole number"), "{rendered}");
@@ -74,15 +77,15 @@ fn the_environment_overrides_springs_keys_and_is_used_unchanged() {
     let redis = loaded.config.redis.as_ref().unwrap();
     assert_eq!(redis.settings.servers, Servers::One("redis://cache:6380".into()));
     assert_eq!(redis.settings.login.password.as_deref(), Some("s3${cret"));
-    assert_eq!(loaded.config.server.max_headers, 77);
-    assert_eq!(loaded.config.http_client.connect_timeout, Duration::from_millis(1500));
+    assert_eq!(loaded.config.server.max_headers.get(), 77);
+    assert_eq!(loaded.config.http_client.connect_timeout.get(), Duration::from_millis(1500));
     let notes = loaded.notes.to_string();
     assert!(notes.contains("note: the environment overrides the file: SERVER_MAXHEADERS, SPRING_CLOUD_GATEWAY_HTTPCLIENT_CONNECTTIMEOUT, SPRING_DATA_REDIS_HOST, SPRING_DATA_REDIS_PASSWORD"), "{notes}");
     assert!(!notes.contains("cret"), "{notes}");
     let own = parse("test.yaml", "routes: ['a=http://a,Path=/**']\nhttpclient: {connect-timeout: 100}\n", &env)
         .unwrap()
         .config;
-    assert!(own.redis.is_none() && own.http_client.connect_timeout == Duration::from_millis(100));
+    assert!(own.redis.is_none() && own.http_client.connect_timeout.get() == Duration::from_millis(100));
 }
 
 #[test]

@@ -103,11 +103,11 @@ impl SharedGeneration {
         Self {
             table: RouteTable::new(routes.collect()),
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
-            request_id: config.request_id.header.clone(),
+            request_id: config.request_id.header(&config.access_log).cloned(),
             sanitize: SanitizeRules::of(&config),
             trailer_rules: TrailerRules::of(&config),
             header_policy: Arc::new(HeaderPolicy::of(&config.forwarding)),
-            body_timeout: config.server.body_timeout,
+            body_timeout: config.server.body_timeout.get(),
             uses_reported_address: config.forwarding.trusts_client_address,
             forwarded: config.forwarding.headers,
             upgrades: UpgradePolicy::of(&config),

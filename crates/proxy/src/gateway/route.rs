@@ -47,7 +47,7 @@ impl Route {
         Self {
             id: Arc::clone(&route.id),
             patterns: if is_traced { patterns(route) } else { Vec::new() },
-            body_timeout: route.body_timeout.map_or(config.server.body_timeout, |timeout| timeout.0),
+            body_timeout: route.body_timeout.map_or(config.server.body_timeout.get(), |timeout| timeout.0),
             needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
                 || resolver.is_some_and(KeyResolver::needs_context),
             needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)

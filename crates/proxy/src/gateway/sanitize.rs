@@ -51,7 +51,7 @@ impl SanitizeRules {
     /// Returns the rules of `config`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self { underscores: config.forwarding.underscores, path: config.server.path }
+        Self { underscores: config.forwarding.underscores, path: config.server.path_rules() }
     }
 }
 

@@ -80,7 +80,7 @@ impl WorkerState {
         let config = &shared.config;
         self.stores.configure(config).await;
         // The number of threads is fixed at the start.
-        let workers = *self.workers.get_or_init(|| config.server.workers);
+        let workers = *self.workers.get_or_init(|| config.server.workers());
         self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
         let unrouted = shared.unrouted_cors.clone().map(|policies| with_cors(policies, no_route_service()));
         let own_endpoints = OwnEndpoints::new(config, self.own_service.as_ref());
@@ -105,7 +105,8 @@ impl WorkerState {
             Some(_) => with_cors_headers(config.cors.keeps_upstream_headers, innermost),
             None => innermost,
         };
-        let service = route_service(route, config.repeated_keys, config.server.max_body_bytes, innermost, self);
+        let service =
+            route_service(route, config.repeated_keys, config.server.max_body_size.map(|size| size.0), innermost, self);
         RouteStack {
             service: match &shared.cors {
                 Some(policies) => with_cors(policies.clone(), service),
@@ -156,7 +157,7 @@ impl WorkerState {
         DynamicTarget {
             pools: Rc::clone(&self.pools),
             tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
-            http2: route.http2.unwrap_or(client.http2),
+            http2: route.http2.unwrap_or(client.http2.0),
         }
     }
 

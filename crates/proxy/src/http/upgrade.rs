@@ -83,7 +83,8 @@ impl UpgradePolicy {
     /// Returns the rules of `config`; `None` if no request is tunnelled.
     #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
-        let (protocols, idle_timeout) = (config.server.upgrade_protocols.clone(), config.server.tunnel_idle_timeout);
+        let protocols = config.server.upgrade_protocols.iter().map(|protocol| String::clone(protocol)).collect();
+        let idle_timeout = config.server.tunnel_idle_timeout.and_then(|timeout| timeout.0);
         config.forwarding.tunnels.then_some(Self { protocols, idle_timeout })
     }
 

@@ -30,7 +30,11 @@ impl Metering {
     pub fn start(stores: &SharedStores, config: watch::Receiver<Arc<Config>>) -> io::Result<Self> {
         let settings = {
             let metering = &config.borrow().metering;
-            FlushSettings { every: metering.flush_every, retry_queue: metering.retry_queue, ..FlushSettings::default() }
+            FlushSettings {
+                every: metering.flush_every.get(),
+                retry_queue: metering.retry_queue.get(),
+                ..FlushSettings::default()
+            }
         };
         let flusher = Flusher::new(Arc::clone(&stores.ledger), settings)?.counting(Arc::clone(&stores.usage_stats));
         let (stop, stopped) = oneshot::channel();

@@ -43,9 +43,9 @@ impl UpstreamTimeouts {
     #[must_use]
     pub fn of(route: &Route, client: &HttpClient) -> Self {
         Self {
-            connect: route.connect_timeout.unwrap_or(client.connect_timeout),
-            response: route.response_timeout.map_or(client.response_timeout, |timeout| timeout.0),
-            read: route.read_timeout.map_or(client.read_timeout, |timeout| timeout.0),
+            connect: route.connect_timeout.unwrap_or(client.connect_timeout.get()),
+            response: route.response_timeout.map_or(client.response_timeout.get(), |timeout| timeout.0),
+            read: route.read_timeout.map_or(client.read_timeout.get(), |timeout| timeout.0),
         }
     }
 }

@@ -48,9 +48,9 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
             on_tick: repeats::report,
         };
         let writer = LogWriter::start(Target::Stderr, options)?;
-        let registry = tracing_subscriber::registry().with(LevelFilter::from_level(logging.level)).with(RepeatLimit);
+        let registry = tracing_subscriber::registry().with(LevelFilter::from_level(logging.level())).with(RepeatLimit);
         let lines = layer().with_writer(|| LineWriter).with_target(false).log_internal_errors(false);
-        let lines = match logging.format {
+        let lines = match logging.format.0 {
             LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).fmt_fields(fields::escaped()).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use regex::RegexBuilder;
 
 use crate::diagnostics::Diagnostics;
-use crate::sections::forwarding::model::TrustedProxies;
+use crate::sections::forwarding::TrustedProxies;
 use crate::yaml::{Node, NodeKind};
 
 /// Largest compiled expression in bytes.
@@ -42,20 +42,25 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics
 }
 
 fn listed(item: &Node, diagnostics: &mut Diagnostics) -> Option<IpNet> {
-    let found = item.scalar().and_then(network);
-    if found.is_none() {
+    let listed_network = item.scalar().and_then(network);
+    if listed_network.is_none() {
         diagnostics.error(
             item.span,
             format!("expected an address or a network such as `10.0.0.0/8`, found {}", item.describe()),
         );
     }
-    found
+    listed_network
 }
 
 /// Parses an address or a network.
 pub(crate) fn network(text: &str) -> Option<IpNet> {
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Returns the last line of an error of a regular expression, which says what is wrong.
+pub(crate) fn regex_reason(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 /// Compiles Spring's `trusted-proxies`: a Java regular expression that must match the peer's whole address.
@@ -70,8 +75,7 @@ fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedPro
             TrustedProxies::Pattern(regex)
         }
         Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let reason = regex_reason(&error);
             diagnostics
                 .error(node.span, format!("neither a network nor a regular expression: {reason}"))
                 .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::de::defaults::Word;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::sections::forwarding::trusted_proxies::regex_reason;
 
 /// Proxy for connections to upstreams.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProxy {
@@ -107,8 +108,7 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
             .build();
         compiled
             .map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                let reason = regex_reason(&error);
                 diagnostics
                     .error(pattern.span, format!("`{}` is not a valid regular expression: {reason}", pattern.value))
                     .help("write it like `.*\\.internal|localhost`");

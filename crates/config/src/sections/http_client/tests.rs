@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_test_support::Certificates;
 
-use crate::{Config, Http2, Leasing, ProxyKind, TlsVersion, Trust, parse};
+use crate::{Config, Http2, Leasing, PositiveTime, ProxyKind, TlsVersion, Trust, parse};
 
 const ROUTE: &str = "routes: [{id: a, uri: 'https://a', predicates: [Path=/**]}]\n";
 
@@ -41,14 +41,17 @@ fn every_setting_of_the_client_is_read() {
     );
     assert_eq!(notes, "");
     let client = config.http_client;
-    assert_eq!(client.connect_timeout, Duration::from_secs(1));
-    assert_eq!(client.response_timeout, Some(Duration::from_secs(2)));
-    assert_eq!(client.read_timeout, Some(Duration::from_secs(3)));
-    assert_eq!((client.max_header_bytes, client.max_headers, client.http2), (8 * 1024, 300, Http2::Off));
+    assert_eq!(client.connect_timeout.get(), Duration::from_secs(1));
+    assert_eq!(client.response_timeout.get(), Some(Duration::from_secs(2)));
+    assert_eq!(client.read_timeout.get(), Some(Duration::from_secs(3)));
+    assert_eq!((client.max_header_size.get(), client.max_headers.get(), client.http2.0), (8 * 1024, 300, Http2::Off));
     let pool = &client.pool;
-    assert_eq!((pool.max_connections.unwrap().get(), pool.acquire_timeout), (7, Duration::from_millis(100)));
-    assert_eq!((pool.max_idle, pool.max_idle_time), (3, Duration::from_secs(5)));
-    assert_eq!((pool.max_life_time, pool.leasing), (Some(Duration::from_secs(60)), Leasing::Oldest));
+    assert_eq!((pool.max_connections().unwrap().get(), pool.acquire_timeout.get()), (7, Duration::from_millis(100)));
+    assert_eq!((pool.max_idle.get(), pool.max_idle_time.get()), (3, Duration::from_secs(5)));
+    assert_eq!(
+        (pool.max_life_time.map(PositiveTime::get), pool.leasing_strategy.0),
+        (Some(Duration::from_secs(60)), Leasing::Oldest)
+    );
     assert!(!format!("{client:?}").contains("secret"));
     let proxy = client.proxy.unwrap();
     assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Socks5, "proxy.internal", 1080));
@@ -60,7 +63,7 @@ fn every_setting_of_the_client_is_read() {
 #[test]
 fn timeouts_of_responses_can_be_off_and_are_so_in_a_spring_file() {
     let minute = Some(Duration::from_secs(60));
-    let timeouts = |config: Config| (config.http_client.response_timeout, config.http_client.read_timeout);
+    let timeouts = |config: Config| (config.http_client.response_timeout.get(), config.http_client.read_timeout.get());
     assert_eq!(timeouts(given("{}").0), (minute, minute));
     assert_eq!(timeouts(given("{response-timeout: 0, read-timeout: -1}").0), (None, None));
     assert_eq!(timeouts(springs("{}", "").unwrap().0), (None, None));
@@ -72,7 +75,8 @@ fn timeouts_of_clients_can_be_off() {
     let server = |settings: &str| parse("test.yaml", &format!("{ROUTE}server: {settings}\n"), &|_| None).unwrap();
     let timeouts = |settings: &str| {
         let server = server(settings).config.server;
-        [server.idle_timeout, server.body_timeout, server.write_timeout, server.tunnel_idle_timeout]
+        let tunnel_idle_timeout = server.tunnel_idle_timeout.and_then(|timeout| timeout.0);
+        [server.idle_timeout.get(), server.body_timeout.get(), server.write_timeout.get(), tunnel_idle_timeout]
     };
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(timeouts("{}"), [seconds(75), seconds(30), seconds(30), None]);
@@ -83,9 +87,9 @@ fn timeouts_of_clients_can_be_off() {
 #[test]
 fn each_pool_type_has_springs_defaults() {
     let kind = |kind: &str| given(&format!("{{pool: {{type: {kind}}}}}")).0.http_client.pool;
-    assert_eq!((kind("elastic").max_connections, kind("ELASTIC").max_idle), (None, 512));
-    assert!(kind("FIXED").max_connections.unwrap().get() >= 16);
-    assert_eq!(kind("disabled").max_idle, 0);
+    assert_eq!((kind("elastic").max_connections(), kind("ELASTIC").max_idle.get()), (None, 512));
+    assert!(kind("FIXED").max_connections().unwrap().get() >= 16);
+    assert_eq!(kind("disabled").max_idle.get(), 0);
     assert!(refused("{pool: {max-connections: 5}}").contains("`max-connections` has no effect without `type: fixed`"));
     assert!(refused("{pool: {type: fixed, max-connections: 0}}").contains("must be at least 1"));
 }
@@ -93,7 +97,7 @@ fn each_pool_type_has_springs_defaults() {
 #[test]
 fn http2_has_three_words_and_a_route_has_the_last() {
     for (word, meant) in [("auto", Http2::Auto), ("off", Http2::Off), ("prior-knowledge", Http2::PriorKnowledge)] {
-        assert_eq!(given(&format!("{{http2: {word}}}")).0.http_client.http2, meant);
+        assert_eq!(given(&format!("{{http2: {word}}}")).0.http_client.http2.0, meant);
         for place in [format!("http2: {word}"), format!("metadata: {{http2: {word}}}")] {
             let text = format!("routes: [{{id: a, uri: 'http://a', predicates: [Path=/**], {place}}}]\n");
             let config = parse("test.yaml", &text, &|_| None).unwrap().config;
@@ -143,7 +147,7 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     let trusted = format!("{{ssl: {{trusted-x509-certificates: ['file:{ca}'], handshake-timeout: 3000}}}}");
     let (config, notes) = springs(&trusted, "").unwrap();
     assert!(matches!(&config.http_client.tls.trust, Trust::Authorities(all) if all.len() == 1), "{notes}");
-    assert_eq!(config.http_client.handshake_timeout, Duration::from_secs(3));
+    assert_eq!(config.http_client.handshake_timeout.get(), Duration::from_secs(3));
 
     let bundle = format!(
         "  ssl.bundle.pem.out: {{truststore.certificate: {ca}, keystore: {{certificate: {cert}, private-key: {key}}}}}\n"
@@ -190,7 +194,10 @@ fn settings_of_springs_client_without_effect_are_reported() {
     ] {
         assert!(notes.contains(&format!("note: `httpclient.{name}` has no effect here")), "{name}: {notes}");
     }
-    assert!(notes.contains("warning: `proxy-ping: false` is not supported"), "{notes}");
+    assert!(
+        notes.contains("warning: `httpclient.websocket.proxy-ping` has no effect: all frames are forwarded"),
+        "{notes}"
+    );
     assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));
 }
 

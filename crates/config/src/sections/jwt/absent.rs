@@ -2,17 +2,16 @@
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::jwt::raw::RawJwt;
+use crate::sections::jwt::RawJwt;
 use crate::yaml::Span;
 
 /// Verifier of tokens: none.
 pub(crate) struct Tokens;
 
 impl Tokens {
-    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, _: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Self {
+    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, diagnostics: &mut Diagnostics) -> Self {
         if let Some(raw) = raw {
             diagnostics
                 .error(raw.span.key(), "`jwt` needs a build with the feature `jwt`, which this one lacks")

@@ -1,6 +1,7 @@
 //! `jwt:`, and the key resolvers that read claims.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +10,13 @@ use tokio::sync::Notify;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::given::Texts;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
-use crate::sections::jwt::model::{Jwt, KeySource};
-use crate::sections::jwt::raw::RawJwt;
+use crate::sections::jwt::RawJwt;
+use crate::sections::tls::files::both_given;
 use crate::spec::values::header_name;
-use crate::yaml::{Node, NodeKind, Span};
+use crate::yaml::Span;
 
 /// Names of signature algorithms.
 const ALGORITHMS: [&str; 12] =
@@ -29,8 +30,8 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Self {
-        Self { is_given: raw.is_some(), jwt: raw.and_then(|raw| jwt(raw, nodes, diagnostics)) }
+    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, diagnostics: &mut Diagnostics) -> Self {
+        Self { is_given: raw.is_some(), jwt: raw.and_then(|raw| jwt(raw, diagnostics)) }
     }
 
     /// Returns the resolver of requests with any valid token. `at` is the place that needs it.
@@ -55,7 +56,7 @@ impl Tokens {
 }
 
 /// Checks the section. Reports errors; `None` if it cannot be used.
-fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
+fn jwt(raw: &Spanned<RawJwt>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
     let (at, raw) = (raw.span.key(), &raw.value);
     let mut settings = Settings::default();
     if let Some(listed) = &raw.algorithms {
@@ -64,8 +65,8 @@ fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) 
             diagnostics.error(at, "`algorithms` is empty: every token is rejected").help("remove it for the default");
         }
     }
-    settings.issuers = texts(raw.issuer, nodes, diagnostics);
-    settings.audiences = texts(raw.audience, nodes, diagnostics);
+    settings.issuers = texts(&raw.issuer, diagnostics);
+    settings.audiences = texts(&raw.audience, diagnostics);
     if settings.audiences.is_empty() {
         diagnostics
             .note(at, "without `audience`, tokens for other services are accepted")
@@ -110,31 +111,18 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
     known
 }
 
-/// Reads one text or a list of texts.
-fn texts(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
-    let Some(node) = node.and_then(|node| nodes.get(node)) else { return Vec::new() };
-    let items: &[Node] = match &node.kind {
-        NodeKind::Null => return Vec::new(),
-        NodeKind::Seq(items) => items,
-        _ => std::slice::from_ref(node),
-    };
-    let mut texts = Vec::with_capacity(items.len());
-    for item in items {
-        match item.scalar() {
-            Some(text) if !text.is_empty() => texts.push(text.to_owned()),
-            _ => drop(diagnostics.error(item.span, format!("expected a text, found {}", item.describe()))),
-        }
+/// Returns the texts that are not empty. Reports empty ones.
+fn texts(texts: &Texts, diagnostics: &mut Diagnostics) -> Vec<String> {
+    for empty in texts.items().iter().filter(|text| text.is_empty()) {
+        diagnostics.error(empty.span, "expected a text, found ``");
     }
-    texts
+    texts.items().iter().map(|text| text.value.clone()).filter(|text| !text.is_empty()).collect()
 }
 
 fn source(raw: &RawJwt, diagnostics: &mut Diagnostics) -> Option<TokenSource> {
     match (&raw.header, &raw.cookie) {
         (Some(header), Some(cookie)) => {
-            diagnostics
-                .error(cookie.span.key(), "`header` and `cookie` are both given")
-                .beside(", the other at", header.span.key())
-                .help("remove one of them");
+            both_given(cookie.span, ("header", "cookie"), header.span, diagnostics);
             None
         }
         (Some(header), None) => {
@@ -200,4 +188,40 @@ fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnos
         return None;
     }
     Some(keys)
+}
+
+/// Verification of tokens, and the source of keys.
+#[derive(Clone, Debug)]
+pub struct Jwt {
+    /// Source of the key set.
+    pub keys: KeySource,
+    /// Interval at which it is read again.
+    pub refresh: Duration,
+    /// Verifier that the key resolvers of this configuration share. It has the keys of a file from the start, those of a
+    /// server once they are fetched.
+    pub verifier: Arc<Verifier>,
+    /// Notified when a token names an unknown key.
+    pub wanted: Arc<Notify>,
+}
+
+/// Source of a key set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A file.
+    File(PathBuf),
+    /// A server, by an absolute `http` or `https` URI.
+    Server(Uri),
+}
+
+// The query is omitted, since it may contain a secret.
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server(uri) => {
+                let (scheme, authority) = (uri.scheme_str().unwrap_or_default(), uri.authority());
+                write!(f, "{scheme}://{}{}", authority.map_or("", |authority| authority.as_str()), uri.path())
+            }
+        }
+    }
 }

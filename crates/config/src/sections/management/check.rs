@@ -1,19 +1,20 @@
 //! Checks of the management listener and the request metrics.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::de::defaults::Flag;
+use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
 use crate::sections::management::raw::{OnTrafficPort, RawManagement};
-use crate::sections::management::tokens::AdminTokens;
-use crate::sections::management::{endpoints, key_hashing, socket, tokens, tracing};
+use crate::sections::management::tokens::{self, AdminTokens};
+use crate::sections::management::{endpoints, socket, tracing};
 use crate::sections::server::port_from;
 use crate::sections::tls::server::{self, ServerTls};
-use crate::spec::definition::flatten;
 
 /// Port without `management.server.port`.
 const DEFAULT_PORT: u16 = 9090;
@@ -36,16 +37,16 @@ pub(crate) fn management(
     diagnostics: &mut Diagnostics,
 ) -> Management {
     let overridden = port_from("MANAGEMENT_SERVER_PORT", env, diagnostics);
-    let named = overridden.map(i32::from).or(raw.server.port.map(|port| port.value));
+    let requested_port = overridden.map(i32::from).or(raw.server.port.map(|port| port.value));
     let is_auto = raw.on_traffic_port.is_some_and(|word| word.value == OnTrafficPort::Auto);
-    let is_shared = is_auto && named.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
+    let is_shared = is_auto && requested_port.is_none_or(|port| port != 0 && port == i32::from(traffic.port));
     // A shared port is no port of its own: the admin port stays at its default.
-    let own = |port: &i32| !(is_shared && *port == i32::from(traffic.port));
-    let overridden = overridden.filter(|port| own(&i32::from(*port)));
-    let given = raw.server.port.filter(|port| own(&port.value));
-    let enabled = raw.enabled.get() && given.is_none_or(|port| port.value != -1 || overridden.is_some());
-    let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
-    let suffice = overridden.is_none() && given.is_none();
+    let is_separate_port = |port: &i32| !(is_shared && *port == i32::from(traffic.port));
+    let overridden = overridden.filter(|port| is_separate_port(&i32::from(*port)));
+    let port_key = raw.server.port.filter(|port| is_separate_port(&port.value));
+    let enabled = raw.enabled.get() && port_key.is_none_or(|port| port.value != -1 || overridden.is_some());
+    let port = overridden.unwrap_or_else(|| listening_port(port_key, diagnostics));
+    let suffice = overridden.is_none() && port_key.is_none();
     let on_traffic = on_traffic(raw, (enabled, is_shared), traffic, diagnostics)
         .map(|endpoints| TrafficEndpoints { suffice, ..endpoints });
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
@@ -54,7 +55,7 @@ pub(crate) fn management(
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
     let tls = server::check(raw.server.ssl, false, nodes, diagnostics);
     if enabled {
-        report_port(given, port, traffic.port, diagnostics);
+        report_port(port_key, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {
             report_exposure(raw, &tokens, tls.as_ref(), diagnostics);
         }
@@ -72,11 +73,11 @@ pub(crate) fn management(
         readiness_needs_redis: raw.readiness.redis.get(),
         actuator: endpoints::check(raw, diagnostics),
         on_traffic,
-        tags: labels(raw.metrics.tags, nodes, diagnostics),
+        tags: labels(&raw.metrics.tags, diagnostics),
         metrics_are_open: raw.metrics.open.is_some_and(|open| open.value),
         tokens,
-        key_hashing: key_hashing::check(raw, diagnostics),
-        traces: tracing::check(raw, nodes, diagnostics),
+        key_hashing: key_hashing(raw, diagnostics),
+        traces: tracing::check(raw, diagnostics),
     }
 }
 
@@ -100,8 +101,8 @@ fn on_traffic(
 }
 
 /// Returns the port of the listener; the default for -1, which disables it.
-fn listening_port(given: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) -> u16 {
-    let Some(port) = given.filter(|port| port.value != -1) else { return DEFAULT_PORT };
+fn listening_port(port_key: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) -> u16 {
+    let Some(port) = port_key.filter(|port| port.value != -1) else { return DEFAULT_PORT };
     u16::try_from(port.value).unwrap_or_else(|_| {
         diagnostics.error(
             port.span,
@@ -141,12 +142,12 @@ fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics
 }
 
 /// Reports a listener on the port of the other one.
-fn report_port(given: Option<Spanned<i32>>, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
-    if let Some(given) = given.filter(|given| port == traffic && i32::from(port) == given.value)
+fn report_port(port_key: Option<Spanned<i32>>, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
+    if let Some(port_key) = port_key.filter(|port_key| port == traffic && i32::from(port) == port_key.value)
         && port != 0
     {
         diagnostics
-            .error(given.span, format!("{port} is the port for traffic; management needs its own"))
+            .error(port_key.span, format!("{port} is the port for traffic; management needs its own"))
             .help("remove it for the default 9090, or use another port");
     }
 }
@@ -165,38 +166,29 @@ fn note_differences(
             .note(exposed.span, format!("every client of the port for traffic can read `{path}`, as in Spring Boot"))
             .help(format!("`health` alone suffices for probes; the management port {port} on 127.0.0.1 serves all"));
     }
-    if let Some(given) = raw.server.port.filter(|_| raw.server.address.is_none() && !is_shared) {
+    if let Some(port_key) = raw.server.port.filter(|_| raw.server.address.is_none() && !is_shared) {
         diagnostics
-            .note(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
+            .note(port_key.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
             .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines");
     }
 }
 
 /// Labels for Prometheus: letters, digits and `_`, which replaces all other characters of Micrometer's names.
-fn labels(tags: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
-    let mut tagged = Vec::new();
-    if let Some(node) = tags.and_then(|node| nodes.get(node)) {
-        flatten("", node, &mut tagged);
-    }
-    let mut labels: Vec<(String, String)> = Vec::with_capacity(tagged.len());
-    for tag in tagged {
-        let name = tag.name.unwrap_or_default();
+fn labels(tags: &Metadata, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
+    let mut labels: Vec<(String, String)> = Vec::new();
+    for (name, text) in tags.iter() {
         let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || label.starts_with("__") {
-            diagnostics.error(tag.span.key(), format!("`{name}` is not a valid label")).help("start it with a letter");
+            diagnostics.error(text.span.key(), format!("`{name}` is not a valid label")).help("start it with a letter");
         } else {
-            labels.push((label, tag.value));
+            labels.push((label, text.value.clone()));
         }
     }
     labels
 }
 
 /// Checks the metrics of requests.
-pub(crate) fn request_series(
-    raw: &RawRequestSeries,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> RequestSeries {
+pub(crate) fn request_series(raw: &RawRequestSeries, diagnostics: &mut Diagnostics) -> RequestSeries {
     let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
     let name: String =
         format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -207,7 +199,7 @@ pub(crate) fn request_series(
             .error(prefix.span, format!("`{}` cannot start a metric name", prefix.value))
             .help("start it with a letter");
     }
-    let mut tags = labels(raw.tags, nodes, diagnostics);
+    let mut tags = labels(&raw.tags, diagnostics);
     // `metrics.tags.path.enabled` is the former name of `path-tags.enabled`.
     let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
     RequestSeries {
@@ -216,4 +208,38 @@ pub(crate) fn request_series(
         tags,
         path: raw.path_tags.enabled.map(Flag::get).or(older).unwrap_or(false),
     }
+}
+
+/// Shortest key of the hashes, in bytes.
+const MIN_BYTES: usize = 16;
+
+/// Hashing of shown key ids.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyHashing {
+    /// Key of the hashes; `None` for a random one of the process.
+    pub secret: Option<Box<[u8]>>,
+}
+
+impl fmt::Debug for KeyHashing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyHashing").finish_non_exhaustive()
+    }
+}
+
+/// Checks the key of the hashes. Reports errors.
+fn key_hashing(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Option<KeyHashing> {
+    let secret = raw.hash_secret.as_ref().filter(|secret| !secret.value.is_empty());
+    if let Some(short) = secret.filter(|secret| secret.value.len() < MIN_BYTES) {
+        let length = short.value.len();
+        diagnostics
+            .error(short.span, format!("`hash-secret` has {length} bytes; at least {MIN_BYTES} are required"))
+            .help("`openssl rand -base64 32` prints a good one");
+    }
+    if raw.hash_keys != Some(true) {
+        if let Some(secret) = secret {
+            diagnostics.mistake(secret.span.key(), "`hash-secret` has no effect").help("add `hash-keys: true`");
+        }
+        return None;
+    }
+    Some(KeyHashing { secret: secret.map(|secret| secret.value.as_bytes().into()) })
 }

@@ -46,63 +46,97 @@ const KNOWN_ENDPOINTS: [&str; 34] = [
 /// Endpoints that exist here.
 const SERVED: [&str; 3] = ["health", "prometheus", "gateway"];
 
+/// Exposure of the endpoints below `base`, and access to them.
+struct Endpoints<'r> {
+    raw: &'r RawManagement,
+    base: String,
+    /// Canonical names of the exposed endpoints, unless they are excluded; `*` for all.
+    included: Vec<String>,
+}
+
+impl<'r> Endpoints<'r> {
+    /// Returns the endpoints below `prefix`; without a list, `default` is exposed.
+    fn new(raw: &'r RawManagement, prefix: &str, default: &str) -> Self {
+        let web = &raw.endpoints.web;
+        let included = web.exposure.include.as_ref().map(|names| names.iter().map(|name| canonical(name.trim())));
+        Self {
+            raw,
+            base: join(prefix, web.base_path.as_deref().unwrap_or("/actuator")),
+            included: included.map_or_else(|| vec![default.to_owned()], Iterator::collect),
+        }
+    }
+
+    fn is_exposed(&self, id: &str) -> bool {
+        let excluded = &self.raw.endpoints.web.exposure.exclude;
+        let is_included = self.included.iter().any(|name| name == "*" || name == id);
+        is_included && !excluded.iter().any(|name| name.trim() == "*" || canonical(name.trim()) == id)
+    }
+
+    /// Returns the access to the endpoint `id`, by default `default`.
+    fn access(&self, id: &str, settings: &RawEndpoint, default: RawAccess) -> RawAccess {
+        if !self.is_exposed(id) {
+            return RawAccess::None;
+        }
+        let switched = |on: bool| if on { RawAccess::Unrestricted } else { RawAccess::None };
+        let all = &self.raw.endpoints;
+        let endpoint_access = settings.access.or(settings.enabled.map(switched));
+        let general_access = all.access.default.or(all.enabled_by_default.map(switched));
+        let most = all.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
+        endpoint_access.or(general_access).unwrap_or(default).min(most)
+    }
+
+    fn path(&self, id: &str) -> String {
+        let mapped = self.raw.endpoints.web.path_mapping.iter().find(|(name, _)| canonical(name) == id);
+        join(&self.base, mapped.map_or(id, |(_, path)| path.as_str()))
+    }
+
+    /// Returns the endpoints that can be read, with the default access to `gateway`.
+    fn actuator(&self, gateway_default: RawAccess) -> Actuator {
+        let endpoint = &self.raw.endpoint;
+        let path = |id: &str, access: RawAccess| (access > RawAccess::None).then(|| self.path(id));
+        let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "never");
+        let gateway = self.access("gateway", &endpoint.gateway, gateway_default);
+        Actuator {
+            health: path("health", self.access("health", &endpoint.health, RawAccess::Unrestricted)),
+            prometheus: path("prometheus", self.access("prometheus", &endpoint.prometheus, RawAccess::Unrestricted)),
+            gateway: path("gateway", gateway),
+            may_refresh: gateway == RawAccess::Unrestricted,
+            shows_components: !hides(&endpoint.health.show_components) && !hides(&endpoint.health.show_details),
+            components_are_open: always_shows(&endpoint.health),
+            has_probes: endpoint.health.probes.enabled.unwrap_or(true),
+            base: self.base.clone(),
+        }
+    }
+}
+
 /// Returns the endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
 pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
-    let web = &raw.endpoints.web;
-    let base = join(raw.server.base_path.as_deref().unwrap_or(""), web.base_path.as_deref().unwrap_or("/actuator"));
-    for (id, path) in &web.path_mapping {
+    for (id, path) in &raw.endpoints.web.path_mapping {
         if !SERVED.contains(&canonical(id).as_str()) {
             diagnostics
                 .note(path.span.key(), format!("endpoint `{id}` does not exist here"))
                 .help("endpoints: health, prometheus, gateway");
         }
     }
-    report_absent(raw, diagnostics);
-    let listed = |names: &[String], id: &str| names.iter().any(|name| name.trim() == "*" || canonical(name) == id);
-    let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
-    let access = |id: &str, settings: &RawEndpoint| {
-        let default = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
-        let own = settings.access.or(settings.enabled.map(of_switch));
-        let is_exposed = web.exposure.include.as_ref().is_none_or(|names| listed(&names.value, id))
-            && !listed(&web.exposure.exclude, id);
-        if is_exposed { own.or(default).unwrap_or(RawAccess::Unrestricted).min(most) } else { RawAccess::None }
-    };
-    let path = |id: &str, access: RawAccess| {
-        let mapped =
-            web.path_mapping.iter().find(|(name, _)| canonical(name) == id).map(|(_, path)| path.value.as_str());
-        (access > RawAccess::None).then(|| join(&base, mapped.unwrap_or(id)))
-    };
-    let health = &raw.endpoint.health;
-    let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "never");
-    let gateway = access("gateway", &raw.endpoint.gateway);
-    Actuator {
-        health: path("health", access("health", health)),
-        prometheus: path("prometheus", access("prometheus", &raw.endpoint.prometheus)),
-        gateway: path("gateway", gateway),
-        may_refresh: gateway == RawAccess::Unrestricted,
-        shows_components: !hides(&health.show_components) && !hides(&health.show_details),
-        components_are_open: always_shows(health),
-        has_probes: health.probes.enabled.unwrap_or(true),
-        base,
-    }
+    let endpoints = Endpoints::new(raw, raw.server.base_path.as_deref().unwrap_or(""), "*");
+    report_absent(&endpoints, diagnostics);
+    endpoints.actuator(RawAccess::Unrestricted)
 }
 
 /// Notes once which of the exposed endpoints do not exist here.
-fn report_absent(raw: &RawManagement, diagnostics: &mut Diagnostics) {
-    let Some(included) = &raw.endpoints.web.exposure.include else { return };
-    let excluded = &raw.endpoints.web.exposure.exclude;
-    let is_excluded = |id: &str| excluded.iter().any(|name| name.trim() == "*" || canonical(name.trim()) == id);
+fn report_absent(endpoints: &Endpoints<'_>, diagnostics: &mut Diagnostics) {
+    let Some(include) = &endpoints.raw.endpoints.web.exposure.include else { return };
     let mut absent: Vec<String> = Vec::new();
-    for id in included.value.iter().map(|name| canonical(name.trim())) {
-        let is_absent = id != "*" && !SERVED.contains(&id.as_str()) && !is_excluded(&id);
-        if is_absent && KNOWN_ENDPOINTS.contains(&id.as_str()) && !absent.contains(&format!("`{id}`")) {
+    for id in endpoints.included.iter().map(String::as_str) {
+        let is_absent = KNOWN_ENDPOINTS.contains(&id) && !SERVED.contains(&id) && endpoints.is_exposed(id);
+        if is_absent && !absent.contains(&format!("`{id}`")) {
             absent.push(format!("`{id}`"));
         }
     }
     if !absent.is_empty() {
         let are = if absent.len() == 1 { "is an endpoint that does" } else { "are endpoints that do" };
         diagnostics
-            .note(included.span, format!("{} {are} not exist here: requests get 404", absent.join(", ")))
+            .note(include.span, format!("{} {are} not exist here: requests get 404", absent.join(", ")))
             .help("`prometheus` has all metrics; the page of the admin port and its `/api` show the rest");
     }
 }
@@ -112,49 +146,23 @@ fn report_absent(raw: &RawManagement, diagnostics: &mut Diagnostics) {
 /// `shares_port` is true if the management port is the one for traffic.
 pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str) -> Option<TrafficEndpoints> {
     let health = &raw.endpoint.health;
-    let has_probe_paths = health.probes.add_additional_paths.is_some_and(|asked| asked.value);
+    let has_probe_paths = health.probes.add_additional_paths.is_some_and(|paths| paths.value);
     if !shares_port {
         let endpoints = TrafficEndpoints { has_probe_paths, ..TrafficEndpoints::default() };
         return has_probe_paths.then_some(endpoints);
     }
-    let web = &raw.endpoints.web;
-    let base = join(base_path, web.base_path.as_deref().unwrap_or("/actuator"));
-    let default = [String::from("health")];
-    let included = web.exposure.include.as_ref().map_or(&default[..], |names| &names.value);
-    let is_named = |names: &[String], id: &str| names.iter().any(|name| canonical(name.trim()) == id);
-    let has_all = |names: &[String]| names.iter().any(|name| name.trim() == "*");
-    let is_exposed = |id: &str| {
-        (is_named(included, id) || has_all(included))
-            && !(is_named(&web.exposure.exclude, id) || has_all(&web.exposure.exclude))
-    };
-    let all = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
-    let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
-    let is_readable = |settings: &RawEndpoint, default: RawAccess| {
-        let own = settings.access.or(settings.enabled.map(of_switch));
-        own.or(all).unwrap_or(default).min(most) > RawAccess::None
-    };
-    let path = |id: &str| {
-        let mapped = web.path_mapping.iter().find(|(name, _)| canonical(name) == id);
-        join(&base, mapped.map_or(id, |(_, path)| path.value.as_str()))
-    };
-    let served = |id: &str, settings: &RawEndpoint, default: RawAccess| {
-        (is_exposed(id) && is_readable(settings, default)).then(|| path(id))
-    };
+    let endpoints = Endpoints::new(raw, base_path, "health");
     // Spring Cloud Gateway 4.1 and later show routes only if they are named; `*` does not include them.
-    let routes = if is_named(included, "gateway") { RawAccess::ReadOnly } else { RawAccess::None };
-    let actuator = Actuator {
-        health: served("health", health, RawAccess::ReadOnly),
-        prometheus: served("prometheus", &raw.endpoint.prometheus, RawAccess::ReadOnly),
-        gateway: served("gateway", &raw.endpoint.gateway, routes),
-        may_refresh: false,
-        shows_components: always_shows(health),
-        components_are_open: true,
-        has_probes: health.probes.enabled.unwrap_or(true),
-        base: base.clone(),
-    };
-    let named = included.iter().map(|name| canonical(name.trim())).filter(|name| name != "*");
-    let known = KNOWN_ENDPOINTS.iter().map(|&name| name.to_owned()).filter(|_| has_all(included));
-    let mut owned: Vec<String> = named.chain(known).filter(|id| is_exposed(id)).map(|id| path(&id)).collect();
+    let is_named = endpoints.included.iter().any(|name| name == "gateway");
+    let routes = if is_named { RawAccess::ReadOnly } else { RawAccess::None };
+    let shows_components = always_shows(health);
+    let actuator =
+        Actuator { may_refresh: false, shows_components, components_are_open: true, ..endpoints.actuator(routes) };
+    let named_endpoints = endpoints.included.iter().map(String::as_str).filter(|name| *name != "*");
+    let has_all = endpoints.included.iter().any(|name| name == "*");
+    let all_if_wildcard = KNOWN_ENDPOINTS.into_iter().filter(|_| has_all);
+    let exposed = named_endpoints.chain(all_if_wildcard).filter(|id| endpoints.is_exposed(id));
+    let mut owned: Vec<String> = exposed.map(|id| endpoints.path(id)).collect();
     owned.sort_unstable();
     owned.dedup();
     Some(TrafficEndpoints { actuator, owned, has_probe_paths, ..TrafficEndpoints::default() })
@@ -164,10 +172,6 @@ pub(crate) fn on_traffic(raw: &RawManagement, shares_port: bool, base_path: &str
 fn always_shows(health: &RawEndpoint) -> bool {
     let shows = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) == "always");
     shows(&health.show_components) || (health.show_components.is_none() && shows(&health.show_details))
-}
-
-fn of_switch(on: bool) -> RawAccess {
-    if on { RawAccess::Unrestricted } else { RawAccess::None }
 }
 
 /// Joins two paths without a slash at the end.

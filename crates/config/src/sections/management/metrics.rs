@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::de::defaults::Flag;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::metadata::Metadata;
+use crate::de::spanned::Spanned;
 
 /// Metrics of requests that match a route.
 #[derive(Debug, Default, Deserialize)]
@@ -19,7 +20,7 @@ pub(crate) struct RawRequestSeries {
     pub(crate) prefix: Option<Spanned<String>>,
     /// Additional labels by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
-    pub(crate) tags: Option<NodeRef>,
+    pub(crate) tags: Metadata,
     /// Label with the matched pattern.
     pub(crate) path_tags: RawPathTags,
 }
@@ -40,7 +41,7 @@ pub(crate) struct RawPathTags {
 pub(crate) struct RawCommonTags {
     /// Labels of all metrics on `/metrics`, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
-    pub(crate) tags: Option<NodeRef>,
+    pub(crate) tags: Metadata,
     /// Serves `/metrics` without a token on every address, so that Prometheus can read it. Default false.
     pub(crate) open: Option<Spanned<bool>>,
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::sections::management::key_hashing::KeyHashing;
+use crate::sections::management::check::KeyHashing;
 use crate::sections::management::socket::AdminSocket;
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::tracing::OtlpExport;

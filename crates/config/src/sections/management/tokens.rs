@@ -10,6 +10,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::redis::secret_file;
+use crate::sections::tls::files::both_given;
 use crate::yaml::Span;
 
 /// Shortest token, in bytes.
@@ -63,14 +64,14 @@ impl AdminTokens {
     #[must_use]
     pub fn find(&self, token: &[u8]) -> Option<(&Arc<str>, AdminRole)> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        let (mut found, mut index) = (Choice::from(0), 0_u64);
-        for (at, known) in (0_u64..).zip(&self.0) {
-            let is_equal = known.digest.ct_eq(&digest);
+        let (mut is_match, mut index) = (Choice::from(0), 0_u64);
+        for (at, candidate) in (0_u64..).zip(&self.0) {
+            let is_equal = candidate.digest.ct_eq(&digest);
             index.conditional_assign(&at, is_equal);
-            found |= is_equal;
+            is_match |= is_equal;
         }
-        let known = bool::from(found).then(|| usize::try_from(index).ok().and_then(|index| self.0.get(index)))??;
-        Some((&known.name, known.role))
+        let token = bool::from(is_match).then(|| usize::try_from(index).ok().and_then(|index| self.0.get(index)))??;
+        Some((&token.name, token.role))
     }
 }
 
@@ -90,14 +91,14 @@ pub(super) fn check(raw: &[Spanned<RawToken>], diagnostics: &mut Diagnostics) ->
         else {
             continue;
         };
-        if tokens.iter().any(|known| *known.name == *name) {
+        if tokens.iter().any(|other| *other.name == *name) {
             diagnostics.error(at, format!("duplicate token name `{name}`")).help("give each token a name of its own");
             continue;
         }
         let digest = Sha256::digest(token.as_bytes()).into();
-        if let Some(known) = tokens.iter().find(|known| known.digest == digest) {
+        if let Some(twin) = tokens.iter().find(|other| other.digest == digest) {
             diagnostics
-                .error(at, format!("`{name}` has the same token as `{}`", known.name))
+                .error(at, format!("`{name}` has the same token as `{}`", twin.name))
                 .help("`openssl rand -base64 32` prints another one");
             continue;
         }
@@ -127,12 +128,9 @@ fn role(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<Adm
 fn token(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
     let (text, at) = match (&raw.token, &raw.token_file) {
         (Some(token), None) => (token.value.clone(), token.span),
-        (None, Some(file)) => (secret_file(file, "token file", diagnostics)?, file.span),
+        (None, Some(file)) => (secret_file(file, "token file", diagnostics).ok()?, file.span),
         (Some(token), Some(file)) => {
-            diagnostics
-                .error(file.span.key(), "`token` and `token-file` are both given")
-                .beside(", the other at", token.span.key())
-                .help("remove one of them");
+            both_given(file.span, ("token", "token-file"), token.span, diagnostics);
             return None;
         }
         (None, None) => {

@@ -8,13 +8,12 @@ use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 
 use crate::de::defaults::{Flag, Or, secs};
-use crate::de::nodes::Nodes;
+use crate::de::metadata::Metadata;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::raw::RawManagement;
-use crate::spec::definition::flatten;
 
 /// Share of sampled traces without `sampling.probability`, as in Spring Boot.
 const DEFAULT_PROBABILITY: f64 = 0.1;
@@ -57,7 +56,7 @@ pub(crate) struct RawOtlpTracing {
     pub(crate) endpoint: Option<Spanned<String>>,
     /// Header fields of each export request, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
-    pub(crate) headers: Option<NodeRef>,
+    pub(crate) headers: Metadata,
     /// Timeout for an export request, connecting included.
     pub(crate) timeout: Or<PositiveTime, { secs(10) }>,
     // Spring Boot's transport: `http` only.
@@ -71,7 +70,7 @@ pub(crate) struct RawOtlpTracing {
 pub(crate) struct RawOpenTelemetry {
     /// Attributes of the gateway in traces, by name. Default: none, and `service.name` is `tollgate`.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
-    pub(crate) resource_attributes: Option<NodeRef>,
+    pub(crate) resource_attributes: Metadata,
 }
 
 /// Traces of requests with their collector.
@@ -101,58 +100,55 @@ impl std::fmt::Debug for OtlpExport {
 }
 
 /// Checks the settings of traces. Returns `None` if they are off, or after an error.
-pub(crate) fn check(raw: &RawManagement, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<OtlpExport> {
+pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Option<OtlpExport> {
     let collector = &raw.otlp.tracing;
     let probability = raw.tracing.sampling.probability.map_or(DEFAULT_PROBABILITY, Ranged::get);
     let timeout = collector.timeout.get();
-    if let Some(transport) = collector.transport.as_ref().filter(|given| !given.value.eq_ignore_ascii_case("http")) {
+    if let Some(transport) =
+        collector.transport.as_ref().filter(|transport| !transport.value.eq_ignore_ascii_case("http"))
+    {
         diagnostics
             .error(transport.span, format!("the transport `{}` is not supported", transport.value))
             .help("use `http`, and the collector's port for OTLP over HTTP, usually 4318");
     }
-    let headers = headers(collector.headers, nodes, diagnostics);
-    let resource = resource(raw.opentelemetry.resource_attributes, nodes, diagnostics);
+    let headers = headers(&collector.headers, diagnostics);
+    let resource = resource(&raw.opentelemetry.resource_attributes);
     // `${OTLP_ENDPOINT:}` is empty in an environment without it.
-    let given = collector.endpoint.as_ref().filter(|given| !given.value.trim().is_empty())?;
-    let endpoint = endpoint(given, diagnostics)?;
+    let url = collector.endpoint.as_ref().filter(|url| !url.value.trim().is_empty())?;
+    let endpoint = endpoint(url, diagnostics)?;
     raw.tracing.enabled.get().then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
 }
 
-fn endpoint(given: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {
-    let uri = given.value.trim().parse::<Uri>().ok().filter(|uri| {
+fn endpoint(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {
+    let uri = url.value.trim().parse::<Uri>().ok().filter(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
             && !uri.authority().is_some_and(|authority| authority.as_str().contains('@'))
     });
     if uri.is_none() {
         diagnostics
-            .error(given.span, "expected the URL of a collector, without credentials")
+            .error(url.span, "expected the URL of a collector, without credentials")
             .help("for example `http://localhost:4318/v1/traces`; credentials belong in `headers`");
     }
     uri
 }
 
-fn headers(given: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(HeaderName, HeaderValue)> {
-    let mut fields = Vec::new();
-    if let Some(node) = given.and_then(|node| nodes.get(node)) {
-        flatten("", node, &mut fields);
-    }
-    let mut headers = Vec::with_capacity(fields.len());
-    for field in fields {
-        let name = field.name.unwrap_or_default();
-        match (name.parse::<HeaderName>(), HeaderValue::from_str(&field.value)) {
+fn headers(fields: &Metadata, diagnostics: &mut Diagnostics) -> Vec<(HeaderName, HeaderValue)> {
+    let mut headers = Vec::new();
+    for (name, text) in fields.iter() {
+        match (name.parse::<HeaderName>(), HeaderValue::from_str(text)) {
             (Ok(name), Ok(mut value)) => {
                 value.set_sensitive(true);
                 headers.push((name, value));
             }
             (Err(_), _) => {
                 diagnostics
-                    .error(field.span.key(), format!("`{name}` is not a valid field name"))
+                    .error(text.span.key(), format!("`{name}` is not a valid field name"))
                     .help("use letters, digits and `-`");
             }
             (_, Err(_)) => {
                 diagnostics
-                    .error(field.span.key(), format!("the value of `{name}` is not a valid field value"))
+                    .error(text.span.key(), format!("the value of `{name}` is not a valid field value"))
                     .help("use visible ASCII characters");
             }
         }
@@ -160,20 +156,8 @@ fn headers(given: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnost
     headers
 }
 
-fn resource(given: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
-    let mut listed = Vec::new();
-    if let Some(node) = given.and_then(|node| nodes.get(node)) {
-        flatten("", node, &mut listed);
-    }
-    if let Some(unnamed) = listed.iter().find(|attribute| attribute.name.as_deref().unwrap_or_default().is_empty()) {
-        diagnostics
-            .error(unnamed.span, format!("expected attributes with names, found `{}`", unnamed.value))
-            .help("for example `service.name: edge`");
-    }
-    let mut resource: Vec<(String, String)> =
-        listed.into_iter().map(|attribute| (attribute.name.unwrap_or_default(), attribute.value)).collect();
-    if !resource.iter().any(|(name, _)| name == "service.name") {
-        resource.insert(0, ("service.name".to_owned(), "tollgate".to_owned()));
-    }
-    resource
+fn resource(attributes: &Metadata) -> Vec<(String, String)> {
+    let named = [("service.name".to_owned(), "tollgate".to_owned())];
+    let named = named.into_iter().filter(|(name, _)| attributes.get(name).is_none());
+    named.chain(attributes.iter().map(|(name, text)| (name.clone(), text.value.clone()))).collect()
 }

@@ -1,6 +1,5 @@
 //! `redis`: one server, Sentinels or a cluster, credentials, and TLS.
 
-mod credentials;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -15,11 +14,12 @@ use serde::Deserialize;
 use tollgate_limiter::store::redis::RedisSettings;
 
 use crate::de::defaults::{Flag, Or, millis};
+use crate::de::error::with_help;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::{Diagnostics, reasons};
-pub(crate) use crate::sections::redis::credentials::secret_file;
+use crate::diagnostics::{Diagnostics, Reported, reasons};
+pub(crate) use crate::sections::redis::servers::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
 #[cfg(test)]
 use crate::sections::redis::tls::RawTlsOrFlag;
@@ -56,7 +56,7 @@ pub(crate) struct RawRedis {
     /// Protocol version: `resp3` or `resp2`. Default `resp3`, which carries notices between gateways; servers before Redis 6 and some proxies need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
     /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default {}, so that a slow Redis does not slow down clients.
-    timeout: Option<Spanned<DecisionTimeout>>,
+    timeout: Spanned<DecisionTimeout>,
     /// Connections per worker and server. Default {}: commands are pipelined.
     connections: Or<NonZeroUsize, 1>,
     /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default {}; no effect in a cluster.
@@ -64,8 +64,8 @@ pub(crate) struct RawRedis {
     /// Writes key ids as hashes, for secret keys such as API keys. Default {}, so that operators can read them.
     hash_keys: Flag<false>,
     /// Text before the name of every key and channel, such as `prod:`, so that environments with the same route ids can share servers: letters, digits and `-_.:/`. Spring's own limiter has none and counts elsewhere then. A change resets all limits. Default: none.
-    #[cfg_attr(test, schemars(example = &"prod:"))]
-    key_prefix: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(with = "Option<String>", example = &"prod:"))]
+    key_prefix: KeyPrefix,
     /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`.
     denial_cache: Flag<true>,
     /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order.
@@ -98,28 +98,41 @@ pub struct Redis {
     pub coalesce: bool,
 }
 
+/// Text before the name of every key.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
+struct KeyPrefix(Arc<str>);
+
 /// Time of one decision: short, so that a slow Redis does not slow down clients.
 type DecisionTimeout = Or<PositiveTime, { millis(100) }>;
 
 /// Every key in Redis holds the prefix.
 const MAX_KEY_PREFIX: usize = 64;
 
-/// Checks `redis`. Reports errors; `None` if it cannot be used.
-pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Redis> {
+/// Checks `redis`. Reports errors.
+pub(crate) fn check(
+    raw: &Spanned<RawRedis>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Redis, Reported> {
     let redis = &raw.value;
-    let timeout = timeout(redis, diagnostics);
+    let timeout = redis.timeout.get();
+    if timeout > Duration::from_secs(1) {
+        diagnostics
+            .warn(redis.timeout.span, format!("while Redis hangs, every limited request waits {timeout:?}"))
+            .help("100ms is the default");
+    }
     let tls = tls::settings(redis, nodes, diagnostics);
-    let found = servers::find(raw, diagnostics);
-    let (tls, found) = (tls?, found?);
-    let login = credentials::credentials(redis, &found, diagnostics);
-    let database = database(redis, &found, diagnostics);
-    let resp2 = resp2(redis, &found, diagnostics);
-    let key_prefix = key_prefix(redis, diagnostics);
-    let (servers, tls) = tls::combine(found, tls, diagnostics)?;
+    let servers = servers::find(raw, diagnostics);
+    let (tls, servers) = (tls?, servers?);
+    let login = servers::credentials(redis, &servers, diagnostics);
+    let database = database(redis, &servers, diagnostics);
+    let resp2 = resp2(redis, &servers, diagnostics);
+    let (servers, tls) = tls::combine(servers, tls, diagnostics)?;
     let settings = RedisSettings {
         login: login?,
         database: database?,
-        key_prefix: key_prefix?,
+        key_prefix: redis.key_prefix.0.clone(),
         tls,
         resp2: resp2?,
         timeout,
@@ -127,11 +140,8 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
         batch: redis.batch.get(),
         ..RedisSettings::of(servers)
     };
-    if let Err(error) = settings.check() {
-        diagnostics.error(raw.span.key(), reasons(&error));
-        return None;
-    }
-    Some(Redis {
+    settings.check().map_err(|error| diagnostics.error(raw.span.key(), reasons(&error)).reported())?;
+    Ok(Redis {
         settings,
         hash_keys: redis.hash_keys.get(),
         denial_cache: redis.denial_cache.get(),
@@ -139,64 +149,39 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     })
 }
 
-/// Returns the time of one decision. Warns of a long one.
-fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
-    let Some(timeout) = redis.timeout else { return DecisionTimeout::default().get() };
-    let time = timeout.value.get();
-    if time > Duration::from_secs(1) {
-        diagnostics
-            .warn(timeout.span, format!("while Redis hangs, every limited request waits {time:?}"))
-            .help("100ms is the default");
-    }
-    time
-}
+impl TryFrom<String> for KeyPrefix {
+    type Error = String;
 
-/// Returns the prefix of keys; `None` if it is invalid, which is reported. A brace would move hash tags, and `*` or `?` in a
-/// permission match more than one environment.
-fn key_prefix(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
-    let Some(prefix) = &redis.key_prefix else { return Some(Arc::default()) };
-    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
-    if prefix.value.len() > MAX_KEY_PREFIX || !prefix.value.bytes().all(is_safe) {
-        diagnostics
-            .error(
-                prefix.span,
-                format!(
-                    "`key-prefix` has letters, digits and `-_.:/`, {MAX_KEY_PREFIX} at most, found `{}`",
-                    prefix.value
-                ),
-            )
-            .help("key-prefix: 'prod:'");
-        return None;
-    }
-    Some(prefix.value.as_str().into())
-}
-
-fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
-    let Some(Spanned { value: number, span }) = redis.database else {
-        return Some(None);
-    };
-    match found {
-        FoundServers::Cluster(_) if number > 0 => {
-            diagnostics.error(span, format!("a cluster has only database 0, found {number}")).help("remove `database`");
-            None
+    /// A brace would move hash tags, and `*` or `?` in a permission match more than one environment.
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
+        if text.len() > MAX_KEY_PREFIX || !text.bytes().all(is_safe) {
+            let wanted = format!("`key-prefix` has letters, digits and `-_.:/`, {MAX_KEY_PREFIX} at most");
+            return Err(with_help(&format!("{wanted}, found `{text}`"), "key-prefix: 'prod:'"));
         }
-        FoundServers::Url(url) if url.database.is_some_and(|other| other != number) => {
-            diagnostics
-                .error(span, format!("`database` is {number}, but `url` names another one"))
-                .help("remove one of the two");
-            None
-        }
-        FoundServers::Cluster(_) => Some(None),
-        _ => Some(Some(number)),
+        Ok(Self(text.into()))
     }
 }
 
-fn resp2(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<bool> {
-    match (redis.protocol, found) {
-        (Some(protocol), FoundServers::Url(url)) if url.says_protocol => {
-            diagnostics.error(protocol.span.key(), "`protocol` is already in `url`").help("remove one of the two");
-            None
-        }
-        (protocol, _) => Some(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),
+fn database(redis: &RawRedis, servers: &FoundServers, diagnostics: &mut Diagnostics) -> Result<Option<u32>, Reported> {
+    let Some(Spanned { value: number, span }) = redis.database else { return Ok(None) };
+    match servers {
+        FoundServers::Cluster(_) if number > 0 => Err(diagnostics
+            .error(span, format!("a cluster has only database 0, found {number}"))
+            .reported_with("remove `database`")),
+        FoundServers::Url(url) if url.database.is_some_and(|other| other != number) => Err(diagnostics
+            .error(span, format!("`database` is {number}, but `url` names another one"))
+            .reported_with("remove one of the two")),
+        FoundServers::Cluster(_) => Ok(None),
+        _ => Ok(Some(number)),
+    }
+}
+
+fn resp2(redis: &RawRedis, servers: &FoundServers, diagnostics: &mut Diagnostics) -> Result<bool, Reported> {
+    match (redis.protocol, servers) {
+        (Some(protocol), FoundServers::Url(url)) if url.says_protocol => Err(diagnostics
+            .error(protocol.span.key(), "`protocol` is already in `url`")
+            .reported_with("remove one of the two")),
+        (protocol, _) => Ok(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),
     }
 }

@@ -1,17 +1,17 @@
-//! Servers of Redis: exactly one of `url`, `host`, `cluster` and `sentinel`.
+//! Servers of Redis, exactly one of `url`, `host`, `cluster` and `sentinel`, with user names and passwords.
 
 use std::net::Ipv6Addr;
 
 use serde::Deserialize;
-use tollgate_limiter::store::redis::{HostPort, Sentinel};
+use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
-use crate::sections::redis::credentials;
-use crate::sections::redis::url::{Url, everywhere};
-use crate::sections::redis::{RawRedis, url};
+use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::redis::RawRedis;
+use crate::sections::redis::url::{self, Url, everywhere};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
+use crate::sections::tls::files::both_given;
 use crate::yaml::Span;
 
 /// Redis Cluster.
@@ -55,8 +55,8 @@ pub(super) enum FoundServers {
     Sentinel(Sentinel),
 }
 
-/// Returns the servers that `raw` names. Reports errors; `None` if they cannot be used.
-pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<FoundServers> {
+/// Returns the servers that `raw` names. Reports errors.
+pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Result<FoundServers, Reported> {
     let redis = &raw.value;
     several(redis, diagnostics)?;
     match (&redis.sentinel, &redis.cluster, &redis.url) {
@@ -71,30 +71,22 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Op
 }
 
 /// Reports servers named in more than one way.
-fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
-    let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
-    let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
-    let help = "keep one of `url`, `host`, `cluster` and `sentinel`";
-    let place = sentinel.or(cluster).unwrap_or(Span::ROOT).key();
-    if let Some(url) = &redis.url {
-        diagnostics
-            .error(url.span.key(), format!("`url` and `{winner}` are both given"))
-            .beside(", the other at", place)
-            .help(help);
-        return None;
-    }
-    let host = redis.host.as_ref().map(|host| ("host", host.span));
-    let port = redis.port.map(|port| ("port", port.span));
-    let cluster = cluster.filter(|_| sentinel.is_some()).map(|at| ("cluster", at));
-    let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
-    let is_clear = clashes.peek().is_none();
-    for (name, at) in clashes {
-        diagnostics
+fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+    let sentinel = redis.sentinel.as_ref().map(|sentinel| ("sentinel", sentinel.span));
+    let cluster = redis.cluster.as_ref().map(|cluster| ("cluster", cluster.span));
+    let Some((winner, place)) = sentinel.or(cluster) else { return Ok(()) };
+    let url = redis.url.as_ref().map(|url| ("url", url.span));
+    let host = redis.host.as_ref().filter(|_| url.is_none()).map(|host| ("host", host.span));
+    let port = redis.port.filter(|_| url.is_none()).map(|port| ("port", port.span));
+    let cluster = cluster.filter(|_| sentinel.is_some() && url.is_none());
+    let mut result = Ok(());
+    for (name, at) in [url, host, port, cluster].into_iter().flatten() {
+        result = Err(diagnostics
             .error(at.key(), format!("`{name}` and `{winner}` are both given"))
-            .beside(", the other at", place)
-            .help(help);
+            .beside(", the other at", place.key())
+            .reported_with("keep one of `url`, `host`, `cluster` and `sentinel`"));
     }
-    is_clear.then_some(())
+    result
 }
 
 /// Keys that a URL replaces.
@@ -109,14 +101,13 @@ fn report_beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
 }
 
 /// Returns one server by its host and port.
-fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
+fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Result<Url, Reported> {
     let host = redis.host.as_ref().map_or("localhost", |host| host.value.trim());
     let at = redis.host.as_ref().map_or(at, |host| host.span);
     if host.contains("://") || host.contains('@') {
-        diagnostics
+        return Err(diagnostics
             .error(at, "`host` must be a name or an address, without scheme and credentials")
-            .help("write a complete URL as `url`");
-        return None;
+            .reported_with("write a complete URL as `url`"));
     }
     let port = redis.port.map_or(6379, |port| port.value);
     url::from_host_and_port(
@@ -127,16 +118,15 @@ fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url>
     )
 }
 
-fn cluster(cluster: &Spanned<RawCluster>, diagnostics: &mut Diagnostics) -> Option<Vec<HostPort>> {
+fn cluster(cluster: &Spanned<RawCluster>, diagnostics: &mut Diagnostics) -> Result<Vec<HostPort>, Reported> {
     nodes(&cluster.value.nodes, "cluster", 6379, cluster.span.key(), diagnostics)
 }
 
-fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> Option<Sentinel> {
+fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> Result<Sentinel, Reported> {
     let (at, raw) = (sentinel.span.key(), &sentinel.value);
     let nodes = nodes(&raw.nodes, "sentinel", 26379, at, diagnostics);
-    let login =
-        credentials::login(raw.username.as_ref(), raw.password.as_ref(), raw.password_file.as_ref(), diagnostics);
-    if let (Some(name), Some(login)) = (&raw.username, &login)
+    let login = login(raw.username.as_ref(), raw.password.as_ref(), raw.password_file.as_ref(), diagnostics);
+    if let (Some(name), Ok(login)) = (&raw.username, &login)
         && login.username.is_some()
         && login.password.is_none()
     {
@@ -145,12 +135,12 @@ fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> O
             .help("add `password` or `password-file`");
     }
     let master = raw.master.as_ref().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty());
-    if master.is_none() {
-        diagnostics
-            .error(at, "`sentinel` needs `master`, the name of the primary in the Sentinels")
-            .help("it is the NAME in `sentinel monitor NAME …` of a Sentinel's configuration, often `mymaster`");
-    }
-    Some(Sentinel { master: master?, nodes: nodes?, login: login? })
+    let master = master.ok_or_else(|| {
+        diagnostics.error(at, "`sentinel` needs `master`, the name of the primary in the Sentinels").reported_with(
+            "it is the NAME in `sentinel monitor NAME …` of a Sentinel's configuration, often `mymaster`",
+        )
+    });
+    Ok(Sentinel { master: master?, nodes: nodes?, login: login? })
 }
 
 fn nodes(
@@ -159,21 +149,25 @@ fn nodes(
     port: u16,
     at: Span,
     diagnostics: &mut Diagnostics,
-) -> Option<Vec<HostPort>> {
+) -> Result<Vec<HostPort>, Reported> {
     if list.is_empty() {
-        diagnostics
+        return Err(diagnostics
             .error(at, format!("`{of}` needs `nodes`"))
-            .help(format!("{of}: {{nodes: [\"host1:{port}\", \"host2:{port}\"]}}"));
-        return None;
+            .reported_with(format!("{of}: {{nodes: [\"host1:{port}\", \"host2:{port}\"]}}")));
     }
-    let found: Vec<_> = list.iter().map(|node| host_port(node, of, port, diagnostics)).collect();
-    found.into_iter().collect()
+    let nodes: Vec<_> = list.iter().map(|node| host_port(node, of, port, diagnostics)).collect();
+    nodes.into_iter().collect()
 }
 
 /// Parses `host:port` with an IPv6 address in brackets. `usual` is the port without one. Reports errors.
-fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Diagnostics) -> Option<HostPort> {
+fn host_port(
+    node: &Spanned<String>,
+    of: &str,
+    usual: u16,
+    diagnostics: &mut Diagnostics,
+) -> Result<HostPort, Reported> {
     let text = node.value.trim();
-    let found = text.rsplit_once(':').and_then(|(host, port)| {
+    let address = text.rsplit_once(':').and_then(|(host, port)| {
         let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
         let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let fits = match inside {
@@ -182,7 +176,7 @@ fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Dia
         };
         fits.then(|| HostPort { host: inside.unwrap_or(host).to_owned(), port })
     });
-    let Some(found) = found else {
+    let Some(address) = address else {
         let shown = if text.contains('@') { "a login in it".to_owned() } else { format!("`{text}`") };
         let help = match text.split_once("://") {
             Some(_) => "nodes have no scheme: TLS is `tls: true`, who logs in `username` and `password`".to_owned(),
@@ -190,9 +184,80 @@ fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Dia
             None if !text.is_empty() && !text.contains(':') => format!("`{text}:{usual}`"),
             None => format!("`10.0.0.1:{usual}`, `[2001:db8::1]:{usual}`"),
         };
-        diagnostics.error(node.span, format!("a node of `{of}` must be `host:port`, found {shown}")).help(help);
-        return None;
+        return Err(diagnostics
+            .error(node.span, format!("a node of `{of}` must be `host:port`, found {shown}"))
+            .reported_with(help));
     };
-    everywhere(&found.host, node.span, diagnostics)?;
-    Some(found)
+    everywhere(&address.host, node.span, diagnostics)?;
+    Ok(address)
+}
+
+/// Credentials beside the URL.
+pub(super) fn credentials(
+    redis: &RawRedis,
+    servers: &FoundServers,
+    diagnostics: &mut Diagnostics,
+) -> Result<Login, Reported> {
+    let (username, password) = (redis.username.as_ref(), redis.password.as_ref());
+    let login = login(username, password, redis.password_file.as_ref(), diagnostics)?;
+    let (url_has_username, url_has_password) = match servers {
+        FoundServers::Url(url) => (url.has_username, url.has_password),
+        _ => (false, false),
+    };
+    let second =
+        username.filter(|_| url_has_username && login.username.is_some()).map(|at| ("user name", at)).or_else(|| {
+            let password_key = password.or(redis.password_file.as_ref());
+            password_key.filter(|_| url_has_password && login.password.is_some()).map(|at| ("password", at))
+        });
+    if let Some((what, key)) = second {
+        return Err(diagnostics
+            .error(key.span.key(), format!("the {what} is already in `url`"))
+            .reported_with("remove one of the two"));
+    }
+    if let Some(name) = username.filter(|_| login.username.is_some() && login.password.is_none() && !url_has_password) {
+        diagnostics
+            .warn(name.span.key(), "`username` without a password: Redis is used without authentication")
+            .help("add `password` or `password-file`");
+    }
+    Ok(login)
+}
+
+/// Returns the user name and the password, which may be in a file of its own. Empty texts count as absent:
+/// `${REDIS_PASSWORD:}`.
+pub(super) fn login(
+    username: Option<&Spanned<String>>,
+    password: Option<&Spanned<String>>,
+    file: Option<&Spanned<String>>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Login, Reported> {
+    let non_empty =
+        |text: Option<&Spanned<String>>| text.map(|text| text.value.clone()).filter(|text| !text.is_empty());
+    let password = match (non_empty(password), file) {
+        (Some(_), Some(file)) => {
+            let other = password.map_or(file.span, |password| password.span);
+            return Err(both_given(file.span, ("password", "password-file"), other, diagnostics));
+        }
+        (None, Some(file)) => Some(secret_file(file, "password file", diagnostics)?),
+        (password, None) => password,
+    };
+    Ok(Login { username: non_empty(username), password })
+}
+
+/// Returns the content of a file without the final line break. `what` names the file in messages.
+pub(crate) fn secret_file(
+    file: &Spanned<String>,
+    what: &str,
+    diagnostics: &mut Diagnostics,
+) -> Result<String, Reported> {
+    let path = file.value.trim();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        diagnostics.error(file.span, format!("cannot read the {what} {path}: {error}")).reported_with(
+            "relative paths start at the working directory; the gateway's user must be able to read the file",
+        )
+    })?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(diagnostics.error(file.span, format!("the {what} {path} is empty")).reported());
+    }
+    Ok(secret.to_owned())
 }

@@ -61,31 +61,32 @@ pub(super) enum TlsSettings {
     On(Tls, Span),
 }
 
-/// Checks `tls` or `ssl`. Reports errors; `None` if it cannot be used.
-pub(super) fn settings(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
+/// Checks `tls` or `ssl`. Reports errors.
+pub(super) fn settings(
+    redis: &RawRedis,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Result<TlsSettings, Reported> {
     let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(redis.tls), node(redis.ssl)) {
-        (Some(tls), Some(ssl)) => {
-            both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics);
-            None
-        }
+        (Some(tls), Some(ssl)) => Err(both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics)),
         (Some(tls), None) => match flag(tls) {
-            Some(on) => Some(on),
+            Some(on) => Ok(on),
             None if matches!(tls.kind, NodeKind::Map(_)) => files(tls, diagnostics),
             None => misfit(tls, "`ca`, `cert` and `key`", diagnostics),
         },
         (None, Some(ssl)) => match flag(ssl) {
-            Some(on) => Some(on),
+            Some(on) => Ok(on),
             None if matches!(ssl.kind, NodeKind::Map(_)) => self::ssl(ssl, nodes, diagnostics),
             None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
         },
-        (None, None) => Some(TlsSettings::Nothing),
+        (None, None) => Ok(TlsSettings::Nothing),
     }
 }
 
-fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
-    diagnostics.error(node.span, format!("expected true, false or a map with {keys}, found {}", node.describe()));
-    None
+fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
+    let message = format!("expected true, false or a map with {keys}, found {}", node.describe());
+    Err(diagnostics.error(node.span, message).reported())
 }
 
 /// Reads plain `true` or `false`.
@@ -97,25 +98,24 @@ fn flag(node: &Node) -> Option<TlsSettings> {
     }
 }
 
-fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
+fn files(node: &Node, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
     let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
     unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
     let files =
         Files { certificate: raw.cert, key: raw.key, trusted: raw.ca, names: files::CLIENT, ..Files::default() };
-    Some(TlsSettings::On(tls(&files, diagnostics).ok()?, node.span))
+    Ok(TlsSettings::On(tls(&files, diagnostics)?, node.span))
 }
 
-fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
+fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
     let (raw, unknown) = de::read::<RawSsl>(node, diagnostics);
+    let mut result = Ok(());
     for unknown in &unknown {
-        let name = unknown.path.join(".");
-        diagnostics
-            .error(unknown.span.key(), format!("`ssl.{name}` is not supported"))
-            .help("`enabled` and `bundle`; remove it: ignoring it could weaken TLS");
+        let message = format!("`ssl.{}` is not supported", unknown.path.join("."));
+        result = Err(diagnostics
+            .error(unknown.span.key(), message)
+            .reported_with("`enabled` and `bundle`; remove it: ignoring it could weaken TLS"));
     }
-    if !unknown.is_empty() {
-        return None;
-    }
+    result?;
     let bundle = non_blank(raw.bundle.as_ref());
     match (raw.enabled, bundle) {
         (Some(Spanned { value: false, span }), bundle) => {
@@ -125,15 +125,15 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
                     .ineffective()
                     .help("remove one of the two");
             }
-            Some(TlsSettings::Off(span))
+            Ok(TlsSettings::Off(span))
         }
         (_, Some(name)) => {
             let bundles = raw.bundles.and_then(|node| nodes.get(node));
-            let files = bundle::find(name, bundles, Side::Client, diagnostics).ok()?.files;
-            Some(TlsSettings::On(tls(&files, diagnostics).ok()?, name.span))
+            let files = bundle::find(name, bundles, Side::Client, diagnostics)?.files;
+            Ok(TlsSettings::On(tls(&files, diagnostics)?, name.span))
         }
-        (Some(enabled), None) => Some(TlsSettings::On(Tls::default(), enabled.span)),
-        (None, None) => Some(TlsSettings::Nothing),
+        (Some(enabled), None) => Ok(TlsSettings::On(Tls::default(), enabled.span)),
+        (None, None) => Ok(TlsSettings::Nothing),
     }
 }
 
@@ -158,39 +158,31 @@ fn tls(files: &Files, diagnostics: &mut Diagnostics) -> Result<Tls, Reported> {
 
 /// Returns the servers with their TLS settings. Reports contradictions.
 pub(super) fn combine(
-    found: FoundServers,
+    servers: FoundServers,
     settings: TlsSettings,
     diagnostics: &mut Diagnostics,
-) -> Option<(Servers, Option<Tls>)> {
-    let url = match found {
-        FoundServers::Sentinel(sentinel) => return Some((Servers::Sentinel(sentinel), enabled(settings))),
-        FoundServers::Cluster(nodes) => return Some((Servers::Cluster(nodes), enabled(settings))),
+) -> Result<(Servers, Option<Tls>), Reported> {
+    let url = match servers {
+        FoundServers::Sentinel(sentinel) => return Ok((Servers::Sentinel(sentinel), enabled(settings))),
+        FoundServers::Cluster(nodes) => return Ok((Servers::Cluster(nodes), enabled(settings))),
         FoundServers::Url(url) => url,
     };
-    match (url.transport, settings) {
+    let (at, message, help) = match (url.transport, settings) {
         (Transport::Tls, TlsSettings::Off(at)) => {
-            diagnostics
-                .error(at, "`redis.url` begins with rediss://, but TLS is disabled here")
-                .help("remove one of the two");
-            None
+            (at, "`redis.url` begins with rediss://, but TLS is disabled here", "remove one of the two")
         }
-        (Transport::Socket, TlsSettings::On(_, at)) => {
-            diagnostics.error(at, "a unix socket has no TLS").help("remove `tls`");
-            None
-        }
+        (Transport::Socket, TlsSettings::On(_, at)) => (at, "a unix socket has no TLS", "remove `tls`"),
         (Transport::Plain, TlsSettings::On(_, at)) if url.is_written => {
-            diagnostics
-                .error(at, "TLS is enabled here, but `redis.url` begins with redis://")
-                .help("write `rediss://`");
-            None
+            (at, "TLS is enabled here, but `redis.url` begins with redis://", "write `rediss://`")
         }
-        (Transport::Plain, TlsSettings::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
-        (Transport::Tls, TlsSettings::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
-        (Transport::Tls, settings @ TlsSettings::On(..)) => Some((Servers::One(url.text), enabled(settings))),
+        (Transport::Plain, TlsSettings::On(tls, _)) => return Ok((Servers::One(secure(&url)), Some(tls))),
+        (Transport::Tls, TlsSettings::On(tls, _)) => return Ok((Servers::One(url.text), Some(tls))),
+        (Transport::Tls, TlsSettings::Nothing) => return Ok((Servers::One(url.text), Some(Tls::default()))),
         (Transport::Plain | Transport::Socket, TlsSettings::Nothing | TlsSettings::Off(_)) => {
-            Some((Servers::One(url.text), None))
+            return Ok((Servers::One(url.text), None));
         }
-    }
+    };
+    Err(diagnostics.error(at, message).reported_with(help))
 }
 
 fn enabled(settings: TlsSettings) -> Option<Tls> {

@@ -12,12 +12,11 @@ use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
+use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
-use crate::sections::registries::tls;
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
-use crate::sections::tls::model::Tls;
+use crate::sections::tls::client::Tls;
 
 /// Consul as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]
@@ -126,6 +125,12 @@ pub struct Consul {
     pub wait: Duration,
 }
 
+impl RawConsulDiscovery {
+    fn zone_key(&self) -> &str {
+        self.default_zone_metadata_name.as_deref().unwrap_or("zone")
+    }
+}
+
 /// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
 /// after an error.
 pub(super) fn registration(
@@ -134,7 +139,7 @@ pub(super) fn registration(
     diagnostics: &mut Diagnostics,
 ) -> Option<(Consul, RegisteredInstance)> {
     let discovery = &section.value.discovery;
-    let asked = discovery.register.filter(|asked| asked.value)?;
+    let register = discovery.register.filter(|register| register.value)?;
     let (_, consul) = check(section, nodes, diagnostics)?;
     let lease = discovery.heartbeat.ttl.get();
     let keys = InstanceKeys {
@@ -146,10 +151,10 @@ pub(super) fn registration(
         metadata: &discovery.metadata,
         heartbeat: lease / 3,
         lease,
-        at: asked.span.key(),
+        at: register.span.key(),
     };
-    let mut instance = registration::instance(keys, diagnostics)?;
-    let zone = (consul.zone_key.as_str(), &discovery.instance_zone);
+    let mut instance = instance(keys, diagnostics)?;
+    let zone = (discovery.zone_key(), &discovery.instance_zone);
     for (key, text) in [zone, ("group", &discovery.instance_group)] {
         if let Some(text) = given(text.as_ref()) {
             instance.metadata.insert(key.to_owned(), text.to_owned());
@@ -170,7 +175,7 @@ pub(super) fn check(
         return None;
     }
     let server = agent(section, diagnostics)?;
-    let tls = tls::of_consul(raw.tls, nodes, diagnostics)?;
+    let tls = server::tls_of_consul(raw.tls, nodes, diagnostics)?;
     let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
     let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {
@@ -185,7 +190,7 @@ pub(super) fn check(
         tags: by_service(&discovery.server_list_query_tags),
         datacenter: text(&discovery.datacenter),
         datacenters: by_service(&discovery.datacenters),
-        zone_key: discovery.default_zone_metadata_name.clone().unwrap_or_else(|| "zone".to_owned()),
+        zone_key: discovery.zone_key().to_owned(),
         wait: discovery.wait.get(),
     };
     Some((discovery.order.get(), consul))

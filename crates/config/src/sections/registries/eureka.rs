@@ -11,12 +11,11 @@ use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
-use crate::sections::registries::server::{self, RegistryServer, given};
-use crate::sections::registries::tls;
+use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
 #[cfg(test)]
-use crate::sections::registries::tls::RawEurekaTls;
-use crate::sections::tls::model::Tls;
+use crate::sections::registries::server::RawEurekaTls;
+use crate::sections::registries::server::{self, RegistryServer, given};
+use crate::sections::tls::client::Tls;
 
 /// Eureka as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]
@@ -134,7 +133,7 @@ pub(super) fn registration(
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Eureka, RegisteredInstance)> {
-    let asked = section.value.client.register_with_eureka.filter(|asked| asked.value)?;
+    let register = section.value.client.register_with_eureka.filter(|register| register.value)?;
     let (_, eureka) = settings(section, nodes, diagnostics)?;
     let raw = &section.value.instance;
     let keys = InstanceKeys {
@@ -146,9 +145,9 @@ pub(super) fn registration(
         metadata: &raw.metadata_map,
         heartbeat: seconds(raw.lease_renewal_interval_in_seconds),
         lease: seconds(raw.lease_expiration_duration_in_seconds),
-        at: asked.span.key(),
+        at: register.span.key(),
     };
-    let mut instance = registration::instance(keys, diagnostics)?;
+    let mut instance = instance(keys, diagnostics)?;
     let given_paths = [&raw.home_page_url_path, &raw.status_page_url_path, &raw.health_check_url_path];
     for (path, written) in instance.paths.iter_mut().zip(given_paths) {
         if let Some(written) = given(written.as_ref()) {
@@ -172,7 +171,7 @@ fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut D
     let timeout = seconds(raw.eureka_server_connect_timeout_seconds) + seconds(raw.eureka_server_read_timeout_seconds);
     let eureka = Eureka {
         servers,
-        tls: tls::of_eureka(raw.tls, nodes, diagnostics)?,
+        tls: server::tls_of_eureka(raw.tls, nodes, diagnostics)?,
         interval: seconds(raw.registry_fetch_interval_seconds),
         delta: !raw.disable_delta.get(),
         only_up: raw.filter_only_up_instances.get(),

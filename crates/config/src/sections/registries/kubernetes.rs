@@ -10,11 +10,10 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
-use crate::sections::registries::tls as registry_tls;
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
+use crate::sections::tls::client::Tls;
 use crate::sections::tls::client::trusting;
-use crate::sections::tls::model::Tls;
 
 /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
 #[derive(Debug, Default, Deserialize)]
@@ -203,7 +202,7 @@ fn tls(
     }
     match given(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
-            registry_tls::check(client.tls, nodes, diagnostics)
+            server::tls(client.tls, nodes, diagnostics)
         }
         Some(file) => trusting(file, at, diagnostics),
         None if std::path::Path::new(&account).exists() => trusting(&account, at, diagnostics),

@@ -6,7 +6,6 @@ pub(crate) mod kubernetes;
 pub(crate) mod nacos;
 pub(crate) mod registration;
 pub(crate) mod server;
-pub(crate) mod tls;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
@@ -62,9 +61,9 @@ pub(crate) fn check(
     let kubernetes = sections
         .kubernetes
         .and_then(|raw| ranked(raw, kubernetes::check(raw, nodes, env, diagnostics), Registry::Kubernetes));
-    let mut found: Vec<_> = [consul, eureka, nacos, kubernetes].into_iter().flatten().collect();
-    found.sort_by_key(|(rank, _)| *rank);
-    found.into_iter().map(|(_, registry)| registry).collect()
+    let mut ranked_registries: Vec<_> = [consul, eureka, nacos, kubernetes].into_iter().flatten().collect();
+    ranked_registries.sort_by_key(|(rank, _)| *rank);
+    ranked_registries.into_iter().map(|(_, registry)| registry).collect()
 }
 
 /// Adds the place of its section to the order of a registry.
@@ -90,8 +89,8 @@ pub(crate) fn registrations(
     let consul = consul.map(|(settings, instance)| (Registry::Consul(settings), instance));
     let eureka = eureka.map(|(settings, instance)| (Registry::Eureka(settings), instance));
     let nacos = nacos.map(|(settings, instance)| (Registry::Nacos(settings), instance));
-    let found = [consul, eureka, nacos].into_iter().flatten();
-    found
+    let registrations = [consul, eureka, nacos].into_iter().flatten();
+    registrations
         .map(|(registry, instance)| Registration {
             registry,
             instance: RegisteredInstance { management_port, ..instance },

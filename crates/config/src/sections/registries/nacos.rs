@@ -11,12 +11,11 @@ use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{self, InstanceKeys, RegisteredInstance};
+use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
-use crate::sections::registries::tls;
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
-use crate::sections::tls::model::Tls;
+use crate::sections::tls::client::Tls;
 use crate::sections::upstreams::endpoints::Scheme;
 
 /// Nacos as a registry of `lb://` names, by its HTTP API.
@@ -123,7 +122,7 @@ pub(super) fn check(
     let group = text(&discovery.group);
     let nacos = Nacos {
         servers: servers(section, diagnostics)?,
-        tls: tls::check(discovery.tls, nodes, diagnostics)?,
+        tls: server::tls(discovery.tls, nodes, diagnostics)?,
         login: username.map(|username| (username.to_owned(), Secret(password))),
         namespace: if namespace == "public" { String::new() } else { namespace },
         group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },
@@ -141,7 +140,7 @@ pub(super) fn registration(
     diagnostics: &mut Diagnostics,
 ) -> Option<(Nacos, RegisteredInstance)> {
     let discovery = &section.value.discovery;
-    let asked = discovery.register_enabled.filter(|asked| asked.value)?;
+    let register = discovery.register_enabled.filter(|register| register.value)?;
     let (_, nacos) = check(section, nodes, diagnostics)?;
     let keys = InstanceKeys {
         name_key: "nacos.discovery.service",
@@ -152,9 +151,9 @@ pub(super) fn registration(
         metadata: &discovery.metadata,
         heartbeat: discovery.heart_beat_interval.get(),
         lease: discovery.heart_beat_timeout.get(),
-        at: asked.span.key(),
+        at: register.span.key(),
     };
-    let mut instance = registration::instance(keys, diagnostics)?;
+    let mut instance = instance(keys, diagnostics)?;
     if let Some(weight) = &discovery.weight {
         instance.weight = weight.get().to_string();
     }

@@ -12,7 +12,6 @@ use crate::de::ranged::{PositiveTime, Ranged, UNBOUNDED};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Number, Time};
 use crate::diagnostics::Diagnostics;
-use crate::sections::resilience::faults;
 use crate::sections::resilience::inherit::Based;
 use crate::spec::types::described_by;
 
@@ -46,9 +45,6 @@ pub(crate) struct RawBreakers {
     /// Older name of `instances`. Default: none.
     #[cfg_attr(test, schemars(skip))]
     pub(crate) backends: BTreeMap<String, Spanned<RawBreaker>>,
-    pub(crate) circuit_breaker_aspect_order: Option<NodeRef>,
-    pub(crate) metrics: Option<NodeRef>,
-    pub(crate) tags: Option<NodeRef>,
 }
 
 /// One breaker.
@@ -90,15 +86,10 @@ pub(crate) struct RawBreaker {
     pub(crate) ignore_exceptions: Option<Vec<Spanned<String>>>,
     pub(crate) initial_state: Option<Spanned<String>>,
     pub(crate) enable_randomized_wait: Option<Spanned<bool>>,
-    pub(crate) randomized_wait_factor: Option<NodeRef>,
+    randomized_wait_factor: Option<NodeRef>,
     pub(crate) record_failure_predicate: Option<NodeRef>,
     pub(crate) record_result_predicate: Option<NodeRef>,
     pub(crate) ignore_exception_predicate: Option<NodeRef>,
-    pub(crate) register_health_indicator: Option<NodeRef>,
-    pub(crate) allow_health_indicator_to_fail: Option<NodeRef>,
-    pub(crate) event_consumer_buffer_size: Option<NodeRef>,
-    pub(crate) writable_stack_trace_enabled: Option<NodeRef>,
-    pub(crate) ignore_class_binding_exceptions: Option<NodeRef>,
 }
 
 /// Window of the statistics.
@@ -147,13 +138,10 @@ pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked 
         rules,
         recorded: match &raw.record_exceptions {
             // resilience4j reads an empty list as absent.
-            Some(classes) if !classes.is_empty() => faults::of_classes(classes, diagnostics),
+            Some(classes) if !classes.is_empty() => faults_of(classes, diagnostics),
             _ => FaultSet::ALL,
         },
-        ignored: raw
-            .ignore_exceptions
-            .as_ref()
-            .map_or(FaultSet::NONE, |classes| faults::of_classes(classes, diagnostics)),
+        ignored: raw.ignore_exceptions.as_ref().map_or(FaultSet::NONE, |classes| faults_of(classes, diagnostics)),
     }
 }
 
@@ -188,7 +176,7 @@ fn percent(number: Option<Spanned<Threshold>>, default: f64, diagnostics: &mut D
     percent.0
 }
 
-/// Reports settings that need Java or have no effect here.
+/// Reports settings that need Java.
 fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     for (node, name) in [
         (raw.record_failure_predicate, "record-failure-predicate"),
@@ -210,21 +198,6 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         diagnostics
             .warn(wait.span, "randomized waits are not supported: breakers of several gateways open independently")
             .help("remove `enable-randomized-wait`");
-    }
-    for (node, name, why) in [
-        (raw.register_health_indicator, "register-health-indicator", "`/metrics` shows the state of each breaker"),
-        (
-            raw.allow_health_indicator_to_fail,
-            "allow-health-indicator-to-fail",
-            "a breaker does not make the gateway unhealthy",
-        ),
-        (raw.event_consumer_buffer_size, "event-consumer-buffer-size", "the log has an entry for each change of state"),
-        (raw.writable_stack_trace_enabled, "writable-stack-trace-enabled", "there are no stack traces"),
-        (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
-    ] {
-        if let Some(node) = node {
-            diagnostics.note(node.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
-        }
     }
 }
 
@@ -262,4 +235,21 @@ impl Based for RawBreaker {
             ..self
         }
     }
+}
+
+/// Faults that correspond to these Java classes.
+fn faults_of(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSet {
+    classes.iter().fold(FaultSet::NONE, |set, class| {
+        let faults = FaultSet::of_class_excluding_causes(class.value.trim());
+        if faults == FaultSet::NONE {
+            report_unknown_class(class, diagnostics);
+        }
+        set.or(faults)
+    })
+}
+
+/// Reports a Java exception without a corresponding fault.
+pub(crate) fn report_unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnostics) {
+    diagnostics.warn(class.span, format!("no failure here corresponds to `{}`: it has no effect", class.value.trim())).ineffective()
+        .help("supported: java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and similar ones");
 }

@@ -2,23 +2,21 @@
 //! `spring.cloud.circuitbreaker.resilience4j`.
 
 pub(crate) mod breaker;
-pub(crate) mod faults;
 mod inherit;
 #[cfg(test)]
 mod tests;
-mod time_limiter;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::de::defaults::Flag;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::defaults::{Flag, Or, secs};
+use crate::de::ranged::PositiveTime;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Severity, suggest};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
-use crate::sections::resilience::inherit::{inherited, resolved};
-use crate::sections::resilience::time_limiter::RawTimeLimiters;
+use crate::sections::resilience::inherit::{Based, inherited, resolved};
 use crate::yaml::Span;
 
 /// Circuit breakers and time limiters.
@@ -36,17 +34,6 @@ pub(crate) struct RawResilience {
     pub(crate) disable_time_limiter_map: BTreeMap<String, bool>,
     // Spring's switch of the filter.
     pub(crate) enabled: Option<Spanned<bool>>,
-    pub(crate) reactive: Option<NodeRef>,
-    pub(crate) blocking: Option<NodeRef>,
-    pub(crate) enable_group_meter_filter: Option<NodeRef>,
-    pub(crate) default_group_tag: Option<NodeRef>,
-    pub(crate) enable_semaphore_default_bulkhead: Option<NodeRef>,
-    pub(crate) disable_thread_pool: Option<NodeRef>,
-    pub(crate) bulkhead: Option<NodeRef>,
-    pub(crate) thread_pool_bulkhead: Option<NodeRef>,
-    pub(crate) ratelimiter: Option<NodeRef>,
-    pub(crate) retry: Option<NodeRef>,
-    pub(crate) scheduled: Option<NodeRef>,
 }
 
 /// resilience4j's default time limit.
@@ -68,7 +55,11 @@ pub(crate) struct Resilience {
 
 impl Resilience {
     pub(crate) fn check(raw: &RawResilience, diagnostics: &mut Diagnostics) -> Self {
-        without_effect(raw, diagnostics);
+        if let Some(Spanned { value: false, span }) = raw.enabled {
+            diagnostics
+                .mistake(span, "`enabled: false` removes `CircuitBreaker` in Spring; here it is ignored")
+                .help("remove it");
+        }
         let breakers = &raw.circuitbreaker;
         let mut instances = breakers.backends.clone();
         instances.extend(breakers.instances.clone());
@@ -77,8 +68,8 @@ impl Resilience {
         Self {
             breakers: resolved(&instances, &breakers.configs, diagnostics, breaker::check),
             default_breaker: breaker::check(&inherited("default", &breakers.configs, diagnostics), diagnostics),
-            limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limiter::check),
-            default_limit: time_limiter::check(&inherited("default", &limiters.configs, diagnostics), diagnostics),
+            limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limit),
+            default_limit: time_limit(&inherited("default", &limiters.configs, diagnostics), diagnostics),
             is_unlimited: raw.disable_time_limiter.get(),
             unlimited: raw.disable_time_limiter_map.clone(),
             instances: places,
@@ -111,37 +102,47 @@ impl Resilience {
     }
 }
 
-/// Reports sections of resilience4j that have no effect here.
-fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
-    if let Some(Spanned { value: false, span }) = raw.enabled {
-        diagnostics
-            .mistake(span, "`enabled: false` removes `CircuitBreaker` in Spring; here it is ignored")
-            .help("remove it");
+/// Time limits by the name of the breaker.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTimeLimiters {
+    /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
+    pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
+    /// Time limit of each breaker. Default: none.
+    pub(crate) instances: BTreeMap<String, Spanned<RawTimeLimiter>>,
+}
+
+/// One time limit.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTimeLimiter {
+    /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
+    pub(crate) base_config: Option<Spanned<String>>,
+    /// Timeout for the head of the upstream's response.
+    pub(crate) timeout_duration: Option<Or<PositiveTime, { secs(1) }>>,
+    pub(crate) cancel_running_future: Option<Spanned<bool>>,
+}
+
+/// Checks a time limit; `None` if not configured.
+fn time_limit(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Option<Duration> {
+    if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
+        diagnostics.note(span, "calls past the time limit are always cancelled here");
     }
-    let limiter = "`ConcurrencyLimiter` limits the concurrent requests of a route";
-    let (breakers, limiters) = (&raw.circuitbreaker, &raw.timelimiter);
-    let java = "it orders Java annotations";
-    for (whole, name, why) in [
-        (raw.bulkhead, "bulkhead", limiter),
-        (raw.thread_pool_bulkhead, "thread-pool-bulkhead", limiter),
-        (raw.enable_semaphore_default_bulkhead, "enable-semaphore-default-bulkhead", limiter),
-        (raw.disable_thread_pool, "disable-thread-pool", "nothing here runs in a pool of threads"),
-        (raw.ratelimiter, "ratelimiter", "`RequestRateLimiter` limits rates"),
-        (raw.retry, "retry", "Spring Cloud Gateway does not read it either: the filter `Retry` repeats requests"),
-        (raw.scheduled, "scheduled", "the gateway has no scheduler"),
-        (raw.reactive, "reactive", "there is one kind of circuit breaker here"),
-        (raw.blocking, "blocking", "there is one kind of circuit breaker here"),
-        (raw.enable_group_meter_filter, "enable-group-meter-filter", "metrics are labelled with the breaker's name"),
-        (raw.default_group_tag, "default-group-tag", "metrics are labelled with the breaker's name"),
-        (breakers.circuit_breaker_aspect_order, "circuit-breaker-aspect-order", java),
-        (limiters.time_limiter_aspect_order, "time-limiter-aspect-order", java),
-        (breakers.metrics, "circuitbreaker.metrics", "metrics are always there"),
-        (limiters.metrics, "timelimiter.metrics", "metrics are always there"),
-        (breakers.tags, "circuitbreaker.tags", "metrics are labelled with the breaker's name"),
-        (limiters.tags, "timelimiter.tags", "metrics are labelled with the breaker's name"),
-    ] {
-        if let Some(whole) = whole {
-            diagnostics.note(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
+    raw.timeout_duration.map(Or::get)
+}
+
+impl Based for RawTimeLimiter {
+    fn base(&self) -> Option<&Spanned<String>> {
+        self.base_config.as_ref()
+    }
+
+    fn over(self, base: Self) -> Self {
+        Self {
+            base_config: None,
+            timeout_duration: self.timeout_duration.or(base.timeout_duration),
+            cancel_running_future: self.cancel_running_future.or(base.cancel_running_future),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tls` of a client, a route or a registry. Files are read here, so that errors are found at start.
 
+use std::fmt;
+
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
 
@@ -10,7 +12,6 @@ use crate::sections::no_effect;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::sections::tls::files::{self, Files, non_blank};
-use crate::sections::tls::model::{Identity, Tls, TlsVersion, Trust};
 use crate::sections::tls::store::Store;
 use crate::yaml::{Node, Span};
 
@@ -148,4 +149,64 @@ pub(super) fn report_unverified(at: Span, instead: &str, diagnostics: &mut Diagn
     diagnostics
         .warn(at.key(), "upstreams' certificates are not verified: traffic can be read and changed on the way")
         .help(format!("use {instead} for the CA that signs them"));
+}
+
+/// TLS to an upstream. Equal settings share connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tls {
+    /// Trusted certificates.
+    pub trust: Trust,
+    /// Client certificate of the gateway.
+    pub identity: Option<Identity>,
+    /// Name that the upstream's certificate must have, also sent as SNI; `None`: the target's host.
+    pub server_name: Option<String>,
+    /// Oldest accepted version.
+    pub min_version: TlsVersion,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    #[default]
+    Tls12,
+    /// RFC 8446.
+    Tls13,
+}
+
+/// Trusted certificates.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub enum Trust {
+    /// Certificates signed by the system's trusted CAs.
+    #[default]
+    System,
+    /// Certificates signed by these CAs, each in DER.
+    Authorities(Vec<Vec<u8>>),
+    /// All certificates.
+    AnyCertificate,
+}
+
+/// A certificate with its chain, and its key, in DER.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The certificate, then its chain.
+    pub chain: Vec<Vec<u8>>,
+    /// Private key in PEM, which names its type.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("System"),
+            Self::Authorities(all) => write!(f, "Authorities({})", all.len()),
+            Self::AnyCertificate => f.write_str("AnyCertificate"),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity(…)")
+    }
 }

@@ -12,8 +12,8 @@ use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::no_effect;
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::client::{self, OF_CONTENTS, identity, report_unverified};
+use crate::sections::tls::client::{Tls, Trust};
 use crate::sections::tls::files::{self, Files, both_given, non_blank};
-use crate::sections::tls::model::{Tls, Trust};
 use crate::sections::tls::store::Store;
 use crate::yaml::Node;
 

@@ -4,10 +4,8 @@
 
 pub(crate) mod bundle;
 pub(crate) mod client;
-mod client_auth;
 pub(crate) mod client_ssl;
 pub(crate) mod files;
-pub(crate) mod model;
 mod pem;
 pub(crate) mod server;
 mod sni;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
-use rustls::server::ResolvesServerCert;
-use rustls::{ServerConfig, SupportedProtocolVersion, version};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
 use crate::de::nodes::Nodes;
@@ -15,7 +16,6 @@ use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::tls::bundle::{self, Bundle, Side};
-use crate::sections::tls::client_auth::{self, RawClientAuth};
 use crate::sections::tls::files::{Files, Names, non_blank};
 use crate::sections::tls::sni::{self, ByName, RawServerName};
 use crate::sections::tls::store::Store;
@@ -106,7 +106,7 @@ pub(crate) fn check(
     let Bundle { files, protocols } = raw.bundle(bundles, diagnostics).ok()?;
     let default_certificate = sni::certified(&files, node.span.key(), diagnostics);
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = client_auth::verifier(client_auth, &files, &provider, diagnostics);
+    let verifier = verifier(client_auth, &files, &provider, diagnostics);
     let versions = versions(enabled_protocols.or(protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
         diagnostics.error(node.span.key(), format!("invalid settings of TLS: {error}"));
@@ -225,4 +225,51 @@ fn versions(
         (true, None) => all,
         (false, _) => chosen,
     }
+}
+
+/// Use of client certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawClientAuth {
+    /// Not requested.
+    None,
+    /// Requested; a client may have none, but a certificate must be valid.
+    Want,
+    /// Required.
+    Need,
+}
+
+/// Returns the verifier of client certificates; `auth` is `want` or `need`, if they are requested. Reports errors.
+fn verifier(
+    auth: Option<Spanned<RawClientAuth>>,
+    files: &Files,
+    provider: &Arc<CryptoProvider>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Arc<dyn ClientCertVerifier>, Reported> {
+    let Some(auth) = auth else {
+        let has_trust =
+            [&files.trusted, &files.trust_store.location].iter().any(|text| non_blank(text.as_ref()).is_some());
+        // No mistake: other sections may use the bundle.
+        if let Some(bundle) = files.bundle.as_ref().filter(|_| has_trust) {
+            let name = bundle.value.trim();
+            diagnostics
+                .note(bundle.span, format!("trusted certificates of the SSL bundle `{name}` have no effect here: clients need no certificate"))
+                .help("add `client-auth: need`");
+        }
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    };
+    let Some(trusted) = files.trusted(diagnostics)? else {
+        return Err(diagnostics
+            .error(auth.span, "`client-auth` needs `trust-certificate` or `trust-store` to verify client certificates")
+            .reported_with("set one of them to the CA that signs your clients' certificates"));
+    };
+    let mut roots = RootCertStore::empty();
+    // All can be parsed: `read` has checked each.
+    roots.add_parsable_certificates(trusted.read(diagnostics)?);
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let builder = if auth.value == RawClientAuth::Want { builder.allow_unauthenticated() } else { builder };
+    builder
+        .build()
+        .map_err(|error| diagnostics.error(trusted.span(), format!("invalid trusted certificates: {error}")).reported())
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
+use crate::sections::upstreams::health::Ejection;
 use crate::sections::upstreams::health::HealthCheck;
 use crate::sections::upstreams::spring::instances::{Lists, health_check, report_unused_checks};
 use crate::sections::upstreams::spring::{RawLoadBalancer, ZoneScope};
-use crate::sections::upstreams::{EndpointSource, Upstream, ejection};
+use crate::sections::upstreams::{EndpointSource, Upstream};
 use crate::yaml::Span;
 
 /// Lookup of a service in the registries.
@@ -96,7 +97,7 @@ impl Discovered {
             endpoints: EndpointSource::Registries(query),
             balance: Balance::RoundRobin,
             health: self.settings(name).health.clone(),
-            ejection: ejection::by_default(),
+            ejection: Some(Ejection::default()),
         })
     }
 }

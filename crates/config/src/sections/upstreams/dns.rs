@@ -1,42 +1,47 @@
 //! `upstreams.NAME.dns`, and `dns`: lookups of endpoints.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::de::defaults::{Or, Word, secs};
-use crate::de::nodes::Nodes;
+use crate::de::error::with_help;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::Diagnostics;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::endpoints::Scheme;
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::Span;
 
 /// DNS name that resolves to endpoints.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawDnsQuery {
+pub struct DnsQuery {
     /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
-    name: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    name: Spanned<DnsName>,
     /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
     port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
     /// Scheme of the endpoints: `http` or `https`.
-    scheme: Word<Scheme>,
+    pub scheme: Word<Scheme>,
     /// Type of the DNS records.
     #[serde(rename = "type")]
-    records: Word<RawRecords>,
+    pub records: Word<Records>,
     /// Longest interval between lookups; a shorter time to live of the records wins.
-    refresh: Or<PositiveTime, { secs(30) }>,
+    pub refresh: Or<PositiveTime, { secs(30) }>,
 }
+
+/// Name to look up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct DnsName(String);
 
 /// Types of DNS records.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-pub(crate) enum RawRecords {
+pub enum Records {
     /// IPv4 addresses.
     #[default]
     A,
@@ -52,112 +57,86 @@ pub(crate) enum RawRecords {
 }
 
 /// DNS servers for `upstreams.NAME.dns`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawDns {
+pub struct Dns {
     /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
-    server: Option<NodeRef>,
+    pub server: Vec<DnsServer>,
     /// Timeout per DNS server.
-    timeout: Or<PositiveTime, { secs(2) }>,
+    pub timeout: Or<PositiveTime, { secs(2) }>,
 }
 
-/// DNS lookup of endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DnsQuery {
-    /// The name.
-    pub name: String,
-    /// Type of the records.
-    pub records: Records,
-    /// Scheme of the endpoints.
-    pub scheme: Scheme,
-    /// Longest interval between lookups; a shorter time to live of the records wins.
-    pub refresh: Duration,
-}
+/// A DNS server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct DnsServer(pub SocketAddr);
 
-/// Types of DNS records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Records {
-    /// IPv4 addresses, all with this port.
-    A(u16),
-    /// IPv6 addresses, all with this port.
-    Aaaa(u16),
-    /// Addresses of both kinds, all with this port.
-    Any(u16),
-    /// Names with ports, weights and priorities (RFC 2782).
-    Srv,
-}
-
-/// DNS servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dns {
-    /// The servers; empty: those of the system.
-    pub servers: Vec<SocketAddr>,
-    /// Timeout per server.
-    pub timeout: Duration,
-}
-
-/// Checks `dns` of an upstream. Reports errors.
-pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<DnsQuery> {
-    let (at, raw) = (raw.span, &raw.value);
-    let Some(name) = &raw.name else {
-        diagnostics.error(at, "`dns` without `name`").help("add `name: orders.internal`");
-        return None;
-    };
-    let host = name.value.trim().trim_end_matches('.');
-    let fits = !host.is_empty()
-        && host.len() <= 253
-        && host.split('.').all(|label| {
-            (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-        });
-    if !fits || host.parse::<IpAddr>().is_ok() {
-        diagnostics
-            .error(name.span, format!("`{}` is not a valid DNS name", name.value))
-            .help("write it like `orders.internal`; list addresses under `endpoints`");
-        return None;
-    }
-    let scheme = raw.scheme.0;
-    let port = raw.port.map_or(scheme.default_port(), |port| port.value.get());
-    let records = match raw.records.0 {
-        RawRecords::A => Records::A(port),
-        RawRecords::Aaaa => Records::Aaaa(port),
-        RawRecords::Any => Records::Any(port),
-        RawRecords::Srv => {
-            if let Some(port) = &raw.port {
-                diagnostics
-                    .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
-                    .help("remove it");
-            }
-            Records::Srv
+impl DnsQuery {
+    /// Checks the query, whose section is at `at`.
+    ///
+    /// # Errors
+    /// It has no name, which is reported.
+    pub(super) fn check(&self, at: Span, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+        if !self.name.is_given() {
+            return Err(diagnostics.error(at, "`dns` without `name`").reported_with("add `name: orders.internal`"));
         }
-    };
-    if host.starts_with('_') && records != Records::Srv {
-        diagnostics
-            .warn(name.span, format!("`{host}` looks like a name of SRV records, but addresses are looked up"))
-            .help("add `type: SRV`");
-    }
-    Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: raw.refresh.get() })
-}
-
-/// Checks the DNS servers.
-pub(crate) fn check(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
-    let parts: &[Node] = match raw.server.and_then(|node| nodes.get(node)) {
-        None => &[],
-        Some(Node { kind: NodeKind::Seq(items), .. }) => items,
-        Some(one) => std::slice::from_ref(one),
-    };
-    let read = |part: &Node| {
-        let text = part.scalar().unwrap_or_default().trim();
-        let address = text.parse::<SocketAddr>().ok();
-        let address = address.or_else(|| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 53)));
-        if address.is_none() {
+        if let (Records::Srv, Some(port)) = (self.records.0, &self.port) {
             diagnostics
-                .error(part.span, format!("`dns.server` must be an address, found {}", part.describe()))
-                .help("write it like `10.0.0.2`, or `10.0.0.2:53`");
+                .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
+                .help("remove it");
         }
-        address
-    };
-    let servers = parts.iter().filter_map(read).collect();
-    Dns { servers, timeout: raw.timeout.get() }
+        let name = self.name();
+        if name.starts_with('_') && self.records.0 != Records::Srv {
+            diagnostics
+                .warn(self.name.span, format!("`{name}` looks like a name of SRV records, but addresses are looked up"))
+                .help("add `type: SRV`");
+        }
+        Ok(())
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name.0
+    }
+
+    /// Returns the port of all endpoints, unless SRV records name it.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.map_or(self.scheme.0.default_port(), |port| port.get())
+    }
+}
+
+impl TryFrom<String> for DnsName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let host = text.trim().trim_end_matches('.');
+        let fits = !host.is_empty()
+            && host.len() <= 253
+            && host.split('.').all(|label| {
+                (1..=63).contains(&label.len())
+                    && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            });
+        if !fits || host.parse::<IpAddr>().is_ok() {
+            let help = "write it like `orders.internal`; list addresses under `endpoints`";
+            return Err(with_help(&format!("`{text}` is not a valid DNS name"), help));
+        }
+        Ok(Self(host.to_owned()))
+    }
+}
+
+impl TryFrom<String> for DnsServer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let host = text.trim();
+        let with_default_port = || Some(SocketAddr::new(host.trim_matches(['[', ']']).parse().ok()?, 53));
+        host.parse().ok().or_else(with_default_port).map(Self).ok_or_else(|| {
+            let message = format!("`dns.server` must be an address, found `{text}`");
+            with_help(&message, "write it like `10.0.0.2`, or `10.0.0.2:53`")
+        })
+    }
 }

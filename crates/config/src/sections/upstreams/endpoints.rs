@@ -5,13 +5,11 @@ use std::fmt;
 use http::Uri;
 use serde::Deserialize;
 
-use crate::de;
 use crate::de::defaults::Or;
-use crate::de::nodes::Nodes;
 use crate::de::ranged::Ranged;
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::Diagnostics;
-use crate::yaml::{Node, NodeKind, Span};
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
+use crate::yaml::Span;
 
 /// Endpoint of an upstream.
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +22,14 @@ pub(crate) struct RawEndpoint {
     weight: Or<Weight, 1>,
     /// Priority: endpoints of a higher number are used only if none of a lower number is healthy.
     priority: Or<u16, 0>,
+}
+
+/// An endpoint as its URI, or as a map.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+pub(crate) enum EndpointEntry {
+    Scalar(Spanned<String>),
+    Map(RawEndpoint),
 }
 
 /// An endpoint as a map, or its URI.
@@ -79,85 +85,75 @@ type Weight = Ranged<u32, 0, 65_535>;
 
 /// Checks `endpoints`. Reports errors.
 pub(super) fn check(
-    list: &Spanned<Vec<NodeRef>>,
-    nodes: &Nodes<'_>,
+    list: &Spanned<Vec<Spanned<EndpointEntry>>>,
     diagnostics: &mut Diagnostics,
-) -> Option<Vec<ListedEndpoint>> {
-    let (list, at) = (&list.value, list.span);
+) -> Result<Vec<ListedEndpoint>, Reported> {
     if list.is_empty() {
-        diagnostics.error(at, "`endpoints` is empty").help("write `endpoints: [\"http://host:port\"]`");
-        return None;
+        return Err(diagnostics
+            .error(list.span, "`endpoints` is empty")
+            .reported_with("write `endpoints: [\"http://host:port\"]`"));
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
-    let mut is_complete = true;
-    for node in list.iter().filter_map(|node| nodes.get(*node)) {
-        let Some((read, at)) = one_endpoint(node, diagnostics) else {
-            is_complete = false;
-            continue;
-        };
-        if endpoints.iter().any(|known| known.address == read.address) {
-            diagnostics
-                .mistake(at, format!("duplicate endpoint `{}`", read.address))
-                .help("remove it; `weight: 2` doubles its share");
-            continue;
+    let mut result = Ok(());
+    for entry in &list.value {
+        match one_endpoint(entry, diagnostics) {
+            Err(reported) => result = Err(reported),
+            Ok((endpoint, at)) if endpoints.iter().any(|other| other.address == endpoint.address) => {
+                diagnostics
+                    .mistake(at, format!("duplicate endpoint `{}`", endpoint.address))
+                    .help("remove it; `weight: 2` doubles its share");
+            }
+            Ok((endpoint, _)) => endpoints.push(endpoint),
         }
-        endpoints.push(read);
     }
-    if is_complete && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
-        diagnostics.error(at, "every endpoint has weight 0").help("give one of them a weight above 0");
-        return None;
+    result?;
+    if endpoints.iter().all(|endpoint| endpoint.weight == 0) {
+        let error = diagnostics.error(list.span, "every endpoint has weight 0");
+        return Err(error.reported_with("give one of them a weight above 0"));
     }
-    is_complete.then_some(endpoints)
+    Ok(endpoints)
 }
 
 /// Reads an endpoint, and returns it with the place of its URI.
-fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEndpoint, Span)> {
-    if let Some(text) = node.scalar() {
-        let uri = Spanned { value: text.to_owned(), span: node.span };
-        return Some((ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight: 1, priority: 0 }, node.span));
-    }
-    if !matches!(node.kind, NodeKind::Map(_)) {
-        diagnostics
-            .error(node.span, format!("expected an endpoint, found {}", node.describe()))
-            .help("write `http://host:port`, or `{uri: \"http://host:port\", weight: 2}`");
-        return None;
-    }
-    let (raw, unknown) = de::read::<RawEndpoint>(node, diagnostics);
-    unknown.iter().for_each(|unknown| diagnostics.unknown_key(unknown));
-    let Some(uri) = &raw.uri else {
-        diagnostics.error(node.span, "endpoint without `uri`").help("add `uri: http://host:port`");
-        return None;
+fn one_endpoint(
+    entry: &Spanned<EndpointEntry>,
+    diagnostics: &mut Diagnostics,
+) -> Result<(ListedEndpoint, Span), Reported> {
+    let (uri, weight, priority) = match &entry.value {
+        EndpointEntry::Scalar(uri) => (uri, 1, 0),
+        EndpointEntry::Map(RawEndpoint { uri: Some(uri), weight, priority }) => (uri, weight.get(), priority.get()),
+        EndpointEntry::Map(_) => {
+            return Err(diagnostics
+                .error(entry.span, "endpoint without `uri`")
+                .reported_with("add `uri: http://host:port`"));
+        }
     };
-    Some((
-        ListedEndpoint { address: endpoint(uri, diagnostics)?, weight: raw.weight.get(), priority: raw.priority.get() },
-        uri.span,
-    ))
+    Ok((ListedEndpoint { address: endpoint(uri, diagnostics)?, weight, priority }, uri.span))
 }
 
 /// Reads the endpoint at `uri`. Reports errors.
-pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<EndpointAddress> {
+pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> Result<EndpointAddress, Reported> {
     let (text, at) = (uri.value.trim(), uri.span);
     let parsed = text.parse::<Uri>().ok();
     let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?, uri)));
     let Some((scheme, authority, whole)) = parts else {
-        diagnostics.error(at, format!("`{text}` is not an endpoint")).help("write it like `http://10.0.0.1:9000`");
-        return None;
+        return Err(diagnostics
+            .error(at, format!("`{text}` is not an endpoint"))
+            .reported_with("write it like `http://10.0.0.1:9000`"));
     };
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" | "ws" => Scheme::Http,
         "https" | "wss" => Scheme::Https,
         other => {
-            diagnostics
+            return Err(diagnostics
                 .error(at, format!("unsupported scheme `{other}`"))
-                .help("use `http://host:port` or `https://host:port`");
-            return None;
+                .reported_with("use `http://host:port` or `https://host:port`"));
         }
     };
     if authority.as_str().contains('@') {
-        diagnostics
+        return Err(diagnostics
             .error(at, "a user and password in an endpoint are not sent")
-            .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");
-        return None;
+            .reported_with("remove them, or set the header with `SetRequestHeader=Authorization,…`"));
     }
     let port = match authority.as_str().rsplit_once(':') {
         Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().ok().filter(|port| *port > 0),
@@ -165,17 +161,16 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
     };
     let host = authority.host().trim_matches(['[', ']']);
     let (Some(port), false) = (port, host.is_empty()) else {
-        diagnostics
+        return Err(diagnostics
             .error(at, format!("`{text}` has no usable host and port"))
-            .help("write it like `http://10.0.0.1:9000`");
-        return None;
+            .reported_with("write it like `http://10.0.0.1:9000`"));
     };
     if whole.path_and_query().is_some_and(|path| path.as_str() != "/") {
         diagnostics
             .warn(at, "path and query of an endpoint are ignored")
             .help("`PrefixPath=/…` or `SetPath=/…` in the route changes the path");
     }
-    Some(EndpointAddress { scheme, host: host.to_owned(), port, name: host.to_owned() })
+    Ok(EndpointAddress { scheme, host: host.to_owned(), port, name: host.to_owned() })
 }
 
 impl Scheme {

@@ -1,8 +1,7 @@
-//! `upstreams.NAME.health`: active health checks.
+//! `upstreams.NAME.health` and `upstreams.NAME.ejection`: active health checks, and endpoints that fail requests.
 
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderValue;
@@ -10,114 +9,99 @@ use http::uri::PathAndQuery;
 use serde::Deserialize;
 
 use crate::de::defaults::{Flag, Or, secs};
+use crate::de::error::with_help;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
+use crate::spec::types::Status;
 
 /// Active health checks.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHealth {
+pub struct HealthCheck {
     /// Path of the check. Default `/`.
-    path: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub path: CheckPath,
     /// Interval between checks, randomized by a tenth.
-    interval: Or<PositiveTime, { secs(5) }>,
+    pub interval: Or<PositiveTime, { secs(5) }>,
     /// Timeout of a check.
-    timeout: Or<PositiveTime, { secs(1) }>,
+    pub timeout: Or<PositiveTime, { secs(1) }>,
     /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once.
-    healthy: Or<NonZeroU32, 2>,
+    pub healthy: Or<NonZeroU32, 2>,
     /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once.
-    unhealthy: Or<NonZeroU32, 3>,
+    pub unhealthy: Or<NonZeroU32, 3>,
     /// Successful statuses: numbers and ranges, such as `200-299, 401`. Default `200-399`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
-    status: Option<Spanned<String>>,
+    pub status: Statuses,
     /// Port of the check. Default: the endpoint's own.
-    port: Option<Ranged<u16, 1, 65_535>>,
+    pub port: Option<Ranged<u16, 1, 65_535>>,
     /// `Host` of the check. Default: the endpoint's own.
-    host: Option<Spanned<String>>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub host: Option<CheckHost>,
     /// Enables health checks. Default {} if there is a `health` section.
-    enabled: Flag<true>,
+    pub(super) enabled: Flag<true>,
 }
 
-/// Active health checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthCheck {
-    /// Path of the check.
-    pub path: PathAndQuery,
-    /// Interval between checks.
-    pub interval: Duration,
-    /// Timeout of a check.
-    pub timeout: Duration,
-    /// Consecutive successes after which an endpoint is healthy again.
-    pub healthy: NonZeroU32,
-    /// Consecutive failures after which an endpoint is unhealthy.
-    pub unhealthy: NonZeroU32,
-    /// Successful statuses.
-    pub statuses: Statuses,
-    /// Port of the check; `None`: the endpoint's own.
-    pub port: Option<u16>,
-    /// `Host` of the check; `None`: the endpoint's own.
-    pub host: Option<HeaderValue>,
-}
+/// Path of a health check.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CheckPath(pub PathAndQuery);
+
+/// `Host` of a health check.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CheckHost(pub HeaderValue);
 
 /// Ranges of statuses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Statuses(pub Vec<RangeInclusive<u16>>);
 
-/// Checks `health`. Returns `Some(None)` if it is disabled, `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one tells an error from a disabled check")]
-pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> Option<Option<HealthCheck>> {
-    let (at, raw) = (raw.span, &raw.value);
-    let text = raw.path.as_ref().map_or("/", |path| path.value.trim());
-    let path = text.parse().ok().filter(|_| text.starts_with('/'));
-    let path_at = raw.path.as_ref().map_or(at, |path| path.span);
-    if path.is_none() {
-        diagnostics
-            .error(path_at, format!("`path` must begin with `/`, found `{text}`"))
-            .help("write it like `/health`");
+impl Default for CheckPath {
+    fn default() -> Self {
+        Self(PathAndQuery::from_static("/"))
     }
-    let statuses = match &raw.status {
-        None => Some(Statuses(vec![200..=399])),
-        Some(text) => statuses(text, diagnostics),
-    };
-    let host = match &raw.host {
-        None => Some(None),
-        Some(host) => {
-            let value = HeaderValue::from_str(host.value.trim()).ok().filter(|host| !host.is_empty());
-            if value.is_none() {
-                diagnostics.error(host.span, format!("`{}` is not a valid `Host`", host.value));
-            }
-            value.map(Some)
-        }
-    };
-    let check = HealthCheck {
-        path: path?,
-        interval: raw.interval.get(),
-        timeout: raw.timeout.get(),
-        healthy: raw.healthy.get(),
-        unhealthy: raw.unhealthy.get(),
-        statuses: statuses?,
-        port: raw.port.map(Ranged::get),
-        host: host?,
-    };
-    Some(raw.enabled.get().then_some(check))
 }
 
-/// Parses ranges of statuses: `200-299, 401`.
-fn statuses(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Statuses> {
-    let range = |part: &str| {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let bounds = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
-        (bounds.0 <= bounds.1 && bounds.0 >= 100 && bounds.1 <= 999).then_some(bounds.0..=bounds.1)
-    };
-    let ranges: Option<Vec<_>> = text.value.split(',').map(|part| range(part.trim())).collect();
-    if ranges.is_none() {
-        diagnostics.error(text.span, format!("expected statuses such as `200-299, 401`, found `{}`", text.value));
+impl TryFrom<String> for CheckPath {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let text = text.trim();
+        let path = text.parse().ok().filter(|_| text.starts_with('/')).map(Self);
+        path.ok_or_else(|| with_help(&format!("`path` must begin with `/`, found `{text}`"), "write it like `/health`"))
     }
-    ranges.map(Statuses)
+}
+
+impl TryFrom<String> for CheckHost {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let host = HeaderValue::from_str(text.trim()).ok().filter(|host| !host.is_empty());
+        host.map(Self).ok_or_else(|| format!("`{text}` is not a valid `Host`"))
+    }
+}
+
+impl Default for Statuses {
+    fn default() -> Self {
+        Self(vec![200..=399])
+    }
+}
+
+impl TryFrom<String> for Statuses {
+    type Error = String;
+
+    /// Parses ranges of statuses: `200-299, 401`.
+    fn try_from(text: String) -> Result<Self, String> {
+        let range = |part: &str| {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            let bounds = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
+            (bounds.0 <= bounds.1 && bounds.0 >= 100 && bounds.1 <= 999).then_some(bounds.0..=bounds.1)
+        };
+        let ranges: Option<Vec<_>> = text.split(',').map(|part| range(part.trim())).collect();
+        ranges.map(Self).ok_or_else(|| format!("expected statuses such as `200-299, 401`, found `{text}`"))
+    }
 }
 
 impl Statuses {
@@ -125,5 +109,41 @@ impl Statuses {
     #[must_use]
     pub fn contain(&self, status: StatusCode) -> bool {
         self.0.iter().any(|range| range.contains(&status.as_u16()))
+    }
+}
+
+/// Ejection of endpoints that fail requests: connection errors, timeouts, incomplete responses, or a status of `status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Ejection {
+    /// Enables ejection.
+    pub enabled: Flag<true>,
+    /// Consecutive failures that eject an endpoint.
+    pub consecutive_failures: Or<NonZeroU32, 5>,
+    /// Time of the first ejection; each consecutive one lasts that much longer.
+    pub base_time: Or<PositiveTime, { secs(30) }>,
+    /// Longest ejection.
+    pub max_time: Or<PositiveTime, { secs(300) }>,
+    /// Percentage of endpoints that may be ejected at a time. Default {}: one of two endpoints, none of one.
+    pub max_percent: Or<Ranged<u8, 0, 100>, 50>,
+    /// Statuses that count as failures. Default `[502, 503, 504]`.
+    #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
+    pub status: Option<Vec<Status>>,
+}
+
+impl Ejection {
+    /// Returns true if endpoints can be ejected.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled.get() && self.max_percent.get() > 0
+    }
+
+    /// Returns true if a response of `status` is a failure.
+    #[must_use]
+    pub fn fails(&self, status: StatusCode) -> bool {
+        match &self.status {
+            Some(failures) => failures.contains(&Status(status)),
+            None => matches!(status.as_u16(), 502..=504),
+        }
     }
 }

@@ -3,16 +3,15 @@
 pub(crate) mod balance;
 pub(crate) mod discovered;
 pub(crate) mod dns;
-pub(crate) mod ejection;
 pub(crate) mod endpoints;
 pub(crate) mod health;
-pub(crate) mod named;
 pub(crate) mod spring;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -25,14 +24,14 @@ use crate::key_resolvers::KeyResolvers;
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::balance::{Balance, RawBalance};
 use crate::sections::upstreams::discovered::{Discovered, ServiceQuery};
-use crate::sections::upstreams::dns::{DnsQuery, RawDnsQuery};
-use crate::sections::upstreams::ejection::{Ejection, RawEjection};
-use crate::sections::upstreams::endpoints::ListedEndpoint;
+use crate::sections::upstreams::dns::DnsQuery;
 #[cfg(test)]
 use crate::sections::upstreams::endpoints::RawEndpointEntry;
-use crate::sections::upstreams::health::{HealthCheck, RawHealth};
-pub(crate) use crate::sections::upstreams::named::Named;
+use crate::sections::upstreams::endpoints::{EndpointEntry, ListedEndpoint};
+use crate::sections::upstreams::health::Ejection;
+use crate::sections::upstreams::health::HealthCheck;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
+use crate::yaml::Span;
 
 /// Upstream of `lb://NAME`: one or several equal servers.
 #[derive(Debug, Default, Deserialize)]
@@ -41,9 +40,9 @@ use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 pub(crate) struct RawUpstream {
     /// Endpoints: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
     #[cfg_attr(test, schemars(with = "Vec<RawEndpointEntry>"))]
-    endpoints: Option<Spanned<Vec<NodeRef>>>,
+    endpoints: Option<Spanned<Vec<Spanned<EndpointEntry>>>>,
     /// DNS name that resolves to its endpoints.
-    dns: Option<Spanned<RawDnsQuery>>,
+    dns: Option<Spanned<DnsQuery>>,
     /// Name of the service in the registries (`consul`, `eureka`, `nacos`), which are used if there is neither `endpoints` nor `dns`. Default: the upstream's name.
     service: Option<Spanned<String>>,
     /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
@@ -52,9 +51,9 @@ pub(crate) struct RawUpstream {
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     hash_by: Option<NodeRef>,
     /// Active health checks. Default: none.
-    health: Option<Spanned<RawHealth>>,
+    health: Option<HealthCheck>,
     /// Ejection of failing endpoints.
-    ejection: RawEjection,
+    ejection: Ejection,
 }
 
 /// One or several equal servers.
@@ -83,32 +82,25 @@ pub enum EndpointSource {
     Registries(ServiceQuery),
 }
 
-/// Sections that define upstreams.
-#[derive(Clone, Copy)]
-pub(crate) struct UpstreamSections<'r> {
-    pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
-    pub(crate) discovery: &'r RawDiscovery,
-    pub(crate) loadbalancer: &'r RawLoadBalancer,
-    /// True if the file has a registry.
-    pub(crate) has_registry: bool,
-}
-
 /// Returns every upstream of the file.
 pub(crate) fn check(
-    sections: UpstreamSections<'_>,
+    upstreams: &BTreeMap<String, Spanned<RawUpstream>>,
+    discovery: &RawDiscovery,
+    loadbalancer: &RawLoadBalancer,
+    has_registry: bool,
     nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
-    let services = Discovered::check(sections.loadbalancer, diagnostics);
+    let services = Discovered::check(loadbalancer, diagnostics);
     let mut listed = BTreeMap::new();
-    for (name, raw) in sections.upstreams {
-        let discovered = sections.has_registry.then_some(&services);
-        let upstream = upstream(name, raw, discovered, nodes, key_resolvers, diagnostics);
+    for (name, section) in upstreams {
+        let discovered = has_registry.then_some(&services);
+        let upstream = upstream(name, section, discovered, nodes, key_resolvers, diagnostics);
         listed.insert(name.clone(), upstream.map(Arc::new));
     }
-    spring::add(&mut listed, sections.discovery, &services, diagnostics);
-    Named::new(listed, sections.has_registry.then_some(services))
+    spring::add(&mut listed, discovery, &services, diagnostics);
+    Named::new(listed, has_registry.then_some(services))
 }
 
 fn upstream(
@@ -119,23 +111,22 @@ fn upstream(
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Upstream> {
-    let endpoints = endpoints(name, raw, discovered, nodes, diagnostics);
+    let endpoints = endpoints(name, raw, discovered, diagnostics);
     let balance =
         balance::check((raw.value.balance.as_ref(), raw.value.hash_by), raw.span, nodes, key_resolvers, diagnostics);
-    let raw = &raw.value;
-    let health = match &raw.health {
-        None => Some(None),
-        Some(health) => health::check(health, diagnostics),
-    };
-    let ejection = ejection::check(&raw.ejection, diagnostics);
-    Some(Upstream { name: name.into(), endpoints: endpoints?, balance: balance?, health: health?, ejection })
+    Some(Upstream {
+        name: name.into(),
+        endpoints: endpoints?,
+        balance: balance?,
+        health: raw.health.clone().filter(|health| health.enabled.get()),
+        ejection: Some(raw.ejection.clone()).filter(Ejection::is_enabled),
+    })
 }
 
 fn endpoints(
     name: &str,
     raw: &Spanned<RawUpstream>,
     discovered: Option<&Discovered>,
-    nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<EndpointSource> {
     let service = raw.value.service.as_ref();
@@ -153,12 +144,15 @@ fn endpoints(
                 .help("keep one of them");
             None
         }
-        (Some(list), None) => endpoints::check(list, nodes, diagnostics).map(EndpointSource::Listed),
-        (None, Some(dns)) => dns::query(dns, diagnostics).map(EndpointSource::Dns),
+        (Some(list), None) => endpoints::check(list, diagnostics).ok().map(EndpointSource::Listed),
+        (None, Some(dns)) => {
+            dns.check(dns.span, diagnostics).ok()?;
+            Some(EndpointSource::Dns(dns.value.clone()))
+        }
         (None, None) if let Some(discovered) = discovered => {
-            let known = service.map_or(name, |service| service.value.trim());
+            let service_name = service.map_or(name, |service| service.value.trim());
             let at = service.map_or(raw.span.key(), |service| service.span);
-            discovered.query(known, at, diagnostics).map(EndpointSource::Registries)
+            discovered.query(service_name, at, diagnostics).map(EndpointSource::Registries)
         }
         (None, None) => {
             diagnostics
@@ -166,5 +160,60 @@ fn endpoints(
                 .help("add `endpoints: [\"http://host:port\"]`, `dns: {name: orders.internal}`, or a registry such as `consul`");
             None
         }
+    }
+}
+
+/// Upstreams of a file, and those of the registries that its routes name.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// Upstreams of the file; `None` for one with errors, which are reported.
+    listed: BTreeMap<String, Option<Arc<Upstream>>>,
+    /// Names in `listed` by their lower-case form; of several, the first.
+    by_lower_case: HashMap<String, String>,
+    /// Settings of services in registries; `None` without a registry.
+    services: Option<Discovered>,
+    /// Services that routes name.
+    discovered: RefCell<BTreeMap<String, Arc<Upstream>>>,
+}
+
+impl Named {
+    pub(super) fn new(listed: BTreeMap<String, Option<Arc<Upstream>>>, services: Option<Discovered>) -> Self {
+        let mut by_lower_case = HashMap::new();
+        for name in listed.keys() {
+            by_lower_case.entry(name.to_ascii_lowercase()).or_insert_with(|| name.clone());
+        }
+        Self { listed, by_lower_case, services, discovered: RefCell::default() }
+    }
+
+    /// Returns the upstream of the file with that name, in any case.
+    pub(super) fn get(&self, name: &str) -> Option<&Option<Arc<Upstream>>> {
+        let alike = || self.listed.get(self.by_lower_case.get(&name.to_ascii_lowercase())?);
+        self.listed.get(name).or_else(alike)
+    }
+
+    /// Returns the names of the upstreams of the file.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.listed.keys().map(String::as_str)
+    }
+
+    /// Returns true if a name may come from a registry.
+    pub(super) fn has_registry(&self) -> bool {
+        self.services.is_some()
+    }
+
+    /// Returns the upstream of the service `name` in a registry. Reports a name that no registry can have.
+    pub(super) fn discover(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
+        let mut discovered = self.discovered.borrow_mut();
+        if let Some(known) = discovered.get(name) {
+            return Some(Arc::clone(known));
+        }
+        let upstream = Arc::new(self.services.as_ref()?.upstream(name, at, diagnostics)?);
+        discovered.insert(name.to_owned(), Arc::clone(&upstream));
+        Some(upstream)
+    }
+
+    /// Returns all upstreams without errors.
+    pub(crate) fn into_all(self) -> Vec<Arc<Upstream>> {
+        self.listed.into_values().flatten().chain(self.discovered.into_inner().into_values()).collect()
     }
 }

@@ -27,10 +27,14 @@ fn an_upstream_needs_endpoints_and_has_defaults_for_all_else() {
     assert_eq!(addresses(upstream), [("http://a:80".to_owned(), 1, 0), ("https://[::1]:443".to_owned(), 3, 1)]);
     assert_eq!((&upstream.balance, &upstream.health), (&Balance::LeastRequest, &None));
     let ejection = upstream.ejection.as_ref().unwrap();
-    assert_eq!((ejection.consecutive_failures.get(), ejection.max_percent), (5, 50));
-    assert_eq!((ejection.base_time, ejection.max_time), (Duration::from_secs(30), Duration::from_secs(300)));
-    assert_eq!(ejection.statuses.iter().map(|status| status.as_u16()).collect::<Vec<_>>(), [502, 503, 504]);
-    assert!(!config.use404 && config.dns.servers.is_empty());
+    assert_eq!((ejection.consecutive_failures.get().get(), ejection.max_percent.get()), (5, 50));
+    assert_eq!(
+        (ejection.base_time.get(), ejection.max_time.get()),
+        (Duration::from_secs(30), Duration::from_secs(300))
+    );
+    let failures: Vec<u16> = (200..600).filter(|code| ejection.fails((*code).try_into().unwrap())).collect();
+    assert_eq!(failures, [502, 503, 504]);
+    assert!(!config.use404 && config.dns.server.is_empty());
     assert!(matches!(&config.routes[0].uri, Target::Balanced { upstream: used, scheme: None } if used == upstream));
 }
 
@@ -41,24 +45,23 @@ fn dns_names_and_health_checks_are_read() {
          a: {dns: {name: a.internal., scheme: https, type: any}, health: {}}\n  \
          b: {dns: {name: _http._tcp.b, type: SRV, refresh: 5s}, health: {enabled: false}, ejection: {enabled: false}}\nroutes: []\n",
     );
-    let servers: Vec<String> = config.dns.servers.iter().map(ToString::to_string).collect();
+    let servers: Vec<String> = config.dns.server.iter().map(|server| server.0.to_string()).collect();
     assert_eq!(servers, ["10.0.0.2:53", "10.0.0.3:5353", "[::1]:53"]);
     assert!(config.use404);
     let [a, b] = config.upstreams.as_slice() else { panic!() };
-    let query = DnsQuery {
-        name: "a.internal".to_owned(),
-        records: Records::Any(443),
-        scheme: Scheme::Https,
-        refresh: Duration::from_secs(30),
-    };
-    assert_eq!(a.endpoints, EndpointSource::Dns(query));
+    let EndpointSource::Dns(query) = &a.endpoints else { panic!("{:?}", a.endpoints) };
+    assert_eq!((query.name(), query.port(), query.records.0), ("a.internal", 443, Records::Any));
+    assert_eq!((query.scheme.0, query.refresh.get()), (Scheme::Https, Duration::from_secs(30)));
     let health = a.health.as_ref().unwrap();
     assert_eq!(
-        (health.path.as_str(), health.interval, health.timeout),
+        (health.path.0.as_str(), health.interval.get(), health.timeout.get()),
         ("/", Duration::from_secs(5), Duration::from_secs(1))
     );
-    assert_eq!((health.healthy.get(), health.unhealthy.get(), &health.statuses), (2, 3, &Statuses(vec![200..=399])));
-    assert!(matches!(&b.endpoints, EndpointSource::Dns(DnsQuery { records: Records::Srv, .. })));
+    assert_eq!(
+        (health.healthy.get().get(), health.unhealthy.get().get(), &health.status),
+        (2, 3, &Statuses(vec![200..=399]))
+    );
+    assert!(matches!(&b.endpoints, EndpointSource::Dns(DnsQuery { records: Word(Records::Srv), .. })));
     assert_eq!((&b.health, &b.ejection), (&None, &None));
 }
 
@@ -95,8 +98,12 @@ fn springs_instances_become_round_robin_upstreams() {
     assert_eq!((&orders.balance, &orders.health), (&Balance::RoundRobin, &None));
     assert_eq!(addresses(shop), [("http://c:80".to_owned(), 1, 0)]);
     let health = shop.health.as_ref().unwrap();
-    assert_eq!((health.path.as_str(), health.port, health.interval), ("/ping", Some(81), Duration::from_secs(25)));
-    assert_eq!((health.healthy.get(), health.unhealthy.get(), &health.statuses), (1, 1, &Statuses(vec![200..=200])));
+    assert_eq!((health.path.0.as_str(), health.port.map(Ranged::get)), ("/ping", Some(81)));
+    assert_eq!(
+        (health.healthy.get().get(), health.unhealthy.get().get(), &health.status),
+        (1, 1, &Statuses(vec![200..=200]))
+    );
+    assert_eq!(health.interval.get(), Duration::from_secs(25));
     assert!(config.use404 && orders.ejection.is_some());
 }
 

@@ -55,10 +55,10 @@ impl SharedStores {
     pub fn new(config: &Config) -> Arc<Self> {
         let clock = Arc::<StoreClock>::default();
         let stores = Arc::new(Self {
-            memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys, Arc::<StoreClock>::clone(&clock))),
+            memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys.get(), Arc::<StoreClock>::clone(&clock))),
             places: Mutex::default(),
             clock,
-            ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
+            ledger: Arc::new(Ledger::new(config.metering.max_cells.get().get())),
             slots: Arc::default(),
             redis_breakers: Breakers::default(),
             circuit_breakers: CircuitBreakers::default(),

@@ -201,10 +201,10 @@ impl Attempt for InFlight {
         let Some(ejection) = &self.balancer.ejection else { return };
         match outcome {
             Outcome::ClientFailed => {}
-            Outcome::Response(status) if !ejection.statuses.contains(&status) => endpoint.reset_failures(),
+            Outcome::Response(status) if !ejection.fails(status) => endpoint.reset_failures(),
             Outcome::Response(_) | Outcome::ConnectFailed | Outcome::Disconnected | Outcome::TimedOut => {
                 // If the ejection is not possible, it is tried again after as many failures, not at each of them.
-                if endpoint.count_failure().is_multiple_of(ejection.consecutive_failures.get()) {
+                if endpoint.count_failure().is_multiple_of(ejection.consecutive_failures.get().get()) {
                     self.balancer.upstream.eject(endpoint, ejection);
                 }
             }

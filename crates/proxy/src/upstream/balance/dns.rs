@@ -27,11 +27,11 @@ pub(super) async fn run(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, atte
         let pause = match look_up(&query, &dns).await {
             Ok(discovered) => {
                 if failures > 0 {
-                    tracing::info!(upstream = %upstream.name(), name = %query.name, "dns lookup succeeded again");
+                    tracing::info!(upstream = %upstream.name(), name = query.name(), "dns lookup succeeded again");
                 }
                 failures = 0;
                 upstream.list(&discovered.endpoints);
-                refresh_after(discovered.valid_until.saturating_duration_since(Instant::now()), query.refresh)
+                refresh_after(discovered.valid_until.saturating_duration_since(Instant::now()), query.refresh.get())
             }
             Err(error) => {
                 upstream.stats().failed_lookups.fetch_add(1, Relaxed);
@@ -39,7 +39,7 @@ pub(super) async fn run(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, atte
                     log_failure(&upstream, &query, &error);
                 }
                 failures = failures.saturating_add(1);
-                FIRST_RETRY.saturating_mul(1 << (failures - 1).min(8)).min(query.refresh)
+                FIRST_RETRY.saturating_mul(1 << (failures - 1).min(8)).min(query.refresh.get())
             }
         };
         if let Some(attempted) = attempted.take() {
@@ -52,7 +52,7 @@ pub(super) async fn run(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, atte
 fn log_failure(upstream: &Upstream, query: &DnsQuery, error: &LookupError) {
     let reason = std::error::Error::source(error).map(ToString::to_string);
     let endpoints = upstream.endpoints().len();
-    tracing::error!(upstream = %upstream.name(), name = %query.name, %error, reason, endpoints, "dns lookup failed; known endpoints are kept");
+    tracing::error!(upstream = %upstream.name(), name = query.name(), %error, reason, endpoints, "dns lookup failed; known endpoints are kept");
 }
 
 /// Returns the time until the next lookup, for records with the time to live `ttl`.

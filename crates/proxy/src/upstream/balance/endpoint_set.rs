@@ -169,7 +169,7 @@ impl EndpointSet {
         now: Instant,
     ) -> Option<EndpointChange> {
         let ejected = self.entries.iter().filter(|entry| entry.ejection.until.is_some()).count();
-        if (ejected + 1) * 100 > self.entries.len() * usize::from(settings.max_percent) {
+        if (ejected + 1) * 100 > self.entries.len() * usize::from(settings.max_percent.get()) {
             return None;
         }
         let ejection = &mut self.entry(endpoint)?.ejection;
@@ -177,11 +177,12 @@ impl EndpointSet {
             return None;
         }
         let served = ejection.recovered_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        let forgiven = served.as_nanos() / settings.base_time.as_nanos().max(1);
+        let base_time = settings.base_time.get();
+        let forgiven = served.as_nanos() / base_time.as_nanos().max(1);
         ejection.times = ejection.times.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX)).saturating_add(1);
-        let time = settings.base_time.saturating_mul(ejection.times).min(settings.max_time.max(settings.base_time));
+        let time = base_time.saturating_mul(ejection.times).min(settings.max_time.get().max(base_time));
         ejection.until = Some(now + time);
-        ejection.threshold = settings.consecutive_failures.get();
+        ejection.threshold = settings.consecutive_failures.get().get();
         Some(EndpointChange::Ejected(time))
     }
 

@@ -79,7 +79,7 @@ async fn check_endpoint(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, probe:
                 tracing::warn!(upstream = %upstream.name(), %endpoint, reason, "endpoint unhealthy");
             }
         }
-        sleep(jittered(probe.check.interval)).await;
+        sleep(jittered(probe.check.interval.get())).await;
     }
 }
 
@@ -98,21 +98,21 @@ struct Probe {
 impl Probe {
     fn new(address: &EndpointAddress, check: Arc<HealthCheck>, connections: &ProbeConnections) -> Self {
         let origin = endpoint_origin(address, None, &connections.tls, connections.http2);
-        let authority = check.host.clone().unwrap_or_else(|| origin.authority.clone());
-        let checked = Origin { port: check.port.unwrap_or(origin.port), authority, ..origin };
+        let authority = check.host.as_ref().map(|host| host.0.clone()).unwrap_or_else(|| origin.authority.clone());
+        let checked = Origin { port: check.port.map_or(origin.port, |port| port.get()), authority, ..origin };
         Self { pool: Pool::new(checked, Rc::clone(&connections.settings)), check }
     }
 
     /// Sends one request and checks the status of its response.
     async fn send(&self) -> Result<(), ProbeError> {
-        let status = timeout(self.check.timeout, self.status()).await.unwrap_or(Err(ProbeError::Timeout))?;
-        if self.check.statuses.contain(status) { Ok(()) } else { Err(ProbeError::Status(status)) }
+        let status = timeout(self.check.timeout.get(), self.status()).await.unwrap_or(Err(ProbeError::Timeout))?;
+        if self.check.status.contain(status) { Ok(()) } else { Err(ProbeError::Status(status)) }
     }
 
     async fn status(&self) -> Result<StatusCode, ProbeError> {
-        let mut connection = self.pool.connect(self.check.timeout, false).await.map_err(ForwardError::from)?;
+        let mut connection = self.pool.connect(self.check.timeout.get(), false).await.map_err(ForwardError::from)?;
         let mut request = Request::new(Body::default());
-        *request.uri_mut() = self.check.path.clone().into();
+        *request.uri_mut() = self.check.path.0.clone().into();
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
         let is_http2 = connection.is_http2();
         prepare_head(&mut request, self.pool.origin(), None, is_http2)?;
@@ -135,8 +135,11 @@ struct Tally {
 impl Tally {
     /// Counts a result. Returns the new health if it changes; the very first result changes it at once.
     fn count(&mut self, passed: bool, check: &HealthCheck) -> Option<Health> {
-        let (health, needed) =
-            if passed { (Health::Healthy, check.healthy.get()) } else { (Health::Unhealthy, check.unhealthy.get()) };
+        let (health, needed) = if passed {
+            (Health::Healthy, check.healthy.get().get())
+        } else {
+            (Health::Unhealthy, check.unhealthy.get().get())
+        };
         if health == self.health {
             self.contradictions = 0;
             return None;
@@ -154,20 +157,10 @@ impl Tally {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use tollgate_config::Statuses;
 
     #[test]
     fn the_first_result_counts_at_once_and_later_ones_only_in_a_row() {
-        let check = HealthCheck {
-            path: "/".parse().unwrap(),
-            interval: Duration::ZERO,
-            timeout: Duration::ZERO,
-            healthy: 2.try_into().unwrap(),
-            unhealthy: 3.try_into().unwrap(),
-            statuses: Statuses(vec![200..=399]),
-            port: None,
-            host: None,
-        };
+        let check = HealthCheck::default();
         let run = |health, results: &str| {
             let mut tally = Tally { health, contradictions: 0 };
             let changes = results.chars().map(|result| tally.count(result == '+', &check));

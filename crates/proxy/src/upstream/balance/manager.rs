@@ -152,7 +152,7 @@ impl UpstreamManager {
         let client = &config.http_client;
         ProbeConnections {
             tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
-            http2: route.and_then(|route| route.http2).unwrap_or(client.http2),
+            http2: route.and_then(|route| route.http2).unwrap_or(client.http2.0),
             settings: Rc::clone(&self.settings),
         }
     }

@@ -41,15 +41,15 @@ impl PoolSettings {
     pub fn for_worker(client: &HttpClient, worker: usize, workers: NonZeroUsize) -> Self {
         let pool = &client.pool;
         Self {
-            max_idle: pool.max_idle,
-            max_idle_secs: pool.max_idle_time.as_secs().max(1),
-            max_life_secs: pool.max_life_time.map_or(u64::MAX, |age| age.as_secs().max(1)),
-            max_connections: pool.max_connections.map(|all| share(all, worker, workers)),
-            acquire_timeout: pool.acquire_timeout,
-            leasing: pool.leasing,
-            max_head_bytes: client.max_header_bytes,
-            max_head_fields: client.max_headers,
-            handshake_timeout: client.handshake_timeout,
+            max_idle: pool.max_idle.get(),
+            max_idle_secs: pool.max_idle_time.get().as_secs().max(1),
+            max_life_secs: pool.max_life_time.map_or(u64::MAX, |age| age.get().as_secs().max(1)),
+            max_connections: pool.max_connections().map(|all| share(all, worker, workers)),
+            acquire_timeout: pool.acquire_timeout.get(),
+            leasing: pool.leasing_strategy.0,
+            max_head_bytes: client.max_header_size.get(),
+            max_head_fields: client.max_headers.get(),
+            handshake_timeout: client.handshake_timeout.get(),
             proxy: client.proxy.clone(),
             refused: None,
         }

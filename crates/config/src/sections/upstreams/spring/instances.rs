@@ -1,14 +1,15 @@
 //! Instances of Spring's services, and their health checks.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
+use crate::de::defaults::Or;
+use crate::de::ranged::Ranged;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::sections::upstreams::discovered::ServiceSettings;
 use crate::sections::upstreams::endpoints::ListedEndpoint;
 use crate::sections::upstreams::endpoints::endpoint;
-use crate::sections::upstreams::health::{HealthCheck, Statuses};
+use crate::sections::upstreams::health::{CheckPath, HealthCheck, Statuses};
 use crate::sections::upstreams::spring::{RawInstance, RawSpringHealth};
 use crate::yaml::Span;
 
@@ -103,7 +104,7 @@ pub(super) fn instance(
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
     let own = raw.metadata.get("zone").map(|zone| zone.value.trim());
     let priority = u16::from(zone.is_some_and(|zone| own != Some(zone)));
-    Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority })
+    Some(ListedEndpoint { address: endpoint(&uri, diagnostics).ok()?, weight, priority })
 }
 
 /// Returns Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
@@ -112,7 +113,7 @@ pub(crate) fn health_check(
     raw: Option<&Spanned<RawSpringHealth>>,
     diagnostics: &mut Diagnostics,
 ) -> Option<HealthCheck> {
-    let paths = raw.map(|raw| &raw.value.path);
+    let paths = raw.map(|raw| &raw.path);
     let path = paths.and_then(|paths| paths.get(name).or_else(|| paths.get("default")));
     let text = path.map_or("/actuator/health", |path| path.value.trim());
     let Some(path) = text.parse().ok().filter(|_| text.starts_with('/')) else {
@@ -120,15 +121,13 @@ pub(crate) fn health_check(
         diagnostics.error(at, format!("a health check's path must begin with `/`, found `{text}`"));
         return None;
     };
-    let raw = raw.map(|raw| &raw.value);
     Some(HealthCheck {
-        path,
-        interval: raw.map(|raw| raw.interval).unwrap_or_default().get(),
-        timeout: Duration::from_secs(1),
-        healthy: NonZeroU32::MIN,
-        unhealthy: NonZeroU32::MIN,
-        statuses: Statuses(vec![200..=200]),
-        port: raw.and_then(|raw| raw.port).map(|port| port.value).filter(|port| *port > 0),
-        host: None,
+        path: CheckPath(path),
+        interval: Or::new(raw.map(|raw| raw.interval).unwrap_or_default().get()),
+        healthy: Or::new(NonZeroU32::MIN),
+        unhealthy: Or::new(NonZeroU32::MIN),
+        status: Statuses(vec![200..=200]),
+        port: raw.and_then(|raw| raw.port).filter(|port| **port > 0).map(|port| Ranged::nearest(*port).0),
+        ..HealthCheck::default()
     })
 }

@@ -1,25 +1,26 @@
 //! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
 pub(super) mod instances;
-pub(crate) mod locator;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::de::canonical;
 use crate::de::defaults::{Flag, Or, Word, secs};
 use crate::de::metadata::Metadata;
 use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::discovered::Discovered;
-use crate::sections::upstreams::ejection;
+use crate::sections::upstreams::health::Ejection;
 use crate::sections::upstreams::spring::instances::instance;
 use crate::sections::upstreams::{EndpointSource, Upstream};
-use crate::yaml::Node;
+use crate::spring::likely_registry;
+use crate::yaml::{Node, NodeKind};
 
 /// Requests without a healthy endpoint.
 #[derive(Debug, Default, Deserialize)]
@@ -159,8 +160,61 @@ pub(super) fn add(
             // Default of Spring.
             balance: Balance::RoundRobin,
             health: settings.health.clone(),
-            ejection: ejection::by_default(),
+            ejection: Some(Ejection::default()),
         });
         named.insert(name.clone(), upstream.map(Arc::new));
+    }
+}
+
+/// Facts about the file that the check of the locator needs.
+pub(crate) struct Located<'l> {
+    /// True if a registry is in use.
+    pub(crate) has_registry: bool,
+    /// All properties of the file.
+    pub(crate) properties: &'l Node,
+}
+
+/// Reports `discovery.locator` without a registry, or if it is disabled. Returns true if a registry is missing.
+pub(crate) fn check_locator(
+    discovery: &RawDiscovery,
+    located: &Located<'_>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return false };
+    let NodeKind::Map(entries) = &node.kind else { return false };
+    let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
+    let is_on = |value: &&Node| value.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    let is_off = discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
+    match enabled.filter(is_on) {
+        None if enabled.is_some() && located.has_registry => false,
+        None => {
+            diagnostics
+                .note(node.span.key(), "`discovery.locator` is disabled and has no effect")
+                .ineffective()
+                .help("remove it");
+            false
+        }
+        Some(enabled) if is_off || !located.has_registry && likely_registry::is_switched_off(located.properties) => {
+            diagnostics
+                .warn(enabled.span, "`discovery.locator` makes no routes: the registries of the file are switched off")
+                .help("switch one of them on, or set `enabled: false` here");
+            false
+        }
+        Some(_) if located.has_registry || !discovery.client.simple.instances.is_empty() => false,
+        Some(enabled) => {
+            let value = likely_registry::proposal(located.properties);
+            let missing =
+                Missing { section: Section::Registry, name: "registry".to_owned(), value, comment: String::new() };
+            diagnostics
+                .error(enabled.span, "`discovery.locator` needs a registry, which the file does not name")
+                .missing(missing)
+                .help(
+                    "the application gets it from elsewhere: `bootstrap.yml`, a config server, the environment or Java; add its \
+                     address, such as `eureka.client.service-url.defaultZone`, `spring.cloud.nacos.discovery.server-addr` or \
+                     `spring.cloud.consul.host`",
+                );
+            true
+        }
     }
 }

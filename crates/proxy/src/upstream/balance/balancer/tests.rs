@@ -9,7 +9,7 @@ use crate::upstream::balance::endpoint::endpoint_origin;
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::upstream::Upstreams;
 use crate::upstream::pool::PoolSettings;
-use tollgate_config::{EndpointSource, Http2, ListedEndpoint, Scheme};
+use tollgate_config::{EndpointSource, Http2, ListedEndpoint, Or, Scheme};
 
 const BAD: Outcome = Outcome::Response(StatusCode::BAD_GATEWAY);
 const GOOD: Outcome = Outcome::Response(StatusCode::NOT_FOUND);
@@ -27,11 +27,10 @@ fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Bal
         balance,
         health: None,
         ejection: Some(Ejection {
-            consecutive_failures: 2.try_into().unwrap(),
-            base_time: Duration::from_secs(60),
-            max_time: Duration::from_secs(60),
-            max_percent: 50,
-            statuses: vec![StatusCode::BAD_GATEWAY],
+            consecutive_failures: Or::new(2.try_into().unwrap()),
+            base_time: Or::new(Duration::from_secs(60)),
+            max_time: Or::new(Duration::from_secs(60)),
+            ..Ejection::default()
         }),
     };
     let upstream = Upstreams::default().get(&settings.name);

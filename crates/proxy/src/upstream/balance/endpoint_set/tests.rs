@@ -1,10 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
-use http::StatusCode;
 use proptest::prelude::*;
 
 use crate::upstream::balance::endpoint_set::*;
-use tollgate_config::{EndpointAddress, Scheme};
+use tollgate_config::{EndpointAddress, Or, Scheme};
 
 fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {
     let address = EndpointAddress { scheme: Scheme::Http, host: name.to_owned(), port: 80, name: name.to_owned() };
@@ -23,13 +22,7 @@ fn endpoint(endpoint_set: &EndpointSet, name: &str) -> Arc<Endpoint> {
 }
 
 fn settings(max_percent: u8) -> Ejection {
-    Ejection {
-        consecutive_failures: 5.try_into().unwrap(),
-        base_time: Duration::from_secs(30),
-        max_time: Duration::from_secs(100),
-        max_percent,
-        statuses: vec![StatusCode::BAD_GATEWAY],
-    }
+    Ejection { max_time: Or::new(Duration::from_secs(100)), max_percent: Or::new(max_percent), ..Ejection::default() }
 }
 
 /// Formats a snapshot as `a b | c / d`: healthy endpoints by tier, and ejected ones behind the slash.

@@ -1,16 +1,18 @@
 //! Policies for cross-origin requests (CORS): `globalcors`, `metadata.cors` of routes, and `cors` of our own form.
 
+#[cfg(test)]
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use tollgate_filters::cors::{self, Policy, PolicyError};
 
-use crate::de::spanned::Spanned;
+use crate::de::defaults::Flag;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Seconds;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::sections::cors::raw::RawCors;
 use crate::yaml::{Node, NodeKind, Span};
-
-pub(crate) mod raw;
 
 /// CORS policy of a route.
 #[derive(Clone, Debug)]
@@ -64,10 +66,10 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
         diagnostics.error(node.span, format!("expected a map of CORS settings, found {}", node.describe()));
         return None;
     };
-    let mut known = Vec::with_capacity(entries.len());
+    let mut usable_entries = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         if METADATA_KEYS.contains(&key.as_str()) {
-            known.push((key.clone(), value.clone()));
+            usable_entries.push((key.clone(), value.clone()));
             continue;
         }
         let meant = METADATA_KEYS.iter().find(|known| canonical(known) == canonical(key));
@@ -77,7 +79,7 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
             None => help.suggest(key, &METADATA_KEYS),
         }
     }
-    let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: NodeKind::Map(known) }, diagnostics);
+    let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: NodeKind::Map(usable_entries) }, diagnostics);
     Some(raw)
 }
 
@@ -103,11 +105,11 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
     }
     let complain = |error: PolicyError| {
         let message = reasons(&error);
-        let named = |list: &Option<Vec<Spanned<String>>>| {
+        let quoted_place = |list: &Option<Vec<Spanned<String>>>| {
             list.iter().flatten().find(|text| message.contains(&format!("`{}`", text.value))).map(|text| text.span)
         };
         let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
-        let place = lists.into_iter().find_map(named).unwrap_or(at);
+        let place = lists.into_iter().find_map(quoted_place).unwrap_or(at);
         let help = diagnostics.error(place, message);
         if matches!(error, PolicyError::CredentialsForAnyOrigin | PolicyError::PrivateNetworkForAnyOrigin) {
             help.help("`allowed-origin-patterns: [\"*\"]` allows all origins and names the requesting one");
@@ -129,4 +131,43 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
         }
     }
     patterns
+}
+
+/// CORS policies by path.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawGlobalCors {
+    /// Policies by path pattern: `"[/api/**]"`. The first match applies.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, RawCors>"))]
+    pub(crate) cors_configurations: Option<NodeRef>,
+    /// Answers preflight requests that match no route.
+    pub(crate) add_to_simple_url_handler_mapping: Flag<false>,
+    /// Enables `metadata.cors` of routes, as in Spring; the policies here always apply. Default true.
+    pub(crate) enabled: Option<Spanned<bool>>,
+    /// Keeps CORS fields of upstreams' responses behind those of the policy; browsers refuse a response with two origins. Default {}, so that the policy's replace them; true in a Spring file, as in Spring.
+    pub(crate) keep_upstream_headers: Flag<false>,
+}
+
+/// CORS policy.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawCors {
+    /// Allowed origins such as `https://example.com`, or `*`. Default: none.
+    pub(crate) allowed_origins: Option<Vec<Spanned<String>>>,
+    /// Allowed origins with `*` and lists of ports: `https://*.example.com:[443,8443]`. Default: none.
+    pub(crate) allowed_origin_patterns: Option<Vec<Spanned<String>>>,
+    /// Allowed methods, or `*`. Default GET and HEAD.
+    pub(crate) allowed_methods: Option<Vec<Spanned<String>>>,
+    /// Allowed request headers, or `*`. Default: the CORS-safelisted ones.
+    pub(crate) allowed_headers: Option<Vec<Spanned<String>>>,
+    /// Response headers that scripts can read. Default: the CORS-safelisted ones.
+    pub(crate) exposed_headers: Option<Vec<Spanned<String>>>,
+    /// Allows cookies and `Authorization`.
+    pub(crate) allow_credentials: Flag<false>,
+    /// Allows requests from public sites to a private network.
+    pub(crate) allow_private_network: Flag<false>,
+    /// Time for which browsers cache the response to a preflight: seconds, or a time such as `30m`. Default: the browser's own, mostly 5 seconds.
+    pub(crate) max_age: Option<Seconds>,
 }

@@ -1,0 +1,244 @@
+//! `server`: the listener for traffic.
+
+use std::net::Ipv4Addr;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tollgate_routing::{PathRules, Separator};
+
+use crate::de::defaults::{Flag, Or, Word, ipv4, secs};
+use crate::de::nodes::Nodes;
+use crate::de::ranged::{PositiveTime, Ranged};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Address, Size, Time, Timeout};
+use crate::diagnostics::Diagnostics;
+use crate::sections::http_client::MaxHeaders;
+#[cfg(test)]
+use crate::sections::tls::server::RawServerSsl;
+use crate::sections::tls::server::{self, ServerTls};
+
+/// Listener for traffic.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Server {
+    /// Address to listen on. Default {}, all interfaces.
+    pub address: Or<Address, { ipv4(Ipv4Addr::UNSPECIFIED) }>,
+    /// Port to listen on; 0: any free port. Default {}, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
+    pub port: Or<u16, 8080>,
+    /// Worker threads. Default: one per core.
+    workers: Option<NonZeroUsize>,
+    /// HTTP/2 settings.
+    pub http2: ServerHttp2,
+    #[serde(alias = "max-http-header-size")]
+    /// Upper bound of a request's head. Default {}, enough for large cookies and tokens.
+    #[cfg_attr(test, schemars(with = "Or<HeaderBytes, { 64 << 10 }>"))]
+    pub max_http_request_header_size: Spanned<Or<Size, { 64 << 10 }>>,
+    /// Upper bound of header fields in a request. Default {}, more than any browser sends.
+    pub max_headers: Or<MaxHeaders, 100>,
+    /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
+    pub max_body_size: Option<Size>,
+    /// Concurrent connections, of all workers together.
+    pub max_connections: Or<NonZeroUsize, 20_000>,
+    /// Concurrent connections of one client: an IPv4 address, or the /64 network of an IPv6 address. Trusted proxies have no such bound. Default: a quarter of `max-connections`.
+    max_connections_per_client: Option<NonZeroUsize>,
+    /// HTTP/2 requests in progress of one client, over all its connections. Default: as `max-connections-per-client`.
+    max_streams_per_client: Option<NonZeroUsize>,
+    /// Enables responses to clients that close their sending side after a request. If false, such a client counts as disconnected.
+    pub half_close: Flag<true>,
+    // Spring Boot's `graceful` or `immediate` shutdown.
+    #[cfg_attr(test, schemars(skip))]
+    shutdown: Option<Shutdown>,
+    // Spring Boot's settings of Netty.
+    #[cfg_attr(test, schemars(skip))]
+    netty: Netty,
+    // Spring Boot's strategy for forwarding headers: `none`, `native` or `framework`.
+    pub(crate) forward_headers_strategy: Option<Spanned<String>>,
+    /// Timeout for the head of a request.
+    pub header_timeout: Or<PositiveTime, { secs(30) }>,
+    /// Time after which an idle connection is closed; `0` or `-1`: never. Default {}, longer than the 60s of common load balancers, so that they close first.
+    pub idle_timeout: Spanned<Or<Timeout, { secs(75) }>>,
+    /// Timeout for each part of a request body; `0` or `-1`: none. From the response head to the end of the response, `httpclient.read-timeout` applies instead.
+    pub body_timeout: Or<Timeout, { secs(30) }>,
+    /// Timeout for each write to the client; `0` or `-1`: none.
+    pub write_timeout: Or<Timeout, { secs(30) }>,
+    /// Time after which a tunnel, such as a WebSocket, is closed if no byte passes; `0` or `-1`: never. Default: never.
+    pub tunnel_idle_timeout: Option<Timeout>,
+    /// Protocols besides `websocket` to which clients may switch with `Upgrade`. Other requests to switch are forwarded as ordinary ones. Default: none.
+    pub upgrade_protocols: Vec<Spanned<String>>,
+    /// Time for in-flight requests when the gateway shuts down. Default {}, as in Spring Boot.
+    pub shutdown_timeout: Spanned<Or<Time, { secs(30) }>>,
+    /// Encoded separators in paths.
+    path: PathSettings,
+    /// TLS. Default: none.
+    #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
+    ssl: Option<NodeRef>,
+    /// TLS, from `ssl`; `None`: clear text.
+    #[serde(skip)]
+    pub tls: Option<ServerTls>,
+}
+
+/// HTTP/2 settings.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub struct ServerHttp2 {
+    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default {}, which gRPC clients need.
+    pub enabled: Flag<true>,
+}
+
+/// Spring Boot's shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shutdown {
+    /// In-flight requests may finish.
+    Graceful,
+    /// In-flight requests are cancelled.
+    Immediate,
+}
+
+/// Spring Boot's settings of Netty.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Netty {
+    // As `server.idle-timeout`.
+    idle_timeout: Spanned<Or<Timeout, { secs(75) }>>,
+}
+
+/// Upper bound of a request's head: a smaller one would refuse ordinary browsers, and every connection may hold one head.
+type HeaderBytes = Ranged<Size, { 8 << 10 }, { 16 << 20 }>;
+
+/// Protocols that carry requests. In a tunnel, these would pass no filter.
+const CARRY_REQUESTS: [&str; 5] = ["h2", "h2c", "http", "https", "tls"];
+
+impl Server {
+    /// Checks the section, and completes it with the values of files and of the environment.
+    pub(crate) fn check(
+        mut self,
+        nodes: &Nodes<'_>,
+        env: &dyn Fn(&str) -> Option<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let header_size = &mut self.max_http_request_header_size;
+        if let (nearest, true) = HeaderBytes::nearest(Size(header_size.get() as u64)) {
+            diagnostics
+                .mistake(header_size.span, format!("must be {}, got {} bytes", HeaderBytes::range(), header_size.get()))
+                .help("the nearest bound is used");
+            header_size.value = Or::new(nearest.get());
+        }
+        if let Some(port) = port_from("SERVER_PORT", env, diagnostics) {
+            self.port = Or::new(port);
+        }
+        if self.shutdown == Some(Shutdown::Immediate) && !self.shutdown_timeout.is_given() {
+            self.shutdown_timeout.value = Or::new(Duration::ZERO);
+        }
+        if !self.idle_timeout.is_given() {
+            self.idle_timeout = self.netty.idle_timeout;
+        }
+        // Forwarded fields are checked with `trusted-proxies`.
+        self.forward_headers_strategy = None;
+        self.tls = server::check(self.ssl.take(), self.http2.enabled.get(), nodes, diagnostics);
+        self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
+        self
+    }
+
+    /// Returns the number of worker threads, each with its own runtime.
+    #[must_use]
+    pub fn workers(&self) -> NonZeroUsize {
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.workers.unwrap_or_else(cores)
+    }
+
+    /// Returns the upper bound of concurrent connections of one client.
+    #[must_use]
+    pub fn max_connections_per_client(&self) -> usize {
+        let quarter = (self.max_connections.get().get() / 4).max(1);
+        self.max_connections_per_client.map_or(quarter, NonZeroUsize::get)
+    }
+
+    /// Returns the upper bound of HTTP/2 requests in progress of one client.
+    #[must_use]
+    pub fn max_streams_per_client(&self) -> usize {
+        self.max_streams_per_client.map_or(self.max_connections_per_client(), NonZeroUsize::get)
+    }
+
+    /// Returns the treatment of encoded separators in paths.
+    #[must_use]
+    pub fn path_rules(&self) -> PathRules {
+        self.path.rules()
+    }
+}
+
+/// Checks the name of a protocol, with or without a version: `chat` or `chat/2`.
+fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
+    let protocol = name.split('/').next().unwrap_or_default();
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if CARRY_REQUESTS.iter().any(|carrier| protocol.eq_ignore_ascii_case(carrier)) {
+        diagnostics
+            .error(name.span, format!("`{}` cannot be tunnelled: its requests would pass no filter", name.value))
+            .help("remove it: the gateway itself speaks HTTP/2 and TLS with clients and upstreams");
+    } else if protocol.is_empty() || !name.bytes().all(|b| is_token(b) || b == b'/') {
+        diagnostics.error(name.span, format!("expected a protocol such as `chat`, found `{}`", name.value));
+    }
+}
+
+/// Returns the port in an environment variable, if it is set. Reports an invalid one.
+pub(crate) fn port_from(
+    variable: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Option<u16> {
+    let text = env(variable).filter(|text| !text.is_empty())?;
+    let port = text.parse().ok();
+    if port.is_none() {
+        diagnostics
+            .error_nowhere(format!(
+                "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
+            ))
+            .help(format!("unset {variable} or set it to a port"));
+    }
+    port
+}
+
+/// Encoded separators in paths.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+struct PathSettings {
+    /// `%2F` in a path: `keep` it in its segment, `decode` it to a `/`, or `reject` the request with 400. Default {}, since upstreams differ; `keep` in a Spring file, as in Spring.
+    encoded_slash: Word<RawSeparator>,
+    /// `\` and `%5C` in a path: `keep`, `decode` or `reject`.
+    backslash: Word<RawSeparator>,
+}
+
+/// Treatment of a separator.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "kebab-case")]
+enum RawSeparator {
+    /// It stays encoded, and belongs to its segment.
+    Keep,
+    /// It becomes a `/`.
+    Decode,
+    /// The request is refused with 400.
+    #[default]
+    Reject,
+}
+
+impl PathSettings {
+    /// Returns the rules.
+    fn rules(&self) -> PathRules {
+        PathRules { encoded_slash: self.encoded_slash.0.into(), backslash: self.backslash.0.into() }
+    }
+}
+
+impl From<RawSeparator> for Separator {
+    fn from(raw: RawSeparator) -> Self {
+        match raw {
+            RawSeparator::Keep => Self::Keep,
+            RawSeparator::Decode => Self::Decode,
+            RawSeparator::Reject => Self::Reject,
+        }
+    }
+}
