@@ -75,7 +75,9 @@ impl<'n, 'c> Entries<'n, 'c> {
                 Some(fields) => match fields.iter().find(|field| **field != SAME_MAP && same_name(field, key)) {
                     None => {
                         // The struct in the same map reports what neither has.
-                        if self.whole.is_none() && !self.around.iter().any(|field| same_name(field, key)) {
+                        if self.whole.is_none()
+                            && !self.around.iter().any(|field| *field != SAME_MAP && same_name(field, key))
+                        {
                             self.report_unknown(key, node, fields);
                         }
                         continue;

@@ -5,8 +5,8 @@ use serde::de::{Deserialize, Deserializer};
 use crate::de::given::Named;
 use crate::de::spanned::Spanned;
 
-/// Texts by name, in the order of the file. Nested maps and lists become dotted and indexed names, such as `management.port` and `tags[0]`. A key
-/// without a value, and an empty list, are the empty text.
+/// Texts by name, in the order of the file; of equal names the last counts. Nested maps and lists become dotted and indexed
+/// names, such as `management.port` and `tags[0]`. A key without a value, and an empty list, are the empty text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metadata(Vec<(String, Spanned<String>)>);
 
@@ -25,7 +25,7 @@ enum Part {
 impl Metadata {
     /// Returns the text of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Spanned<String>> {
-        self.iter().find(|(other, _)| *other == name).map(|(_, text)| text)
+        self.0.iter().rev().find(|(other, _)| other == name).map(|(_, text)| text)
     }
 
     /// Returns each name with its text.
