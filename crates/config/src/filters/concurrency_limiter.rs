@@ -33,12 +33,15 @@ struct ConcurrencyLimiterArgs {
     #[cfg_attr(test, schemars(with = "Option<Count>"))]
     limit: Given<Count>,
     /// Time for which a slot is held without renewal, such as after a crash. Default 30s.
-    lease: Option<Spanned<TimeArgument>>,
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<TimeArgument>"))]
+    lease: Given<TimeArgument>,
     /// Interval at which the slots of in-flight requests are renewed. Default: a third of `lease`.
     renew_every: Option<Spanned<TimeArgument>>,
     /// Key that requests are counted by, or a list of several: `ip`, `"header:X-Api-Key"`, `route`, `"#{@name}"`. Required.
     #[serde(default)]
-    key_resolver: Texts,
+    #[cfg_attr(test, schemars(with = "Texts"))]
+    key_resolver: Given<Texts>,
     /// Status if every slot is held. Default 429.
     status_code: Option<Spanned<Status>>,
     /// Refuses requests without a key. Default: `filter.request-rate-limiter.deny-empty-key`.
@@ -87,12 +90,12 @@ fn rule(args: &ConcurrencyLimiterArgs, at: Span, diagnostics: &mut Diagnostics) 
             diagnostics.error(at, "`ConcurrencyLimiter` needs `limit`, the number of concurrent requests per key");
         return Err(error.reported_with("args: {limit: 10, key-resolver: ip}"));
     };
-    let ttl = args.lease.map_or(Concurrency::TTL, |ttl| ttl.value.time);
+    let ttl = args.lease.optional()?.map_or(Concurrency::TTL, |ttl| ttl.time);
     let renewal_span = args.renew_every.map(|every| every.span);
     let rule = Concurrency::new(limit.value.0, ttl, args.renew_every.map(|every| every.value.time));
     let rule = rule.map_err(|error| {
         let span = match error {
-            ConcurrencyError::TtlOutOfRange => args.lease.map(|ttl| ttl.span),
+            ConcurrencyError::TtlOutOfRange => args.lease.span(),
             ConcurrencyError::RenewedTooLate => renewal_span,
             _ => Some(limit.span),
         };
@@ -125,7 +128,8 @@ fn settings(
     let key_resolver = context.with_preflights(key_resolver?);
     let deny_empty_key = args.deny_empty_key.unwrap_or(context.deny_empty_key);
     if key_resolver.needs_principal() {
-        let key_at = args.key_resolver.items().first().map_or(at, |text| text.span);
+        let first = args.key_resolver.value().and_then(|texts| texts.items().first());
+        let key_at = first.map_or(at, |text| text.span);
         warn_of_key(deny_empty_key, key_at, diagnostics);
     }
     let error_body = args.error_body.unwrap_or(ErrorBodyWord::Problem).into();
@@ -140,7 +144,8 @@ fn key_resolver(
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<KeyResolver, Reported> {
-    context.key_resolvers.resolve_all(args.key_resolver.items(), diagnostics)?.ok_or_else(|| {
+    let texts = args.key_resolver.checked()?.map_or(&[][..], |texts| texts.value.items());
+    context.key_resolvers.resolve_all(texts, diagnostics)?.ok_or_else(|| {
         diagnostics
             .error(at, "`ConcurrencyLimiter` needs `key-resolver`, the key that requests are counted by")
             .reported_with("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key, `route` all requests together")

@@ -8,7 +8,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 
 use crate::de::canonical;
-use crate::de::given::Texts;
+use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, Reported};
@@ -34,7 +34,9 @@ struct RequestCounterArgs {
     #[serde(default)]
     dimensions: Vec<Dimension>,
     /// Length of one sum: `hour`, `day` or `month`, in UTC. Default `day`.
-    period: Option<PeriodWord>,
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<PeriodWord>"))]
+    period: Given<PeriodWord>,
     /// Time for which a sum is kept, from its first count. Default: 35d; 400d with `period: month`.
     ttl: Option<Spanned<Time>>,
     /// Name under which several routes count together. Default: the route's id.
@@ -86,10 +88,10 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
     let args: RequestCounterArgs = input.read(diagnostics)?;
     let context = &input.context.limiters;
     let key_resolver = context.key_resolvers.resolve_all(args.key_resolver.items(), diagnostics);
-    let period = match args.period {
-        Some(PeriodWord::Hour) => Period::Hour,
-        None | Some(PeriodWord::Day) => Period::Day,
-        Some(PeriodWord::Month) => Period::Month,
+    let period = match args.period.or(PeriodWord::Day)? {
+        PeriodWord::Hour => Period::Hour,
+        PeriodWord::Day => Period::Day,
+        PeriodWord::Month => Period::Month,
     };
     let ttl = ttl(args.ttl, period, diagnostics);
     let has = |dimension| args.dimensions.contains(&dimension);

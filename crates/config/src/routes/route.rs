@@ -61,11 +61,11 @@ pub(super) fn filter_list<'n>(
     filters
 }
 
-/// Returns the items of `list`. The deserializer reports values that are no list.
+/// Returns the items of `list`: none of a blank text, such as `${ROUTES:}`. The deserializer reports values that are no list.
 pub(super) fn items(list: Option<&Node>) -> &[Node] {
     match list {
         Some(Node { kind: NodeKind::Seq(items), .. }) => items,
-        Some(text @ Node { kind: NodeKind::Scalar(_), .. }) => std::slice::from_ref(text),
+        Some(node @ Node { kind: NodeKind::Scalar(text), .. }) if !text.trim().is_empty() => std::slice::from_ref(node),
         _ => &[],
     }
 }

@@ -20,6 +20,21 @@ fn a_wrong_argument_hides_no_later_check_of_its_filter() {
             ["found `soon`", "found `0`"],
             "`jitter` needs `backoff`",
         ),
+        (
+            "{name: ConcurrencyLimiter, args: {limit: 1, lease: soon, renew-every: 40s, key-resolver: {}}}",
+            ["found `soon`", "found a map"],
+            "needs `key-resolver`",
+        ),
+        (
+            "{name: ConcurrencyLimiter, args: {limit: 1, lease: soon, renew-every: 40s, store: disk}}",
+            ["found `soon`", "found `disk`"],
+            "shorter than `lease`",
+        ),
+        (
+            "{name: RequestCounter, args: {period: weekly, ttl: 2h, key-resolver: nowhere}}",
+            ["`weekly`", "`nowhere`"],
+            "`ttl`",
+        ),
     ] {
         let text = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filter}]}}]\n");
         let report = parse("test.yaml", &text, &|_| None).unwrap_err().to_string();
@@ -83,7 +98,7 @@ fn a_problem_shows_its_line_with_a_caret_below() {
 
 #[test]
 fn invalid_texts_are_reported_without_a_panic() {
-    for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "spring:\n"] {
+    for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "routes: ' '\n", "spring:\n"] {
         assert!(loaded(text).notes.to_string().contains("no routes"), "{text:?}");
     }
     for text in [
