@@ -26,6 +26,7 @@ struct Role {
     id: String,
     flags: String,
     follows: String,
+    epoch: String,
     slots: Vec<(u16, u16)>,
 }
 
@@ -87,9 +88,14 @@ impl Cluster {
     /// Returns the index in `nodes` of the primary that serves a slot.
     pub fn primary_of(&self, slot: u16) -> usize {
         let roles = self.roles(self.up());
-        let serves = |role: &&Role| role.slots.iter().any(|&(first, last)| (first..=last).contains(&slot));
-        let role = roles.iter().find(serves).unwrap_or_else(|| panic!("no node serves slot {slot}"));
-        self.place(role.port)
+        self.place(serving(&roles, slot).unwrap_or_else(|| panic!("no node serves slot {slot}")).port)
+    }
+
+    /// Returns true if `nodes` report the same slots and epochs, and `primary` for `slot`.
+    pub(crate) fn has_settled(&self, nodes: &[usize], slot: u16, primary: usize) -> bool {
+        let views: Vec<_> = nodes.iter().map(|&node| self.roles(&self.nodes[node])).collect();
+        let port = Some(self.nodes[primary].port);
+        views.iter().all(|roles| serving(roles, slot).map(|role| role.port) == port && agree(roles, &views[0]))
     }
 
     /// Returns the index in `nodes` of a replica of `nodes[primary]`.
@@ -179,12 +185,16 @@ impl Cluster {
     }
 }
 
-/// Returns true if two nodes report the same replication and slots.
+/// Returns the node that serves `slot`.
+fn serving(roles: &[Role], slot: u16) -> Option<&Role> {
+    roles.iter().find(|role| role.slots.iter().any(|&(first, last)| (first..=last).contains(&slot)))
+}
+
+/// Returns true if two nodes report the same replication, slots and epochs. Of two claims to a slot, that of the later epoch
+/// counts: with equal epochs, no message under way changes an owner.
 fn agree(some: &[Role], others: &[Role]) -> bool {
-    some.iter().all(|role| {
-        let same = |other: &Role| (role.port, &role.follows, &role.slots) == (other.port, &other.follows, &other.slots);
-        others.iter().any(same)
-    })
+    let view = |role: &Role| (role.port, role.follows.clone(), role.epoch.clone(), role.slots.clone());
+    some.iter().all(|role| others.iter().any(|other| view(role) == view(other)))
 }
 
 impl Role {
@@ -201,6 +211,7 @@ impl Role {
             id: fields[0].to_owned(),
             flags: fields[2].to_owned(),
             follows: fields[3].to_owned(),
+            epoch: fields[6].to_owned(),
             slots: fields[8..].iter().filter_map(range).collect(),
         }
     }

@@ -52,11 +52,12 @@ impl<'a> SlotMove<'a> {
     pub fn finish(self) {
         let slot = self.slot.parse().unwrap();
         // The new node first; otherwise both nodes would redirect clients to each other.
-        let rest = self.cluster.serving().into_iter().filter(|&node| node != self.from && node != self.to);
+        let serving = self.cluster.serving();
+        let rest = serving.iter().copied().filter(|&node| node != self.from && node != self.to);
         for node in [self.to, self.from].into_iter().chain(rest) {
             self.set(node, "NODE", Some(self.to));
         }
-        eventually("the slot has moved", || self.cluster.primary_of(slot) == self.to);
+        eventually("all nodes know that the slot has moved", || self.cluster.has_settled(&serving, slot, self.to));
     }
 
     /// Cancels the migration; only before a key has moved.
