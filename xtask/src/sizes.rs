@@ -3,7 +3,7 @@
 //! - A file has at most [`MAX_LINES`] lines, except the tables in [`TABLES`].
 //! - Of the functions that ship, 90 % have at most [`MAX_P90`] lines, and fewer than [`MAX_LONG`] % have more than
 //!   [`LONG`]. Tests, examples and benchmarks do not count.
-//! - The crates have at most the lines of code in [`lines`].
+//! - The crates have at most the lines of code in [`lines`]. Modules under `#[cfg(test)]` do not count.
 //! - Types of results say what they mean ([`unclear`]).
 
 mod lines;
@@ -46,14 +46,22 @@ struct Function {
 pub(crate) fn check(root: &Path) -> Result<String, String> {
     let (mut functions, mut violations, mut tables) = (Vec::new(), Vec::new(), Vec::new());
     let (mut lines, mut unclear, mut report) = (Lines::default(), Unclear::default(), String::new());
+    let mut files = Vec::new();
     for file in below(root, &["rs"]).iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
         let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {name}: {error}\n"))?;
+        files.push((name, text));
+    }
+    let mut of_tests = Vec::new();
+    for (name, text) in &files {
+        of_tests.extend(modules_of_tests(name, text)?);
+    }
+    for (name, text) in files {
         if TABLES.contains(&&*name) {
             tables.push(name.clone());
         }
         violations.extend(too_long(&name, &text));
-        if ships(&name) {
+        if ships(&name) && !of_tests.iter().any(|module| is_within(&name, module)) {
             functions.extend(functions_of(&name, &text)?);
             lines.add(&name, &text)?;
             unclear.add(&name, &text)?;
@@ -79,6 +87,26 @@ fn too_long(name: &str, text: &str) -> Option<String> {
 fn ships(name: &str) -> bool {
     let stem = name.trim_end_matches(".rs");
     !stem.split('/').any(|part| NOT_SHIPPED.contains(&part))
+}
+
+/// Returns the modules under `#[cfg(test)]` that have files of their own, without an extension: `crates/config/src/generated`.
+fn modules_of_tests(name: &str, text: &str) -> Result<Vec<String>, String> {
+    let file = syn::parse_file(text).map_err(|error| format!("cannot parse {name}: {error}\n"))?;
+    let path = Path::new(name);
+    let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|root| path.ends_with(root));
+    let folder = if is_root { path.parent().unwrap_or(path).to_owned() } else { path.with_extension("") };
+    let of_tests = |item: &syn::Item| match item {
+        syn::Item::Mod(module) if module.content.is_none() && module.attrs.iter().any(lines::is_test) => {
+            Some(folder.join(module.ident.to_string()).display().to_string())
+        }
+        _ => None,
+    };
+    Ok(file.items.iter().filter_map(of_tests).collect())
+}
+
+/// Returns true if the file `name` is that of `module`, or one below it.
+fn is_within(name: &str, module: &str) -> bool {
+    name.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
 fn functions_of(name: &str, text: &str) -> Result<Vec<Function>, String> {
@@ -171,6 +199,15 @@ mod tests {
         assert_eq!(too_long(TABLES[0], &long), None);
         assert!(too_long(TABLES[0], "").is_some(), "an exception that is no longer needed");
         assert!(summarize(vec![function(1)], &["src/a.rs: 301 lines".to_owned()], String::new()).is_err());
+    }
+
+    #[test]
+    fn modules_of_tests_in_files_of_their_own_do_not_ship() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\nmod c { mod d; }\n";
+        assert_eq!(modules_of_tests("crates/x/src/lib.rs", text).unwrap(), ["crates/x/src/b"]);
+        assert_eq!(modules_of_tests("src/y.rs", text).unwrap(), ["src/y/b"]);
+        assert!(is_within("src/y/b.rs", "src/y/b") && is_within("src/y/b/z.rs", "src/y/b"));
+        assert!(!is_within("src/y/bc.rs", "src/y/b") && !is_within("src/y/a.rs", "src/y/b"));
     }
 
     #[test]
