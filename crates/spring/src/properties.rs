@@ -204,12 +204,8 @@ pub fn explain(unknown: &UnknownKey, root: &Node, diagnostics: &mut Diagnostics)
 
 /// Collects the entries of the table at and below `path`. Returns false if the table lacks one of the keys.
 fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
-    let tells_apart = PROPERTIES.iter().any(|(known, _)| {
-        let steps: Vec<&str> = known.split('.').collect();
-        steps.len() > path.len() && begins(&steps, path)
-    });
     if let NodeKind::Map(entries) = &node.kind
-        && tells_apart
+        && names(path, path.len() + 1)
     {
         return entries.iter().all(|(key, value)| {
             path.push(key);
@@ -221,6 +217,12 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
     let meaning = meaning(path);
     found.extend(meaning.map(|meaning| (spelled(path), meaning, node)));
     meaning.is_some()
+}
+
+/// Returns true if the table has `path` itself or below it, in at least so many steps.
+pub(crate) fn names(path: &[&str], steps: usize) -> bool {
+    let known = PROPERTIES.iter().map(|(known, _)| known.split('.').collect::<Vec<_>>());
+    known.filter(|known| known.len() >= steps).any(|known| begins(&known, path))
 }
 
 /// Reports the property `name` at `node`.
@@ -245,11 +247,10 @@ fn is(node: &Node, value: &str) -> bool {
 
 /// Returns the longest entry that `path` equals or is below.
 fn meaning(path: &[&str]) -> Option<Meaning> {
-    let steps = |known: &str| known.split('.').count();
     PROPERTIES
         .iter()
         .filter(|(known, _)| begins(path, &known.split('.').collect::<Vec<_>>()))
-        .max_by_key(|(known, _)| steps(known))
+        .max_by_key(|(known, _)| known.split('.').count())
         .map(|(_, meaning)| *meaning)
 }
 

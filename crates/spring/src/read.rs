@@ -116,7 +116,13 @@ impl Tree {
     pub fn report_unknown(&self, unknown: &[UnknownKey], diagnostics: &mut Diagnostics) {
         let mut skipped = Vec::new();
         for key in unknown {
-            if properties::explain(key, &self.root, diagnostics) {
+            let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
+            let name = path.last().copied().unwrap_or_default();
+            // In our own form, a name like one of ours is a misspelling of it.
+            let is_misspelled = self.form == Form::Own
+                && !properties::names(&path, path.len())
+                && closest(name, key.fields.iter().copied()).is_some();
+            if !is_misspelled && properties::explain(key, &self.root, diagnostics) {
                 continue;
             }
             let meant = match (self.form, key.path.as_slice()) {

@@ -11,7 +11,7 @@ use crate::diagnostics::Reported;
 use crate::yaml::Span;
 
 /// One argument of a filter.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Given<T> {
     /// Not in the file, or null.
     #[default]

@@ -169,6 +169,13 @@ fn unknown_names_below_the_root_are_reported() {
 }
 
 #[test]
+fn a_misspelling_in_our_own_form_is_no_key_of_spring() {
+    let text = "management: {tracing: {enabledx: true}, metrics: {distribution: {}}}\nroutes: []\n";
+    let report = parse("test.yaml", text, &|_| None).unwrap_err().to_string();
+    assert!(report.contains("help: did you mean `enabled`?") && report.contains("has no effect here"), "{report}");
+}
+
+#[test]
 fn skipped_sections_are_named_once_per_file() {
     let routes = format!("{OLD_ROUTES}jwt: {{a: b}}\nlogging: {{c: d}}\n");
     let folder =

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::de::defaults::{Or, Word, secs};
 use crate::de::error::with_help;
+use crate::de::given::Given;
 use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
@@ -21,7 +22,7 @@ use crate::yaml::Span;
 pub struct DnsQuery {
     /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
-    name: Spanned<DnsName>,
+    name: Given<DnsName>,
     /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
     port: Option<Spanned<Ranged<u16, 1, 65_535>>>,
     /// Scheme of the endpoints: `http` or `https`.
@@ -79,18 +80,18 @@ impl DnsQuery {
     /// # Errors
     /// It has no name, which is reported.
     pub(super) fn check(&self, at: Span, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
-        if !self.name.is_given() {
+        let Some(name) = self.name.checked()? else {
             return Err(diagnostics.error(at, "`dns` without `name`").reported_with("add `name: orders.internal`"));
-        }
+        };
         if let (Records::Srv, Some(port)) = (self.records.0, &self.port) {
             diagnostics
                 .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
                 .help("remove it");
         }
-        let name = self.name();
+        let (name, at) = (&name.value.0, name.span);
         if name.starts_with('_') && self.records.0 != Records::Srv {
             diagnostics
-                .warn(self.name.span, format!("`{name}` looks like a name of SRV records, but addresses are looked up"))
+                .warn(at, format!("`{name}` looks like a name of SRV records, but addresses are looked up"))
                 .help("add `type: SRV`");
         }
         Ok(())
@@ -99,7 +100,7 @@ impl DnsQuery {
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name.0
+        self.name.value().map_or("", |name| &name.0)
     }
 
     /// Returns the port of all endpoints, unless SRV records name it.

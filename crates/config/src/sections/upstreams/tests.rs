@@ -39,6 +39,13 @@ fn an_upstream_needs_endpoints_and_has_defaults_for_all_else() {
 }
 
 #[test]
+fn a_wrong_dns_name_is_one_error() {
+    let text = "upstreams: {a: {dns: {name: 127.0.0.1}}}\nroutes: []\n";
+    let report = parse("test.yaml", text, &|_| None).unwrap_err().to_string();
+    assert_eq!(report.matches("error: ").count(), 1, "{report}");
+}
+
+#[test]
 fn dns_names_and_health_checks_are_read() {
     let config = config(
         "dns: {server: [10.0.0.2, \"10.0.0.3:5353\", \"::1\"], timeout: 300ms}\nloadbalancer: {use404: true}\nupstreams:\n  \
