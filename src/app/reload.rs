@@ -16,6 +16,8 @@ use tollgate_telemetry::key_display;
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);
+/// Longest wait for the workers to serve a new configuration. A worker connects to another Redis first, for a second at most.
+const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Source of the configuration, read again on a reload.
 #[derive(Clone, Debug)]
@@ -151,7 +153,11 @@ impl Process {
         let generation = reader.run(build).await;
         self.config.send_replace(Arc::clone(&config));
         drop(self.generation.send_replace(Arc::clone(&generation)));
-        // A client that sees the reload sees its routes.
+        // A client that sees the reload sees its routes, on every worker.
+        let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        if tokio::time::timeout(SWITCH_TIMEOUT, generation.serving.acquire_many(workers)).await.is_err() {
+            tracing::warn!(timeout = ?SWITCH_TIMEOUT, "busy workers still serve the configuration before");
+        }
         match state {
             Some(state) => self.admin.reload_applied(&config, state),
             None => self.admin.config.store(Arc::clone(&config)),

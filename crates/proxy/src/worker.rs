@@ -136,10 +136,11 @@ impl Reload {
     async fn apply_all(self, mut generations: watch::Receiver<Arc<SharedGeneration>>) {
         while generations.changed().await.is_ok() {
             let shared = Arc::clone(&generations.borrow_and_update());
-            let config = Arc::clone(&shared.config);
-            let generation = self.state.generation(shared).await;
+            let generation = self.state.generation(Arc::clone(&shared)).await;
             let before = self.gateway.swap(generation);
-            self.limits.replace(connection_limits(&config));
+            self.limits.replace(connection_limits(&shared.config));
+            shared.serving.add_permits(1);
+            drop(shared);
             drop_stacks(before).await;
         }
     }

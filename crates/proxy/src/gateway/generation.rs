@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 use http::request::Parts;
+use tokio::sync::Semaphore;
 
 use crate::gateway::cors::PolicyTable;
 use crate::gateway::declare::declare;
@@ -61,6 +62,8 @@ pub struct SharedGeneration {
     pub(super) cors: Option<PolicyTable>,
     /// CORS policies of requests without a route.
     pub(super) unrouted_cors: Option<PolicyTable>,
+    /// A permit of each worker that serves this configuration.
+    pub serving: Semaphore,
     /// Metrics, caches and circuit breakers of the configuration, also of routes without a request.
     _declared: Vec<Arc<dyn Any + Send + Sync>>,
 }
@@ -113,6 +116,7 @@ impl SharedGeneration {
             upgrades: UpgradePolicy::of(&config),
             cors,
             unrouted_cors: PolicyTable::new(&config.cors.unrouted),
+            serving: Semaphore::new(0),
             _declared: declare(&config, stores, metrics),
             config,
         }
