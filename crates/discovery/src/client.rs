@@ -129,12 +129,6 @@ impl<'c> Call<'c> {
         Self { body: body.into(), ..self }
     }
 
-    /// Forbids sending the request again on a new connection.
-    #[must_use]
-    pub(super) fn once(self) -> Self {
-        Self { may_repeat: false, ..self }
-    }
-
     /// Adds header fields.
     #[must_use]
     pub(super) fn headers(self, headers: &'c [(HeaderName, HeaderValue)]) -> Self {

@@ -30,7 +30,7 @@ pub struct Instance {
 }
 
 /// Instances of a service in a response.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) instances: Vec<Instance>,
     /// Those that cannot be used.
@@ -63,6 +63,31 @@ pub(super) enum Unusable {
     Host,
     #[error("an instance has no valid port")]
     Port,
+}
+
+impl Listed {
+    /// Collects the instances of `service` from the entries of a response: each one's name for the log, and its instance;
+    /// `None` for an instance that gets no requests.
+    ///
+    /// # Errors
+    /// None of the entries can be used.
+    pub(super) fn collect(
+        service: &str,
+        entries: impl Iterator<Item = (String, Result<Option<Instance>, Unusable>)>,
+    ) -> Result<Self, ReadError> {
+        let (mut listed, mut count) = (Self::default(), 0);
+        for (name, instance) in entries {
+            count += 1;
+            match instance {
+                Ok(instance) => listed.instances.extend(instance),
+                Err(reason) => IgnoredInstances::add(&mut listed.ignored, service, &name, reason),
+            }
+        }
+        match &listed.ignored {
+            Some(ignored) if ignored.count == count => Err(ReadError::NoneUsable(count, ignored.reason)),
+            _ => Ok(listed),
+        }
+    }
 }
 
 impl Instance {

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! process' thread                                                       each worker
-//! Registry (Consul, …) ── Sink ─▸ Service ── Follower ─▸ Upstream ─▸ Snapshot ─▸ Balancer
+//! Registry (Consul, …) ─ InstanceSink ─▸ Service ── Follower ─▸ Upstream ─▸ Snapshot ─▸ Balancer
 //! ```
 //!
-//! A `Registry` watches services, each in its own way, and publishes complete lists through a `Sink`. If a file has
+//! A `Registry` watches services, each in its own way, and publishes complete lists through an `InstanceSink`. If a file has
 //! several registries, the first one that knows instances of a name decides. A registry that fails publishes nothing:
 //! the last list stays in use, and [`RegistryStatus`] shows its age.
 
@@ -22,12 +22,13 @@ mod lines;
 mod metadata;
 mod nacos;
 mod names;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod readers;
 mod registration;
 mod registries;
 mod service;
 mod status;
-mod users;
+mod subscribers;
 
 use std::any::Any;
 use std::fmt;
@@ -40,7 +41,7 @@ pub use self::service::{Follower, Subscriptions};
 pub use self::status::RegistryStatus;
 
 use self::names::NamesSink;
-use self::service::Sink;
+use self::service::InstanceSink;
 
 /// Service registry.
 trait Registry: fmt::Debug {
@@ -49,7 +50,7 @@ trait Registry: fmt::Debug {
 
     /// Watches the service `name` until the returned value is dropped, on the current set of local tasks. Each list of
     /// its instances goes to `sink`.
-    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any>;
+    fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any>;
 
     /// Watches the names of all services until the returned value is dropped.
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any>;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::names::Names;
+use crate::names::ServiceNames;
 use crate::{Follower, Instance, Registries, RegistryStatus, Subscriptions};
 use tollgate_config::{MAX_LOCATED_SERVICES, Metadata, Services};
 
@@ -41,7 +41,7 @@ struct MetadataFollower {
 
 impl InstanceMetadata {
     /// Follows the services of `names` in `registries`.
-    pub(super) async fn follow(metadata: Rc<Self>, names: Rc<Names>, registries: Registries) {
+    pub(super) async fn follow(metadata: Rc<Self>, names: Rc<ServiceNames>, registries: Registries) {
         loop {
             if let Some(all_names) = names.all() {
                 let located: BTreeSet<String> = all_names.into_iter().take(MAX_LOCATED_SERVICES).collect();

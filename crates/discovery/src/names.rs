@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 10_000;
 
 /// Names of the services that registries know.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct ServiceNames {
     lists: RefCell<Vec<Option<BTreeSet<String>>>>,
     changed: Notify,
 }
@@ -19,11 +19,11 @@ pub(super) struct Names {
 /// Receiver of the names that one registry knows.
 #[derive(Clone, Debug)]
 pub(super) struct NamesSink {
-    names: Rc<Names>,
+    names: Rc<ServiceNames>,
     registry: usize,
 }
 
-impl Names {
+impl ServiceNames {
     pub(super) fn new(registries: usize) -> Rc<Self> {
         Rc::new(Self { lists: RefCell::new(vec![None; registries]), changed: Notify::new() })
     }
@@ -44,7 +44,7 @@ impl Names {
 
 impl NamesSink {
     /// Creates the receiver of the registry at `registry`.
-    pub(super) fn new(names: &Rc<Names>, registry: usize) -> Self {
+    pub(super) fn new(names: &Rc<ServiceNames>, registry: usize) -> Self {
         Self { names: Rc::clone(names), registry }
     }
 

@@ -11,8 +11,8 @@ use crate::eureka::EurekaRegistry;
 use crate::kubernetes::KubernetesRegistry;
 use crate::metadata::InstanceMetadata;
 use crate::nacos::NacosRegistry;
-use crate::names::{Names, NamesSink};
-use crate::service::{Service, Sink};
+use crate::names::{NamesSink, ServiceNames};
+use crate::service::{InstanceSink, Service};
 use crate::{Follower, Registry, RegistryStatus, Subscriptions};
 use tollgate_config::Services;
 use tollgate_transport::executor::OwnedTask;
@@ -55,17 +55,20 @@ impl Registries {
     /// `with_metadata`.
     #[must_use]
     pub fn follow_names(&self, with_metadata: bool) -> NamesSubscription {
-        let names = Names::new(self.registries.len());
+        let names = ServiceNames::new(self.registries.len());
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch_names(NamesSink::new(&names, at));
         let watches = self.registries.iter().enumerate().map(watch).collect();
-        NamesSubscription::new(names, watches, with_metadata.then(|| self.clone()))
+        let metadata = with_metadata.then(Rc::<InstanceMetadata>::default);
+        let follow = |metadata| OwnedTask::start(InstanceMetadata::follow(metadata, Rc::clone(&names), self.clone()));
+        let _metadata = metadata.clone().map(follow);
+        NamesSubscription { names, metadata, _watches: watches, _metadata }
     }
 
     /// Watches the service `name` in all registries, on the current set of local tasks. The receiver completes when a registry
     /// knows an instance, or when all registries have responded.
     pub fn follow(&self, name: &str, follower: Box<dyn Follower>) -> (Subscriptions, oneshot::Receiver<()>) {
         let (service, first) = Service::new(self.statuses(), follower);
-        let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, Sink::new(&service, at));
+        let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch(name, InstanceSink::new(&service, at));
         (Subscriptions { _watches: self.registries.iter().enumerate().map(watch).collect() }, first)
     }
 }
@@ -73,24 +76,13 @@ impl Registries {
 /// Watches of the names of services. They end when this is dropped.
 #[derive(Debug)]
 pub struct NamesSubscription {
-    names: Rc<Names>,
+    names: Rc<ServiceNames>,
     metadata: Option<Rc<InstanceMetadata>>,
     _watches: Vec<Box<dyn Any>>,
     _metadata: Option<OwnedTask>,
 }
 
 impl NamesSubscription {
-    /// Creates a subscription. `registries` are those in which the instances of each service are followed, on the current set
-    /// of local tasks.
-    pub(super) fn new(names: Rc<Names>, watches: Vec<Box<dyn Any>>, registries: Option<Registries>) -> Self {
-        let metadata = registries.as_ref().map(|_| Rc::<InstanceMetadata>::default());
-        let follow = |(registries, metadata)| {
-            OwnedTask::start(InstanceMetadata::follow(metadata, Rc::clone(&names), registries))
-        };
-        let _metadata = registries.zip(metadata.clone()).map(follow);
-        Self { names, metadata, _watches: watches, _metadata }
-    }
-
     /// Waits until the names, or the metadata if they are followed, have changed.
     pub async fn changed(&self) {
         match &self.metadata {

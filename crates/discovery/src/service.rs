@@ -41,7 +41,7 @@ pub(super) struct Service {
 
 /// Receiver of the lists of one service from one registry.
 #[derive(Clone, Debug)]
-pub(super) struct Sink {
+pub(super) struct InstanceSink {
     service: Rc<Service>,
     registry: usize,
 }
@@ -68,7 +68,7 @@ impl Service {
     }
 }
 
-impl Sink {
+impl InstanceSink {
     /// Creates the receiver of the registry at `registry`.
     pub(super) fn new(service: &Rc<Service>, registry: usize) -> Self {
         Self { service: Rc::clone(service), registry }
@@ -153,11 +153,11 @@ mod tests {
     }
 
     /// Returns the receivers of two registries, and the record of what they caused.
-    fn two() -> ([Sink; 2], Rc<RefCell<Vec<String>>>, oneshot::Receiver<()>) {
+    fn two() -> ([InstanceSink; 2], Rc<RefCell<Vec<String>>>, oneshot::Receiver<()>) {
         let seen = Rc::default();
         let statuses = ["one", "two"].map(|kind| Arc::new(RegistryStatus::new(kind, String::new())));
         let (service, first) = Service::new(statuses.into(), Box::new(Seen(Rc::clone(&seen))));
-        ([0, 1].map(|at| Sink::new(&service, at)), seen, first)
+        ([0, 1].map(|at| InstanceSink::new(&service, at)), seen, first)
     }
 
     #[test]

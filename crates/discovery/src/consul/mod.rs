@@ -21,7 +21,7 @@ use crate::Registry;
 use crate::client::{Call, HttpClient, RegistryError, encoded, retry_after};
 use crate::instance::ReadError;
 use crate::names::NamesSink;
-use crate::service::Sink;
+use crate::service::InstanceSink;
 use crate::status::RegistryStatus;
 use tollgate_config::Consul;
 use tollgate_transport::executor::OwnedTask;
@@ -73,7 +73,7 @@ impl Registry for ConsulRegistry {
         &self.status
     }
 
-    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+    fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         let query = Query::instances(&self.settings, &self.client, name);
         let (zone_key, status) = (self.settings.zone_key.clone(), Arc::clone(&self.status));
         let (service, seen) = (name.to_owned(), Arc::clone(&self.status));
@@ -170,9 +170,8 @@ impl Query {
             // Consul adds up to a sixteenth of the wait at random.
             index => (format!("{}&index={index}", self.target), self.wait * 17 / 16),
         };
-        let call = Call::get(&target, TIMEOUT + held).headers(&self.headers);
         // Not repeated on a new connection: the server may have been restarted, and its old index is then invalid.
-        let call = if index == 0 { call } else { call.once() };
+        let call = Call { may_repeat: index == 0, ..Call::get(&target, TIMEOUT + held).headers(&self.headers) };
         let reply = self.client.send(&call).await?;
         let index = reply.headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or(0);
         Ok((index, reply.ok()?))

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, Listed, ReadError, Unusable};
 
 #[derive(Deserialize)]
@@ -30,11 +29,8 @@ struct Service {
     #[serde(default)]
     address: String,
     port: i64,
-    #[serde(default)]
     tags: Option<Vec<String>>,
-    #[serde(default)]
     meta: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     weights: Option<Weights>,
 }
 
@@ -58,23 +54,12 @@ struct Check {
 /// The body is not a list, or none of its entries can be used.
 pub(crate) fn instances(body: &[u8], service: &str, zone_key: &str) -> Result<Listed, ReadError> {
     let entries: Vec<Value> = serde_json::from_slice(body)?;
-    let count = entries.len();
-    let mut listed = Listed { instances: Vec::with_capacity(count), ignored: None };
-    let mut usable = 0;
-    for entry in entries {
+    let read = entries.into_iter().map(|entry| {
         let id = entry["Service"]["ID"].as_str().unwrap_or_default().to_owned();
-        match serde_json::from_value(entry).map_err(|_| Unusable::Shape).and_then(|entry| instance(entry, zone_key)) {
-            Ok(instance) => {
-                usable += 1;
-                listed.instances.extend(instance);
-            }
-            Err(problem) => IgnoredInstances::add(&mut listed.ignored, service, &id, problem),
-        }
-    }
-    match &listed.ignored {
-        Some(ignored) if usable == 0 => Err(ReadError::NoneUsable(count, ignored.reason)),
-        _ => Ok(listed),
-    }
+        let entry = serde_json::from_value(entry).map_err(|_| Unusable::Shape);
+        (id, entry.and_then(|entry| instance(entry, zone_key)))
+    });
+    Listed::collect(service, read)
 }
 
 /// Returns the names of a response of `/v1/catalog/services`, without Consul itself.

@@ -20,9 +20,9 @@ use self::table::EurekaTable;
 use crate::Registry;
 use crate::client::{Call, HttpClient, RegistryError, retry_after};
 use crate::names::NamesSink;
-use crate::service::Sink;
+use crate::service::InstanceSink;
 use crate::status::RegistryStatus;
-use crate::users::Users;
+use crate::subscribers::Subscribers;
 use tollgate_transport::executor::OwnedTask;
 
 /// Maximum time since the last response for which fetching the changes is sufficient. A server keeps changes for three
@@ -46,7 +46,7 @@ struct EurekaState {
     /// Time of the last response; `None`: the whole registry is fetched.
     fetched: Cell<Option<Instant>>,
     table: RefCell<EurekaTable>,
-    users: Users,
+    subscribers: Subscribers,
     status: Arc<RegistryStatus>,
 }
 
@@ -60,7 +60,7 @@ impl EurekaRegistry {
             current: Cell::new(0),
             fetched: Cell::new(None),
             table: RefCell::default(),
-            users: Users::default(),
+            subscribers: Subscribers::default(),
             status: Arc::new(RegistryStatus::new("eureka", servers.join(","))),
         });
         let fetches = OwnedTask::start(fetch_repeatedly(Rc::clone(&shared)));
@@ -73,12 +73,12 @@ impl Registry for EurekaRegistry {
         &self.shared.status
     }
 
-    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+    fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         let shared = &self.shared;
         if shared.fetched.get().is_some() {
             sink.publish(shared.table.borrow().instances(name, shared.settings.only_up));
         }
-        shared.users.add(name, sink)
+        shared.subscribers.add(name, sink)
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
@@ -86,7 +86,7 @@ impl Registry for EurekaRegistry {
         if shared.fetched.get().is_some() {
             sink.publish(shared.table.borrow().names());
         }
-        shared.users.add_names(sink)
+        shared.subscribers.add_names(sink)
     }
 }
 
@@ -157,13 +157,10 @@ impl EurekaState {
     }
 
     fn publish(&self, has_changed: bool) {
-        self.users.of_names(|sink| sink.publish(self.table.borrow().names()));
-        for (name, sink) in self.users.of_services() {
-            if has_changed || !sink.has_published() {
-                sink.publish(self.table.borrow().instances(&name, self.settings.only_up));
-            } else {
-                sink.confirm();
-            }
-        }
+        self.subscribers.of_names(|sink| sink.publish(self.table.borrow().names()));
+        self.subscribers.of_services(
+            |_| has_changed,
+            |name, sink| sink.publish(self.table.borrow().instances(name, self.settings.only_up)),
+        );
     }
 }

@@ -23,9 +23,9 @@ use self::table::SliceTable;
 use crate::Registry;
 use crate::client::{Call, ClientError, HttpClient, RegistryError, encoded, retry_after};
 use crate::names::NamesSink;
-use crate::service::Sink;
+use crate::service::InstanceSink;
 use crate::status::RegistryStatus;
-use crate::users::Users;
+use crate::subscribers::Subscribers;
 use tollgate_config::Kubernetes;
 use tollgate_transport::executor::OwnedTask;
 
@@ -57,7 +57,7 @@ struct KubernetesState {
     table: RefCell<SliceTable>,
     /// Namespaces whose list has been read.
     listed: RefCell<BTreeSet<String>>,
-    users: Users,
+    subscribers: Subscribers,
     status: Arc<RegistryStatus>,
 }
 
@@ -68,7 +68,7 @@ impl KubernetesRegistry {
             client: HttpClient::new(&settings.server, &settings.tls),
             table: RefCell::default(),
             listed: RefCell::default(),
-            users: Users::default(),
+            subscribers: Subscribers::default(),
             status: Arc::new(RegistryStatus::new("kubernetes", settings.server.to_string())),
             settings: settings.clone(),
         });
@@ -82,16 +82,16 @@ impl Registry for KubernetesRegistry {
         &self.shared.status
     }
 
-    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+    fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         self.shared.publish_to(name, &sink);
-        self.shared.users.add(name, sink)
+        self.shared.subscribers.add(name, sink)
     }
 
     fn watch_names(&self, sink: NamesSink) -> Box<dyn Any> {
         if self.shared.has_all() {
             sink.publish(self.shared.table.borrow().names());
         }
-        self.shared.users.add_names(sink)
+        self.shared.subscribers.add_names(sink)
     }
 }
 
@@ -214,20 +214,14 @@ impl KubernetesState {
     /// Publishes the instances of the `changed` services, or of all; confirms the others.
     fn publish(&self, changed: Option<&BTreeSet<String>>) {
         if self.has_all() && changed.is_none_or(|changed| !changed.is_empty()) {
-            self.users.of_names(|sink| sink.publish(self.table.borrow().names()));
+            self.subscribers.of_names(|sink| sink.publish(self.table.borrow().names()));
         }
-        for (name, sink) in self.users.of_services() {
-            let is_changed = changed.is_none_or(|changed| changed.contains(&name.to_lowercase()));
-            if is_changed || !sink.has_published() {
-                self.publish_to(&name, &sink);
-            } else {
-                sink.confirm();
-            }
-        }
+        let has_changed = |name: &str| changed.is_none_or(|changed| changed.contains(&name.to_lowercase()));
+        self.subscribers.of_services(has_changed, |name, sink| self.publish_to(name, sink));
     }
 
     /// Publishes the instances of a service. Without any, another namespace may know some.
-    fn publish_to(&self, name: &str, sink: &Sink) {
+    fn publish_to(&self, name: &str, sink: &InstanceSink) {
         let instances = self.table.borrow().instances(name, self.settings.not_ready);
         if self.has_all() || !instances.is_empty() {
             sink.publish(instances);

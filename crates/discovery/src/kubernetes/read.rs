@@ -25,27 +25,27 @@ pub(crate) struct Page {
     pub(crate) version: String,
     /// Token of the next page; `None` for the last one.
     pub(crate) next: Option<String>,
-    pub(crate) slices: Vec<(Key, Slice)>,
+    pub(crate) slices: Vec<(SliceKey, EndpointSlice)>,
     /// Slices that cannot be used: namespace and name, and the reason.
     pub(crate) ignored: Vec<(String, IgnoredInstances)>,
 }
 
 /// Namespace and name of a slice.
-pub(crate) type Key = (String, String);
+pub(crate) type SliceKey = (String, String);
 
 /// The endpoints of a slice that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slice {
+pub(crate) struct EndpointSlice {
     pub(crate) service: String,
     pub(crate) is_ipv4: bool,
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<SliceEndpoint>,
     /// Those that cannot be used.
     pub(crate) ignored: Option<IgnoredInstances>,
 }
 
-/// Endpoint with its state.
+/// SliceEndpoint with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub(crate) struct SliceEndpoint {
     pub(crate) instance: Instance,
     pub(crate) is_ready: bool,
     /// True if the endpoint still serves while it terminates. It is used only if no endpoint of the service is ready.
@@ -56,9 +56,9 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A slice is new or has changed.
-    Changed(String, Key, Slice),
+    Changed(String, SliceKey, EndpointSlice),
     /// A slice has been removed.
-    Removed(String, Key),
+    Removed(String, SliceKey),
     /// Everything up to this version has been sent.
     Bookmark(String),
     /// The version is too old: the list must be read again.
@@ -68,36 +68,12 @@ pub(crate) enum Event {
 }
 
 #[derive(Deserialize)]
-struct RawList {
-    metadata: ListMeta,
-    #[serde(default)]
-    items: Option<Vec<Value>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ListMeta {
-    resource_version: String,
-    #[serde(rename = "continue")]
-    next: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RawEvent {
-    #[serde(rename = "type")]
-    kind: String,
-    object: Value,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawSlice {
     metadata: ObjectMeta,
     #[serde(default)]
     address_type: String,
-    #[serde(default)]
     endpoints: Option<Vec<Value>>,
-    #[serde(default)]
     ports: Option<Vec<RawPort>>,
 }
 
@@ -107,7 +83,6 @@ struct ObjectMeta {
     name: String,
     #[serde(default)]
     namespace: String,
-    #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
 }
 
@@ -115,14 +90,11 @@ struct ObjectMeta {
 #[serde(rename_all = "camelCase")]
 struct RawEndpoint {
     addresses: Vec<String>,
-    #[serde(default)]
     conditions: Option<Conditions>,
-    #[serde(default)]
     zone: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
 struct Conditions {
     ready: Option<bool>,
     serving: Option<bool>,
@@ -132,13 +104,9 @@ struct Conditions {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawPort {
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     port: Option<i64>,
-    #[serde(default)]
     protocol: Option<String>,
-    #[serde(default)]
     app_protocol: Option<String>,
 }
 
@@ -147,11 +115,15 @@ struct RawPort {
 /// # Errors
 /// It is no list, it has no version, or none of its slices can be used.
 pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError> {
-    let RawList { metadata, items } = serde_json::from_slice(body)?;
-    let items = items.unwrap_or_default();
-    if metadata.resource_version.is_empty() {
-        return Err(ReadError::Missing("resource version"));
-    }
+    let mut list: Value = serde_json::from_slice(body)?;
+    let metadata = |key: &str| list["metadata"][key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let version = metadata("resourceVersion").ok_or(ReadError::Missing("resource version"))?;
+    let next = metadata("continue");
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err(ReadError::Missing("list of EndpointSlices")),
+    };
     let count = items.len();
     let (mut slices, mut ignored) = (Vec::with_capacity(count), Vec::new());
     for item in items {
@@ -163,23 +135,18 @@ pub(crate) fn page(body: &[u8], settings: &Kubernetes) -> Result<Page, ReadError
     if count > 0 && slices.is_empty() {
         return Err(ReadError::NoSlice(count));
     }
-    Ok(Page {
-        version: metadata.resource_version,
-        next: metadata.next.filter(|next| !next.is_empty()),
-        slices,
-        ignored,
-    })
+    Ok(Page { version, next, slices, ignored })
 }
-
 /// Reads an event of a watch.
 ///
 /// # Errors
 /// It is no event, or reports an error other than 410.
 pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadError> {
-    let RawEvent { kind, object } = serde_json::from_slice(line)?;
+    let mut event: Value = serde_json::from_slice(line)?;
+    let object = event.get_mut("object").map(Value::take).unwrap_or_default();
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let refused = |problem: Refused| Event::Unusable(problem.0, problem.1);
-    match kind.as_str() {
+    match event["type"].as_str().unwrap_or_default() {
         "ERROR" => {
             let code = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
             let message = object["message"].as_str().unwrap_or_default();
@@ -201,7 +168,7 @@ pub(crate) fn event(line: &[u8], settings: &Kubernetes) -> Result<Event, ReadErr
     }
 }
 
-/// Slice that cannot be used: namespace and name, and the reason.
+/// EndpointSlice that cannot be used: namespace and name, and the reason.
 type Refused = Box<(String, IgnoredInstances)>;
 
 /// Returns the ignored slice with this metadata.
@@ -214,7 +181,7 @@ fn unusable(metadata: &Value, reason: Unusable) -> Refused {
 }
 
 /// Reads a slice. Endpoints that cannot be used are left out, unless all are: then the slice cannot be used.
-fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Refused> {
+fn slice(value: Value, settings: &Kubernetes) -> Result<(SliceKey, EndpointSlice), Refused> {
     let metadata = value["metadata"].clone();
     let raw: RawSlice = serde_json::from_value(value).map_err(|_| unusable(&metadata, Unusable::Shape))?;
     let labels = raw.metadata.labels.unwrap_or_default();
@@ -238,7 +205,7 @@ fn slice(value: Value, settings: &Kubernetes) -> Result<(Key, Slice), Refused> {
         }
         ignored => {
             let is_ipv4 = raw.address_type.eq_ignore_ascii_case("IPv4");
-            Ok(((raw.metadata.namespace, raw.metadata.name), Slice { service, is_ipv4, endpoints, ignored }))
+            Ok(((raw.metadata.namespace, raw.metadata.name), EndpointSlice { service, is_ipv4, endpoints, ignored }))
         }
     }
 }
@@ -266,7 +233,7 @@ fn usable(
     port: i64,
     is_secure: bool,
     labels: &BTreeMap<String, String>,
-) -> Result<Endpoint, Unusable> {
+) -> Result<SliceEndpoint, Unusable> {
     // All addresses of an endpoint are the same pod.
     let host = endpoint.addresses.first().ok_or(Unusable::Host)?;
     let Conditions { ready, serving, terminating } = endpoint.conditions.unwrap_or_default();
@@ -275,7 +242,7 @@ fn usable(
     let metadata = labels.iter().map(|(name, value)| (name.clone(), value.clone()));
     let mut instance = Instance::new(host, port, is_secure)?.metadata(metadata, "zone");
     instance.zone = zone.or(instance.zone);
-    Ok(Endpoint {
+    Ok(SliceEndpoint {
         instance,
         is_ready: ready.unwrap_or(true),
         is_last_resort: serving == Some(true) && terminating == Some(true),

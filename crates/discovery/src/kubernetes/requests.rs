@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::client::{Call, RegistryError, encoded};
-use crate::kubernetes::read::{self, Key, SERVICE_NAME, Slice};
+use crate::kubernetes::read::{self, EndpointSlice, SERVICE_NAME, SliceKey};
 use crate::kubernetes::{KubernetesState, MAX_SLICES};
 use tollgate_config::KubernetesToken;
 
@@ -55,7 +55,7 @@ impl KubernetesState {
     }
 
     /// Logs the endpoints of a slice that cannot be used.
-    pub(super) fn ignore(&self, (namespace, name): &Key, slice: &Slice) {
+    pub(super) fn ignore(&self, (namespace, name): &SliceKey, slice: &EndpointSlice) {
         self.status.ignore(&format!("{namespace}/{name}"), slice.ignored.clone());
     }
 

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Instance;
-use crate::kubernetes::read::{Endpoint, Key, Slice};
+use crate::kubernetes::read::{EndpointSlice, SliceEndpoint, SliceKey};
 
 /// EndpointSlices by namespace and name.
 #[derive(Debug, Default)]
 pub(super) struct SliceTable {
-    slices: BTreeMap<Key, Slice>,
+    slices: BTreeMap<SliceKey, EndpointSlice>,
     /// Slices by service.
-    by_service: BTreeMap<String, BTreeSet<Key>>,
+    by_service: BTreeMap<String, BTreeSet<SliceKey>>,
 }
 
 impl SliceTable {
     /// Replaces all slices of a namespace, or of all if it is empty.
-    pub(super) fn replace(&mut self, namespace: &str, slices: Vec<(Key, Slice)>) {
-        let of_namespace = |key: &&Key| namespace.is_empty() || key.0 == namespace;
-        let before: Vec<Key> = self.slices.keys().filter(of_namespace).cloned().collect();
+    pub(super) fn replace(&mut self, namespace: &str, slices: Vec<(SliceKey, EndpointSlice)>) {
+        let of_namespace = |key: &&SliceKey| namespace.is_empty() || key.0 == namespace;
+        let before: Vec<SliceKey> = self.slices.keys().filter(of_namespace).cloned().collect();
         before.iter().for_each(|key| drop(self.remove(key)));
         for (key, slice) in slices {
             self.insert(key, slice);
@@ -25,7 +25,7 @@ impl SliceTable {
     }
 
     /// Adds or changes a slice. Returns the services that this concerns.
-    pub(super) fn insert(&mut self, key: Key, slice: Slice) -> Vec<String> {
+    pub(super) fn insert(&mut self, key: SliceKey, slice: EndpointSlice) -> Vec<String> {
         let mut services = vec![slice.service.clone()];
         if let Some(before) = self.remove(&key)
             && before != slice.service
@@ -38,7 +38,7 @@ impl SliceTable {
     }
 
     /// Removes a slice. Returns its service.
-    pub(super) fn remove(&mut self, key: &Key) -> Option<String> {
+    pub(super) fn remove(&mut self, key: &SliceKey) -> Option<String> {
         let slice = self.slices.remove(key)?;
         if let Some(keys) = self.by_service.get_mut(&slice.service) {
             keys.remove(key);
@@ -64,8 +64,8 @@ impl SliceTable {
     pub(super) fn instances(&self, service: &str, not_ready: bool) -> Vec<Instance> {
         let service = service.to_lowercase();
         let keys = self.by_service.get(&service).into_iter().flatten();
-        let slices: Vec<&Slice> = keys.filter_map(|key| self.slices.get(key)).collect();
-        let of = |is_used: &dyn Fn(&Endpoint) -> bool| {
+        let slices: Vec<&EndpointSlice> = keys.filter_map(|key| self.slices.get(key)).collect();
+        let of = |is_used: &dyn Fn(&SliceEndpoint) -> bool| {
             let chosen = |is_ipv4: bool| {
                 let slices = slices.iter().filter(move |slice| slice.is_ipv4 == is_ipv4);
                 let used = slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| is_used(endpoint));

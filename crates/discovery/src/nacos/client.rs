@@ -62,9 +62,16 @@ struct Token {
 
 /// Path and parameters of a request in one version of the API.
 #[derive(Clone, Copy)]
-pub(crate) struct Endpoint<'e> {
+pub(crate) struct ApiEndpoint<'e> {
     pub(crate) path: &'e str,
     pub(crate) parameters: &'e [(&'e str, &'e str)],
+}
+
+/// Request in the versions of the API.
+pub(crate) struct ApiRequest<'e> {
+    pub(crate) method: Method,
+    pub(crate) v3: ApiEndpoint<'e>,
+    pub(crate) v1: ApiEndpoint<'e>,
 }
 
 impl NacosClient {
@@ -92,15 +99,13 @@ impl NacosClient {
     /// the next request goes to the next server.
     pub(crate) async fn request<T>(
         &self,
-        method: Method,
-        v3: Endpoint<'_>,
-        v1: Endpoint<'_>,
+        request: &ApiRequest<'_>,
         read: impl FnOnce(Reply) -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await.ok();
         let at = self.current.get();
-        let result = self.with_login(&self.servers[at], &method, v3, v1).await.and_then(read);
+        let result = self.with_login(&self.servers[at], request).await.and_then(read);
         if result.is_err() && self.current.get() == at {
             self.current.set((at + 1) % self.servers.len());
             self.version.set(Version::Unknown);
@@ -110,42 +115,36 @@ impl NacosClient {
 
     /// Sends a request, and once more after a new login if the server refuses the token: it may have restarted with
     /// another key.
-    async fn with_login(
-        &self,
-        server: &HttpClient,
-        method: &Method,
-        v3: Endpoint<'_>,
-        v1: Endpoint<'_>,
-    ) -> Result<Reply, RegistryError> {
-        let reply = self.with_version(server, method, v3, v1).await?;
+    async fn with_login(&self, server: &HttpClient, request: &ApiRequest<'_>) -> Result<Reply, RegistryError> {
+        let reply = self.with_version(server, request).await?;
         if DENIED.contains(&reply.status) && self.token.borrow_mut().take().is_some() {
-            return self.with_version(server, method, v3, v1).await;
+            return self.with_version(server, request).await;
         }
         Ok(reply)
     }
 
-    async fn with_version(
-        &self,
-        server: &HttpClient,
-        method: &Method,
-        v3: Endpoint<'_>,
-        v1: Endpoint<'_>,
-    ) -> Result<Reply, RegistryError> {
+    async fn with_version(&self, server: &HttpClient, request: &ApiRequest<'_>) -> Result<Reply, RegistryError> {
+        let ApiRequest { method, v3, v1 } = request;
         if self.version.get() != Version::V1 {
-            let reply = self.send(server, method, v3).await?;
+            let reply = self.send(server, method, *v3).await?;
             if !ABSENT.contains(&reply.status) {
                 self.version.set(Version::V3);
                 return Ok(reply);
             }
         }
-        let reply = self.send(server, method, v1).await?;
+        let reply = self.send(server, method, *v1).await?;
         if !ABSENT.contains(&reply.status) {
             self.version.set(Version::V1);
         }
         Ok(reply)
     }
 
-    async fn send(&self, server: &HttpClient, method: &Method, endpoint: Endpoint<'_>) -> Result<Reply, RegistryError> {
+    async fn send(
+        &self,
+        server: &HttpClient,
+        method: &Method,
+        endpoint: ApiEndpoint<'_>,
+    ) -> Result<Reply, RegistryError> {
         let token = self.token(server).await?;
         let mut parameters = endpoint.parameters.to_vec();
         parameters.push(("namespaceId", &self.settings.namespace));

@@ -14,10 +14,10 @@ use http::Method;
 use tokio::time::sleep;
 use tollgate_config::Nacos;
 
-pub(crate) use self::client::{Endpoint, NacosClient};
+pub(crate) use self::client::{ApiEndpoint, ApiRequest, NacosClient};
 use crate::client::{RegistryError, Reply, retry_after};
 use crate::names::NamesSink;
-use crate::service::Sink;
+use crate::service::InstanceSink;
 use crate::status::RegistryStatus;
 use crate::{Instance, Registry};
 use tollgate_transport::executor::OwnedTask;
@@ -43,7 +43,7 @@ impl Registry for NacosRegistry {
         &self.0.status
     }
 
-    fn watch(&self, name: &str, sink: Sink) -> Box<dyn Any> {
+    fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         let (client, name) = (Rc::clone(&self.0), name.to_owned());
         Box::new(OwnedTask::start(async move {
             poll(&client, &name, async || client.instances(&name).await, |instances| sink.publish(instances)).await;
@@ -95,12 +95,12 @@ impl NacosClient {
             let page = page.to_string();
             let parameters =
                 |group| [("pageNo", page.as_str()), ("pageSize", &size), (group, self.settings.group.as_str())];
-            let v3 = Endpoint { path: "/v3/admin/ns/service/list", parameters: &parameters("groupNameParam") };
-            let v1 = Endpoint { path: "/v1/ns/service/list", parameters: &parameters("groupName") };
-            let reply = self.request(Method::GET, v3, v1, |reply| Ok(read::names(&reply.ok()?)?));
-            let (count, mut found) = reply.await?;
-            let is_last = found.is_empty();
-            names.append(&mut found);
+            let v3 = ApiEndpoint { path: "/v3/admin/ns/service/list", parameters: &parameters("groupNameParam") };
+            let v1 = ApiEndpoint { path: "/v1/ns/service/list", parameters: &parameters("groupName") };
+            let request = ApiRequest { method: Method::GET, v3, v1 };
+            let (count, mut page) = self.request(&request, |reply| Ok(read::names(&reply.ok()?)?)).await?;
+            let is_last = page.is_empty();
+            names.append(&mut page);
             if is_last || names.len() >= count {
                 break;
             }
@@ -114,10 +114,10 @@ impl NacosClient {
         let parameters = |clusters_name| {
             [("serviceName", name), ("groupName", group), (clusters_name, clusters), ("healthyOnly", "false")]
         };
-        let v3 = Endpoint { path: "/v3/client/ns/instance/list", parameters: &parameters("clusterName") };
-        let v1 = Endpoint { path: "/v1/ns/instance/list", parameters: &parameters("clusters") };
+        let v3 = ApiEndpoint { path: "/v3/client/ns/instance/list", parameters: &parameters("clusterName") };
+        let v1 = ApiEndpoint { path: "/v1/ns/instance/list", parameters: &parameters("clusters") };
         let read = |reply: Reply| Ok(read::instances(&reply.ok()?, name, clusters)?);
-        let listed = self.request(Method::GET, v3, v1, read).await?;
+        let listed = self.request(&ApiRequest { method: Method::GET, v3, v1 }, read).await?;
         self.status.ignore(name, listed.ignored);
         Ok(listed.instances)
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, Listed, ReadError, Unusable};
 
 /// Codes of the API: the resource or the service does not exist.
@@ -22,9 +21,7 @@ struct Host {
     healthy: bool,
     #[serde(default = "yes")]
     enabled: bool,
-    #[serde(default)]
     cluster_name: Option<String>,
-    #[serde(default)]
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -47,31 +44,22 @@ pub(crate) fn instances(body: &[u8], service: &str, clusters: &str) -> Result<Li
     let root: Value = serde_json::from_slice(body)?;
     match root.get("code").and_then(Value::as_i64) {
         None | Some(0 | 200) => {}
-        Some(code) if NOT_FOUND.contains(&code) => return Ok(Listed { instances: Vec::new(), ignored: None }),
+        Some(code) if NOT_FOUND.contains(&code) => return Ok(Listed::default()),
         Some(code) => return Err(ReadError::Code(code)),
     }
     // 1.x, then 2.x, then 3.x.
     let lists = [root.get("hosts"), root.get("data").and_then(|data| data.get("hosts")), root.get("data")];
     let hosts = lists.into_iter().flatten().find_map(Value::as_array).ok_or(ReadError::Missing("list of instances"))?;
-    let mut listed = Listed { instances: Vec::with_capacity(hosts.len()), ignored: None };
     let is_selected = |host: &Host| {
         let name = host.cluster_name.as_deref().unwrap_or_default();
         clusters.is_empty() || name.is_empty() || clusters.split(',').any(|cluster| cluster.trim() == name)
     };
-    for entry in hosts {
+    let read = hosts.iter().map(|entry| {
+        let name = format!("{}:{}", entry["ip"].as_str().unwrap_or_default(), entry["port"]);
         let host = Host::deserialize(entry).map_err(|_| Unusable::Shape);
-        match host.and_then(|host| if is_selected(&host) { instance(host) } else { Ok(None) }) {
-            Ok(instance) => listed.instances.extend(instance),
-            Err(problem) => {
-                let name = format!("{}:{}", entry["ip"].as_str().unwrap_or_default(), entry["port"]);
-                IgnoredInstances::add(&mut listed.ignored, service, &name, problem);
-            }
-        }
-    }
-    match &listed.ignored {
-        Some(ignored) if ignored.count == hosts.len() => Err(ReadError::NoneUsable(ignored.count, ignored.reason)),
-        _ => Ok(listed),
-    }
+        (name, host.and_then(|host| if is_selected(&host) { instance(host) } else { Ok(None) }))
+    });
+    Listed::collect(service, read)
 }
 
 /// Returns the number of services, and the names of one page of them.

@@ -1,55 +1,22 @@
 //! Registration in Eureka: a lease at the server that responds.
 
-use std::cell::Cell;
-
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, StatusCode};
+use http::Method;
 use serde_json::json;
 
-use crate::client::{Call, ClientError, HttpClient, Reply, encoded};
-use crate::registration::{Entry, Step, TIMEOUT};
-use tollgate_config::Eureka;
+use crate::client::encoded;
+use crate::registration::{RegistrationEntry, Step};
 
-#[derive(Debug)]
-pub(super) struct EurekaRegistrar {
-    clients: Vec<HttpClient>,
-    /// Server that responded last.
-    current: Cell<usize>,
-}
-
-impl EurekaRegistrar {
-    pub(super) fn new(settings: &Eureka) -> Self {
-        let clients = settings.servers.iter().map(|server| HttpClient::new(server, &settings.tls)).collect();
-        Self { clients, current: Cell::new(0) }
-    }
-
-    pub(super) async fn send(&self, entry: &Entry, step: Step) -> Result<Reply, ClientError> {
-        let (name, id) = (encoded(&entry.settings.name.to_uppercase()), encoded(&entry.id));
-        match step {
-            Step::Register => self.request(Method::POST, &format!("/apps/{name}"), instance(entry)).await,
-            Step::Renew => self.request(Method::PUT, &format!("/apps/{name}/{id}?status=UP"), String::new()).await,
-            Step::Leave => self.request(Method::DELETE, &format!("/apps/{name}/{id}"), String::new()).await,
-        }
-    }
-
-    /// Sends a request to the server that responded last, or to the next one.
-    async fn request(&self, method: Method, target: &str, body: String) -> Result<Reply, ClientError> {
-        let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        let mut last = None;
-        for _ in 0..self.clients.len() {
-            let call = Call::new(method.clone(), target, TIMEOUT).headers(&headers).body(body.clone());
-            match self.clients[self.current.get()].send(&call).await {
-                Ok(reply) if !reply.status.is_server_error() => return Ok(reply),
-                Ok(reply) => last = Some(ClientError::Status(reply.status)),
-                Err(error) => last = Some(error),
-            }
-            self.current.set((self.current.get() + 1) % self.clients.len());
-        }
-        Err(last.unwrap_or(ClientError::Status(StatusCode::SERVICE_UNAVAILABLE)))
+/// Returns method, target and body of a request.
+pub(super) fn request(entry: &RegistrationEntry, step: Step) -> (Method, String, String) {
+    let (name, id) = (encoded(&entry.settings.name.to_uppercase()), encoded(&entry.id));
+    match step {
+        Step::Register => (Method::POST, format!("/apps/{name}"), instance(entry)),
+        Step::Renew => (Method::PUT, format!("/apps/{name}/{id}?status=UP"), String::new()),
+        Step::Leave => (Method::DELETE, format!("/apps/{name}/{id}"), String::new()),
     }
 }
 
-fn instance(entry: &Entry) -> String {
+fn instance(entry: &RegistrationEntry) -> String {
     let settings = &entry.settings;
     let (scheme, port) = (if entry.is_secure { "https" } else { "http" }, entry.port);
     let base = format!("{scheme}://{}:{port}", entry.host);

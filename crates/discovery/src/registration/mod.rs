@@ -12,14 +12,14 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use self::address::own_address;
-use self::consul::ConsulRegistrar;
-use self::eureka::EurekaRegistrar;
-use self::nacos::NacosRegistrar;
-use crate::client::{RegistryError, retry_after};
+use crate::client::{Call, ClientError, HttpClient, RegistryError, Reply, retry_after};
+use crate::consul::token;
+use crate::nacos::NacosClient;
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
 use tollgate_transport::error_chain::error_chain;
 use tollgate_transport::executor::OwnedTask;
@@ -31,7 +31,7 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The gateway as an instance: its settings, and the values that are known at run time only.
 #[derive(Clone, Debug)]
-struct Entry {
+struct RegistrationEntry {
     settings: RegisteredInstance,
     id: String,
     host: String,
@@ -51,9 +51,20 @@ enum Step {
 /// Client of one registry.
 #[derive(Debug)]
 enum Registrar {
-    Consul(Box<ConsulRegistrar>),
-    Eureka(EurekaRegistrar),
-    Nacos(NacosRegistrar),
+    Consul(HttpRegistrar),
+    Eureka(HttpRegistrar),
+    Nacos(Box<NacosClient>),
+}
+
+/// Client of a registry that has one request for each step.
+#[derive(Debug)]
+struct HttpRegistrar {
+    clients: Vec<HttpClient>,
+    /// Server that responded last.
+    current: Cell<usize>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// Returns method, target and body of a request.
+    request: fn(&RegistrationEntry, Step) -> (Method, String, String),
 }
 
 /// Registrations of the running configuration.
@@ -77,7 +88,7 @@ struct RegistrationState {
     listener: SocketAddr,
     is_secure: bool,
     /// Set with the first registration: the address of the gateway is found by then.
-    entry: OnceCell<Entry>,
+    entry: OnceCell<RegistrationEntry>,
     is_registered: Cell<bool>,
 }
 
@@ -113,10 +124,18 @@ impl Running {
     fn start(settings: &Registration, listener: SocketAddr, is_secure: bool) -> Option<Self> {
         let (registrar, servers) = match &settings.registry {
             Registry::Consul(consul) => {
-                (Registrar::Consul(Box::new(ConsulRegistrar::new(consul))), vec![consul.server.clone()])
+                let clients = vec![HttpClient::new(&consul.server, &consul.tls)];
+                let (current, headers) = (Cell::new(0), token(consul));
+                let registrar = HttpRegistrar { clients, current, headers, request: consul::request };
+                (Registrar::Consul(registrar), vec![consul.server.clone()])
             }
-            Registry::Eureka(eureka) => (Registrar::Eureka(EurekaRegistrar::new(eureka)), eureka.servers.clone()),
-            Registry::Nacos(nacos) => (Registrar::Nacos(NacosRegistrar::new(nacos)), nacos.servers.clone()),
+            Registry::Eureka(eureka) => {
+                let clients = eureka.servers.iter().map(|server| HttpClient::new(server, &eureka.tls)).collect();
+                let headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+                let registrar = HttpRegistrar { clients, current: Cell::new(0), headers, request: eureka::request };
+                (Registrar::Eureka(registrar), eureka.servers.clone())
+            }
+            Registry::Nacos(nacos) => (Registrar::Nacos(Box::new(NacosClient::new(nacos))), nacos.servers.clone()),
             Registry::Kubernetes(_) => return None,
         };
         let shared = Rc::new(RegistrationState {
@@ -178,7 +197,7 @@ impl RegistrationState {
         Ok(true)
     }
 
-    async fn entry(&self) -> io::Result<&Entry> {
+    async fn entry(&self) -> io::Result<&RegistrationEntry> {
         if let Some(entry) = self.entry.get() {
             return Ok(entry);
         }
@@ -189,7 +208,7 @@ impl RegistrationState {
         };
         let port = settings.port.unwrap_or(self.listener.port());
         let id = settings.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", settings.name));
-        Ok(self.entry.get_or_init(|| Entry { settings, id, host, port, is_secure: self.is_secure }))
+        Ok(self.entry.get_or_init(|| RegistrationEntry { settings, id, host, port, is_secure: self.is_secure }))
     }
 
     /// Returns the id for the log; before it is known, the name of the service.
@@ -218,16 +237,38 @@ impl Registrar {
     }
 
     /// Sends a request. Returns false if the registry does not know the instance.
-    async fn send(&self, entry: &Entry, step: Step) -> Result<bool, RegistryError> {
+    async fn send(&self, entry: &RegistrationEntry, step: Step) -> Result<bool, RegistryError> {
         let reply = match self {
-            Self::Consul(consul) => consul.send(entry, step).await?,
+            Self::Consul(consul) => match consul.send(entry, step).await {
+                // Agents before 1.11 answer 500 for an unknown check.
+                Err(ClientError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if step == Step::Renew => return Ok(false),
+                reply => reply?,
+            },
             Self::Eureka(eureka) => eureka.send(entry, step).await?,
-            Self::Nacos(nacos) => nacos.send(entry, step).await?,
+            Self::Nacos(client) => nacos::send(client, entry, step).await?,
         };
         match reply.status {
             StatusCode::NOT_FOUND if step != Step::Register => Ok(false),
             StatusCode::NO_CONTENT => Ok(true),
             _ => Ok(reply.ok().map(|_| true)?),
         }
+    }
+}
+
+impl HttpRegistrar {
+    /// Sends a request to the server that responded last, or to the next one.
+    async fn send(&self, entry: &RegistrationEntry, step: Step) -> Result<Reply, ClientError> {
+        let (method, target, body) = (self.request)(entry, step);
+        let mut last = ClientError::Status(StatusCode::SERVICE_UNAVAILABLE);
+        for _ in 0..self.clients.len() {
+            let call = Call::new(method.clone(), &target, TIMEOUT).headers(&self.headers).body(body.clone());
+            match self.clients[self.current.get()].send(&call).await {
+                Ok(reply) if !reply.status.is_server_error() => return Ok(reply),
+                Ok(reply) => last = ClientError::Status(reply.status),
+                Err(error) => last = error,
+            }
+            self.current.set((self.current.get() + 1) % self.clients.len());
+        }
+        Err(last)
     }
 }

@@ -1,76 +1,76 @@
 //! Registration in Nacos: an ephemeral instance over HTTP, kept by beats.
 
+use std::collections::BTreeMap;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::client::{RegistryError, Reply};
-use crate::nacos::{Endpoint, NacosClient};
-use crate::registration::{Entry, Step};
-use tollgate_config::Nacos;
+use crate::nacos::{ApiEndpoint, ApiRequest, NacosClient};
+use crate::registration::{RegistrationEntry, Step};
 
 /// Code of a beat for an instance that the server does not know.
 const UNKNOWN: i64 = 20_404;
 
-#[derive(Debug)]
-pub(super) struct NacosRegistrar(Box<NacosClient>);
-
-impl NacosRegistrar {
-    pub(super) fn new(settings: &Nacos) -> Self {
-        Self(Box::new(NacosClient::new(settings)))
+/// Sends a request of the registration.
+pub(super) async fn send(client: &NacosClient, entry: &RegistrationEntry, step: Step) -> Result<Reply, RegistryError> {
+    let (is_beat, is_v3) = (step == Step::Renew, client.is_v3());
+    let (method, path) = match step {
+        Step::Renew if !is_v3 => (Method::PUT, "/beat"),
+        // In 3.x, a beat is a registration.
+        Step::Register | Step::Renew => (Method::POST, ""),
+        Step::Leave => (Method::DELETE, ""),
+    };
+    let settings = &entry.settings;
+    let metadata = metadata(entry);
+    // With the whole instance, a server that has forgotten it registers it as it was.
+    let beat = json!({
+        "serviceName": format!("{}@@{}", client.settings.group, settings.name), "ip": entry.host, "port": entry.port,
+        "cluster": settings.cluster, "weight": settings.weight.parse::<f64>().unwrap_or(1.0), "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
+        "scheduled": false, "stopped": false,
+    });
+    let beat = if is_beat { beat.to_string() } else { String::new() };
+    let metadata = serde_json::to_string(&metadata).unwrap_or_default();
+    let port = entry.port.to_string();
+    let parameters = [
+        ("serviceName", settings.name.as_str()),
+        ("groupName", &client.settings.group),
+        ("ip", entry.host.as_str()),
+        ("port", port.as_str()),
+        ("ephemeral", "true"),
+        ("metadata", metadata.as_str()),
+        ("weight", settings.weight.as_str()),
+        ("clusterName", settings.cluster.as_str()),
+    ];
+    let (v3, v1) = (format!("/v3/client/ns/instance{path}"), format!("/v1/ns/instance{path}"));
+    let with = |name, value| parameters.into_iter().chain([(name, value)]).collect::<Vec<_>>();
+    let of_v3 = with("heartBeat", if is_beat { "true" } else { "" });
+    let of_v1 = with("beat", &beat);
+    let v3 = ApiEndpoint { path: &v3, parameters: &of_v3 };
+    let v1 = ApiEndpoint { path: &v1, parameters: &of_v1 };
+    let mut reply = client.request(&ApiRequest { method, v3, v1 }, Ok).await?;
+    if is_beat && !is_v3 {
+        let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        if body["code"].as_i64() == Some(UNKNOWN) {
+            reply.status = StatusCode::NOT_FOUND;
+        }
     }
+    Ok(reply)
+}
 
-    pub(super) async fn send(&self, entry: &Entry, step: Step) -> Result<Reply, RegistryError> {
-        let (is_beat, is_v3) = (step == Step::Renew, self.0.is_v3());
-        let (method, path) = match step {
-            Step::Renew if !is_v3 => (Method::PUT, "/beat"),
-            // In 3.x, a beat is a registration.
-            Step::Register | Step::Renew => (Method::POST, ""),
-            Step::Leave => (Method::DELETE, ""),
-        };
-        let settings = &entry.settings;
-        let mut metadata = settings.metadata.clone();
-        metadata.insert("preserved.heart.beat.interval".to_owned(), settings.heartbeat.as_millis().to_string());
-        metadata.insert("preserved.heart.beat.timeout".to_owned(), settings.lease.as_millis().to_string());
-        metadata.insert("preserved.ip.delete.timeout".to_owned(), (settings.lease * 2).as_millis().to_string());
-        metadata.entry("preserved.register.source".to_owned()).or_insert_with(|| "SPRING_CLOUD".to_owned());
-        if let Some(port) = settings.management_port {
-            metadata.entry("management.port".to_owned()).or_insert_with(|| port.to_string());
-        }
-        if entry.is_secure {
-            metadata.insert("secure".to_owned(), "true".to_owned());
-        }
-        // With the whole instance, a server that has forgotten it registers it as it was.
-        let beat = json!({
-            "serviceName": format!("{}@@{}", self.0.settings.group, settings.name), "ip": entry.host, "port": entry.port,
-            "cluster": settings.cluster, "weight": settings.weight.parse::<f64>().unwrap_or(1.0), "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
-            "scheduled": false, "stopped": false,
-        });
-        let beat = if is_beat { beat.to_string() } else { String::new() };
-        let metadata = serde_json::to_string(&metadata).unwrap_or_default();
-        let port = entry.port.to_string();
-        let parameters = [
-            ("serviceName", settings.name.as_str()),
-            ("groupName", &self.0.settings.group),
-            ("ip", entry.host.as_str()),
-            ("port", port.as_str()),
-            ("ephemeral", "true"),
-            ("metadata", metadata.as_str()),
-            ("weight", settings.weight.as_str()),
-            ("clusterName", settings.cluster.as_str()),
-        ];
-        let (v3, v1) = (format!("/v3/client/ns/instance{path}"), format!("/v1/ns/instance{path}"));
-        let with = |name, value| parameters.into_iter().chain([(name, value)]).collect::<Vec<_>>();
-        let of_v3 = with("heartBeat", if is_beat { "true" } else { "" });
-        let of_v1 = with("beat", &beat);
-        let v3 = Endpoint { path: &v3, parameters: &of_v3 };
-        let v1 = Endpoint { path: &v1, parameters: &of_v1 };
-        let mut reply = self.0.request(method, v3, v1, Ok).await?;
-        if is_beat && !is_v3 {
-            let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-            if body["code"].as_i64() == Some(UNKNOWN) {
-                reply.status = StatusCode::NOT_FOUND;
-            }
-        }
-        Ok(reply)
+/// Returns the metadata of the instance, as Spring Cloud Alibaba registers it.
+fn metadata(entry: &RegistrationEntry) -> BTreeMap<String, String> {
+    let settings = &entry.settings;
+    let mut metadata = settings.metadata.clone();
+    metadata.insert("preserved.heart.beat.interval".to_owned(), settings.heartbeat.as_millis().to_string());
+    metadata.insert("preserved.heart.beat.timeout".to_owned(), settings.lease.as_millis().to_string());
+    metadata.insert("preserved.ip.delete.timeout".to_owned(), (settings.lease * 2).as_millis().to_string());
+    metadata.entry("preserved.register.source".to_owned()).or_insert_with(|| "SPRING_CLOUD".to_owned());
+    if let Some(port) = settings.management_port {
+        metadata.entry("management.port".to_owned()).or_insert_with(|| port.to_string());
     }
+    if entry.is_secure {
+        metadata.insert("secure".to_owned(), "true".to_owned());
+    }
+    metadata
 }
