@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_limiter::rule::Rule;
 
 use tollgate_config::StoreKind;
-use tollgate_proxy::upstream::balance::KnownState;
+use tollgate_proxy::upstream::balance::ReportedState;
 
 /// Result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -194,7 +194,7 @@ pub struct LiveEndpoint {
     /// Address.
     pub endpoint: String,
     /// State.
-    #[schemars(extend("enum" = KnownState::ALL.map(KnownState::as_str)))]
+    #[schemars(extend("enum" = ReportedState::ALL.map(ReportedState::as_str)))]
     pub state: String,
     /// Requests in flight.
     pub in_flight: u64,

@@ -102,8 +102,7 @@ impl Worker {
         drop(config);
         spawn_boxed(maintain(Rc::clone(&state)));
         spawn_boxed(top_keys::answer(self.top_queries));
-        let reload = Reload { state: Rc::clone(&state), gateway: Rc::clone(&gateway), limits: Rc::clone(&limits) };
-        let reloads = reload.apply_all(self.generation);
+        let reloads = apply_reloads(Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits), self.generation);
         let stop = drain_requested(self.drain, reloads);
         let connections = self.gate.connections(self.number);
         let closed = accept::run(listener, gateway, limits, self.gate, connections, stop).await;
@@ -124,25 +123,20 @@ async fn drain_requested(mut drain: watch::Receiver<Option<Duration>>, reloads: 
     }
 }
 
-/// Parts of the worker that a new configuration changes.
-struct Reload {
+/// Applies new configurations for as long as the process sends them.
+async fn apply_reloads(
     state: Rc<WorkerState>,
     gateway: Rc<Gateway>,
     limits: Rc<RefCell<ConnectionLimits>>,
-}
-
-impl Reload {
-    /// Applies new configurations for as long as the process sends them.
-    async fn apply_all(self, mut generations: watch::Receiver<Arc<SharedGeneration>>) {
-        while generations.changed().await.is_ok() {
-            let shared = Arc::clone(&generations.borrow_and_update());
-            let generation = self.state.generation(Arc::clone(&shared)).await;
-            let before = self.gateway.swap(generation);
-            self.limits.replace(connection_limits(&shared.config));
-            shared.serving.add_permits(1);
-            drop(shared);
-            drop_stacks(before).await;
-        }
+    mut generations: watch::Receiver<Arc<SharedGeneration>>,
+) {
+    while generations.changed().await.is_ok() {
+        let shared = Arc::clone(&generations.borrow_and_update());
+        let before = gateway.swap(state.generation(Arc::clone(&shared)).await);
+        limits.replace(connection_limits(&shared.config));
+        shared.serving.add_permits(1);
+        drop(shared);
+        drop_stacks(before).await;
     }
 }
 

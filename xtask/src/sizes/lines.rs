@@ -10,17 +10,17 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 79_382),
+    (ALL, 78_969),
     ("config", 15_803),
     ("spring", 4_300),
     ("document", 2_570),
-    ("proxy", 14_373),
+    ("proxy", 14_096),
     ("limiter", 12_109),
     ("filters", 10_173),
     ("src", 7_796),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 843;
+const MAX_FILES: usize = 842;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

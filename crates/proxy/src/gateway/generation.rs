@@ -30,7 +30,7 @@ use crate::instrumentation::traces::server::ServerInfo;
 use crate::state::stores::SharedStores;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
-use tollgate_config::{Config, ForwardedHeaders, TrafficEndpoints, TrustedProxies};
+use tollgate_config::{Config, ForwardedHeaders, TrustedProxies};
 use tollgate_routing::{RouteEntry, RouteTable};
 
 /// Configuration in the form that requests use, without the parts of one worker. It is built once, on any thread.
@@ -80,18 +80,9 @@ pub struct Generation {
     /// Service for requests without a route, if a CORS policy applies to them.
     pub(super) unrouted: Option<SharedService>,
     /// Endpoints of the gateway itself, before all routes; `None` without any.
-    pub(super) own_endpoints: Option<OwnEndpoints>,
+    pub(super) own_endpoints: Option<SharedService>,
     /// Traces of requests; `None` if they are off.
     pub tracing: Option<Tracing>,
-}
-
-/// Endpoints of the gateway itself on the port for traffic.
-#[derive(Debug)]
-pub(super) struct OwnEndpoints {
-    /// Their paths.
-    pub(super) endpoints: TrafficEndpoints,
-    /// Serves requests for them.
-    pub(super) service: SharedService,
 }
 
 // === impl SharedGeneration ===
@@ -135,7 +126,7 @@ impl Generation {
         shared: Arc<SharedGeneration>,
         worker: Rc<WorkerState>,
         unrouted: Option<SharedService>,
-        own_endpoints: Option<OwnEndpoints>,
+        own_endpoints: Option<SharedService>,
         tracing: Option<Tracing>,
     ) -> Self {
         let stacks = shared.table.iter().map(|_| OnceCell::new()).collect();
@@ -168,8 +159,8 @@ impl Generation {
 
     /// Returns the service of requests for `path`, if an endpoint of the gateway itself has this path.
     pub(super) fn own_endpoint(&self, path: &str) -> Option<&SharedService> {
-        let OwnEndpoints { endpoints, service } = self.own_endpoints.as_ref()?;
-        endpoints.owns(path).then_some(service)
+        let service = self.own_endpoints.as_ref()?;
+        self.config.management.on_traffic.as_ref()?.owns(path).then_some(service)
     }
 
     /// Starts the trace of a request, if traces are on and it is sampled. `route` is `None` without a route.
@@ -222,15 +213,5 @@ impl Deref for Generation {
 
     fn deref(&self) -> &SharedGeneration {
         &self.shared
-    }
-}
-
-// === impl OwnEndpoints ===
-
-impl OwnEndpoints {
-    /// Creates the endpoints of `config`, answered by `service`; `None` without any.
-    pub(super) fn new(config: &Config, service: Option<&SharedService>) -> Option<Self> {
-        let (endpoints, service) = (config.management.on_traffic.clone()?, service?.clone());
-        Some(Self { endpoints, service })
     }
 }

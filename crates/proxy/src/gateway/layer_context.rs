@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
+use tollgate_filters::circuit_breaker::{self, Breaker};
 use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{SlotStats, SlotStore};
 use tollgate_limiter::metering::Meter;
@@ -34,7 +34,7 @@ pub trait LayerContext {
         Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
     }
     /// Returns the circuit breaker called `name`.
-    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+    fn circuit_breaker(&self, name: &Arc<str>, rules: &circuit_breaker::Rules) -> Arc<Breaker> {
         Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
     }
     /// Returns the service that routes a request again, by its current path.

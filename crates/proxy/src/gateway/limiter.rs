@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use tollgate_filters::request_rate_limiter::{
-    Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
-    Settings, VerdictKind,
+    self, Cost, Limit, Metered, OnVerdict, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter,
+    RuleSets, VerdictKind,
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
@@ -14,7 +14,7 @@ use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
-use crate::gateway::traced_store::{traced_plans, traced_store};
+use crate::gateway::traced_store::Traced;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::instrumentation::traces::request::{is_current_sampled, report_verdict};
@@ -33,45 +33,11 @@ pub(super) fn with_rate_limiter(
 ) -> SharedService {
     let naming = Naming { route, number, limiter };
     let (sets, all) = (rule_sets(naming, context), naming.all());
-    let labels: Vec<Arc<str>> = all.iter().map(|named| Arc::clone(&named.label)).collect();
-    let (metrics, worker) = context.metrics();
-    let counts_keys = context.counts_keys();
-    let series = all.iter().map(|named| {
-        let rule = named.name.as_deref().map_or_else(|| Arc::clone(&named.scope), Into::into);
-        let name = RuleName { route: Arc::clone(route), rule, plan: named.plan.map(Into::into) };
-        (metrics.limiter(worker, route, &named.label), counts_keys.then(|| top_keys::register(name)))
-    });
-    let series: Vec<_> = series.collect();
-    let (is_traced, scope) = (context.is_traced(), naming.scope());
-    let limiter_series = metrics.limiter(worker, route, &scope);
     let store: Arc<dyn Store> = context.store(limiter);
     let store = if context.logs_reasons() { recorded(store, &all) } else { store };
-    let store = if is_traced { traced_store(store, route, Arc::clone(&scope)) } else { store };
-    let traced_labels = if is_traced { labels.clone() } else { Vec::new() };
-    let traced_route = Arc::clone(route);
-    let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
-        move |event, key| {
-            if is_traced && is_current_sampled() {
-                let label = event.rule.and_then(|rule| traced_labels.get(rule)).map_or(&*scope, |label| label);
-                report_verdict(
-                    &traced_route,
-                    &scope,
-                    label,
-                    event.kind.as_str(),
-                    event.source.map_or("none", Source::as_str),
-                );
-            }
-            match event.rule.and_then(|rule| series.get(rule)) {
-                Some((series, rule)) => {
-                    series.observe(event.kind, event.source);
-                    if let (Some(key), Some(rule), Some(verdict)) = (key, rule, counted_verdict(event.kind)) {
-                        top_keys::observe(rule, verdict, key);
-                    }
-                }
-                None => limiter_series.observe(event.kind, event.source),
-            }
-        },
-    ));
+    let store: Arc<dyn Store> = if context.is_traced() { Traced::new(store, route, naming.scope()) } else { store };
+    let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store)
+        .on_verdict(verdict_observer(naming, &all, context));
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
@@ -85,6 +51,34 @@ pub(super) fn with_rate_limiter(
         true => SharedService::new(MapResponse::new(service, meter_response)),
         false => SharedService::new(service),
     }
+}
+
+/// Returns the function that counts each verdict, and adds it to the trace of its request.
+fn verdict_observer(naming: Naming<'_>, rules: &[NamedLimit<'_>], context: &dyn LayerContext) -> OnVerdict {
+    let (metrics, worker) = context.metrics();
+    let (route, scope, is_traced) = (Arc::clone(naming.route), naming.scope(), context.is_traced());
+    let rules: Vec<_> = rules
+        .iter()
+        .map(|named| {
+            let rule = named.name.as_deref().map_or_else(|| Arc::clone(&named.scope), Into::into);
+            let name = RuleName { route: Arc::clone(&route), rule, plan: named.plan.map(Into::into) };
+            let top_keys = context.counts_keys().then(|| top_keys::register(name));
+            (Arc::clone(&named.label), metrics.limiter(worker, &route, &named.label), top_keys)
+        })
+        .collect();
+    let of_limiter = metrics.limiter(worker, &route, &scope);
+    Arc::new(move |event, key| {
+        let rule = event.rule.and_then(|rule| rules.get(rule));
+        if is_traced && is_current_sampled() {
+            let label = rule.map_or(&*scope, |(label, ..)| label);
+            report_verdict(&route, &scope, label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
+        }
+        let Some((_, series, top_keys)) = rule else { return of_limiter.observe(event.kind, event.source) };
+        series.observe(event.kind, event.source);
+        if let (Some(key), Some(rule), Some(verdict)) = (key, top_keys, counted_verdict(event.kind)) {
+            top_keys::observe(rule, verdict, key);
+        }
+    })
 }
 
 /// Returns the verdict under which the key of an event is counted; `None` if it is not.
@@ -122,7 +116,7 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
             tollgate_config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
             tollgate_config::PlanResolver::RedisHash { key, cache } => match context.plans(key, *cache) {
                 Some(source) if context.is_traced() => {
-                    PlanResolver::Source(traced_plans(source, naming.route, naming.scope()))
+                    PlanResolver::Source(Traced::new(source, naming.route, naming.scope()))
                 }
                 Some(source) => PlanResolver::Source(source),
                 None => PlanResolver::Table(Default::default()),
@@ -134,7 +128,7 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
     RuleSets { default: limits(None, &naming.limiter.rules), plans }
 }
 
-fn limit(named: NamedLimit<'_>, settings: &Settings) -> Limit {
+fn limit(named: NamedLimit<'_>, settings: &request_rate_limiter::Settings) -> Limit {
     let NamedLimit { name, scope, limit, .. } = named;
     Limit {
         name: name.map_or_else(|| Arc::clone(&scope), Into::into),

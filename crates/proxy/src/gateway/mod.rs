@@ -74,7 +74,7 @@ impl Gateway {
         self.generation.replace(generation.in_use())
     }
 
-    /// Sanitizes a request, finds its route and calls the route's layers.
+    /// Sanitizes a request and responds to it, by an endpoint of the gateway itself or by its route.
     ///
     /// # Errors
     /// Returns the failure to respond with if the request is refused or no route matches.
@@ -96,7 +96,7 @@ impl Gateway {
             Err(_) => !head.headers.contains_key(EXPECT),
         };
         let rules = &generation.trailer_rules;
-        let mut body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.busy);
+        let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.handle);
         let summary = sanitized?;
         if let Some(details) = record.details() {
             details.host = head.headers.get(HOST).cloned();
@@ -106,46 +106,10 @@ impl Gateway {
             record.normalized(&head.uri);
         }
         *accepts_problem = summary.accepts_problem;
-        if let Some(endpoint) = generation.own_endpoint(head.uri.path()) {
-            return Ok(endpoint.respond(Request::from_parts(head, body)));
+        match generation.own_endpoint(head.uri.path()) {
+            Some(endpoint) => Ok(endpoint.respond(Request::from_parts(head, body))),
+            None => route(generation, head, body, summary, connection, is_trusted, record),
         }
-        let mut peer = connection.peer.ip();
-        if generation.uses_reported_address {
-            peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
-        }
-        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let entry = generation.table.find(&view)?;
-        let may_reroute = entry.as_ref().is_some_and(|entry| entry.value.may_reroute);
-        // `prepare_head` extends the `X-Forwarded` fields, so they are read before.
-        if (may_reroute || (generation.has_cors() && head.headers.contains_key(ORIGIN)))
-            && client_used_tls(connection, &head.headers)
-        {
-            head.extensions.insert(ClientTls);
-        }
-        let Some(entry) = entry else {
-            generation.begin_trace(&mut head, connection, None, record);
-            let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
-            return Ok(unrouted.respond(Request::from_parts(head, body)));
-        };
-        let route: &Route = entry.value;
-        let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
-        let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
-        if route.may_reroute {
-            head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
-        }
-        generation.begin_trace(&mut head, connection, Some(route), record);
-        record.routed(&route.id, stack.metrics_for(head.uri.path()));
-        insert_context(&mut head, connection, generation, route, variables, record);
-        prepare_head(&mut head, summary, connection, generation, route, is_trusted);
-        if let Some(id) = record.request_id() {
-            id.set(&mut head.headers);
-        }
-        body.set_client_timeout(route.body_timeout);
-        // No field shows a body over HTTP/2 without a length, or one in chunks once `prepare_head` has run.
-        if head.method == Method::OPTIONS && !body.is_end_stream() {
-            head.extensions.insert(HasBody);
-        }
-        Ok(call_layers(stack, Request::from_parts(head, body), record))
     }
 
     /// Gives a request its id, and starts its log line with the head as received.
@@ -167,6 +131,56 @@ impl Gateway {
             record.logged(Rc::clone(log), line);
         }
     }
+}
+
+/// Finds the route of a request and calls the route's layers.
+#[inline]
+fn route(
+    generation: &Generation,
+    mut head: Parts,
+    mut body: Body,
+    summary: HeaderSummary,
+    connection: &ConnectionInfo,
+    is_trusted: bool,
+    record: &mut Record,
+) -> Result<ResponseFuture, Failure> {
+    let mut peer = connection.peer.ip();
+    if generation.uses_reported_address {
+        peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
+    }
+    let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
+    let entry = generation.table.find(&view)?;
+    let may_reroute = entry.as_ref().is_some_and(|entry| entry.value.may_reroute);
+    // `prepare_head` extends the `X-Forwarded` fields, so they are read before.
+    if (may_reroute || (generation.has_cors() && head.headers.contains_key(ORIGIN)))
+        && client_used_tls(connection, &head.headers)
+    {
+        head.extensions.insert(ClientTls);
+    }
+    let Some(entry) = entry else {
+        generation.begin_trace(&mut head, connection, None, record);
+        let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
+        return Ok(unrouted.respond(Request::from_parts(head, body)));
+    };
+    let route: &Route = entry.value;
+    let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
+    let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
+    if route.may_reroute {
+        head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
+    }
+    generation.begin_trace(&mut head, connection, Some(route), record);
+    record.routed(&route.id, stack.metrics_for(head.uri.path()));
+    insert_context(&mut head, connection, generation, route, variables, record);
+    prepare_head(&mut head, summary, connection, generation, route, is_trusted);
+    if let Some(id) = record.request_id() {
+        id.set(&mut head.headers);
+    }
+    body.set_client_timeout(route.body_timeout);
+    // No field shows a body over HTTP/2 without a length, or one in chunks once `prepare_head` has run.
+    if head.method == Method::OPTIONS && !body.is_end_stream() {
+        head.extensions.insert(HasBody);
+    }
+    Ok(call_layers(stack, Request::from_parts(head, body), record))
 }
 
 /// Calls the layers of a route. They report their facts and spans to `record`.
@@ -220,7 +234,7 @@ fn prepare_head(
 ) {
     if summary.has_upgrade
         && let Some(upgrades) = &generation.upgrades
-        && let Some(upgrade) = upgrades.requested(head.version, &head.headers, &connection.tunnel_host)
+        && let Some(upgrade) = upgrades.requested(head.version, &head.headers, &connection.handle)
     {
         head.extensions.insert(UpgradeRequested);
         head.extensions.insert(upgrade);

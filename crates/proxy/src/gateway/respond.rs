@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Response;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
-use http::{Response, StatusCode};
 use serde_json::json;
 use tollgate_filters::context::LocalReply;
 use tollgate_filters::fault::Fault;
@@ -13,27 +13,6 @@ use crate::http::body::Body;
 use crate::http::failure::Failure;
 
 impl Failure {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) | Self::Undecided(_) | Self::ClientBody => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
-            Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
-            Self::OptionsOfGateway => StatusCode::NO_CONTENT,
-            Self::NoRoute | Self::NoEndpoint { as_not_found: true } => StatusCode::NOT_FOUND,
-            Self::NoEndpoint { as_not_found: false } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
-            Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
     /// Returns true if the connection closes after the response, because the end of the request is unknown or not read.
     fn closes(&self) -> bool {
         matches!(

@@ -71,14 +71,10 @@ pub fn route_service(
     context: &dyn LayerContext,
 ) -> SharedService {
     let stacked = stack(&route.id, &route.filters, max_body, innermost, context);
-    with_forward_path(&route.uri, with_single_keys(repeated, route, stacked))
-}
-
-/// Sets the path of a `forward:` route before its filters run, as in Spring. Other routes are unchanged.
-fn with_forward_path(target: &Target, stacked: SharedService) -> SharedService {
-    match target {
-        Target::Forward(path) => resilience::with_path(path, stacked),
-        Target::Echo | Target::Nowhere | Target::Http { .. } | Target::Balanced { .. } => stacked,
+    let keyed = with_single_keys(repeated, route, stacked);
+    match &route.uri {
+        Target::Forward(path) => resilience::with_path(path, keyed),
+        Target::Echo | Target::Nowhere | Target::Http { .. } | Target::Balanced { .. } => keyed,
     }
 }
 

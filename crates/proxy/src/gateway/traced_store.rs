@@ -8,24 +8,19 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use crate::instrumentation::traces::request::{RequestTrace, current, is_current_sampled};
 
 /// Store or plan source of one limiter, with the names that its span has.
-struct Traced<S> {
+pub(super) struct Traced<S> {
     inner: S,
     route: Arc<str>,
     /// Scope of the limiter.
     scope: Arc<str>,
 }
 
-/// Returns `store` with a span of each decision on a sampled request.
-pub(super) fn traced_store(store: Arc<dyn Store>, route: &Arc<str>, scope: Arc<str>) -> Arc<dyn Store> {
-    Arc::new(Traced { inner: store, route: Arc::clone(route), scope })
-}
-
-/// Returns `source` with its lookups in the span of the limiter.
-pub(super) fn traced_plans(source: Arc<dyn PlanSource>, route: &Arc<str>, scope: Arc<str>) -> Arc<dyn PlanSource> {
-    Arc::new(Traced { inner: source, route: Arc::clone(route), scope })
-}
-
 impl<S> Traced<S> {
+    /// Wraps the store or plan source of the limiter `scope`.
+    pub(super) fn new(inner: S, route: &Arc<str>, scope: Arc<str>) -> Arc<Self> {
+        Arc::new(Self { inner, route: Arc::clone(route), scope })
+    }
+
     /// Starts or continues the span of the limiter.
     fn started(&self, trace: &RequestTrace) {
         trace.limiter_started(&self.route, &self.scope);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
+use tollgate_filters::circuit_breaker::{self, Breaker};
 use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{SlotStats, SlotStore};
 use tollgate_limiter::metering::Meter;
@@ -15,7 +15,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
 use crate::gateway::cors::{no_route_service, with_cors, with_cors_headers};
-use crate::gateway::generation::{Generation, OwnEndpoints, SharedGeneration};
+use crate::gateway::generation::{Generation, SharedGeneration};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
@@ -83,7 +83,7 @@ impl WorkerState {
         let workers = *self.workers.get_or_init(|| config.server.workers());
         self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
         let unrouted = shared.unrouted_cors.clone().map(|policies| with_cors(policies, no_route_service()));
-        let own_endpoints = OwnEndpoints::new(config, self.own_service.as_ref());
+        let own_endpoints = self.own_service.clone().filter(|_| config.management.on_traffic.is_some());
         Generation::new(shared, Rc::clone(self), unrouted, own_endpoints, self.tracing.clone())
     }
 
@@ -107,13 +107,18 @@ impl WorkerState {
         };
         let service =
             route_service(route, config.repeated_keys, config.server.max_body_size.map(|size| size.0), innermost, self);
+        let with_metrics = |pattern: &PathPattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()));
         RouteStack {
             service: match &shared.cors {
                 Some(policies) => with_cors(policies.clone(), service),
                 None => service,
             },
             metrics: self.route_metrics(route, ""),
-            metrics_by_path: if config.request_series.path { self.metrics_by_path(route) } else { Vec::new() },
+            metrics_by_path: if config.request_series.path {
+                labelled_patterns(route).map(with_metrics).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -145,11 +150,6 @@ impl WorkerState {
     /// Returns the metrics of requests of `route` that matched `pattern`.
     fn route_metrics(&self, route: &tollgate_config::Route, pattern: &str) -> Arc<RouteMetrics> {
         self.metrics.route(self.worker, Some(route_labels(route, pattern)))
-    }
-
-    fn metrics_by_path(&self, route: &tollgate_config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
-        let with_metrics = |pattern: &PathPattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()));
-        labelled_patterns(route).map(with_metrics).collect()
     }
 
     /// Returns the connection settings of `route`, for its own target and for targets that its filters set.
@@ -217,7 +217,7 @@ impl LayerContext for WorkerState {
         self.stores.shared.response_caches.get_or_create(cache_name(route, cache), cache.max_bytes)
     }
 
-    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+    fn circuit_breaker(&self, name: &Arc<str>, rules: &circuit_breaker::Rules) -> Arc<Breaker> {
         self.stores.shared.circuit_breakers.get_or_create(name, rules)
     }
 

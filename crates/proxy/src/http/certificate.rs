@@ -11,8 +11,6 @@ const VERSION: u8 = 0xA0;
 const UTC_TIME: u8 = 0x17;
 /// Tag of the extensions of a certificate.
 const EXTENSIONS: u8 = 0xA3;
-/// Tag of `BOOLEAN`: an extension is critical.
-const BOOLEAN: u8 = 0x01;
 /// Tag of an e-mail address among alternative names (RFC 5280 §4.2.1.6).
 const EMAIL: u8 = 0x81;
 /// Tag of a DNS name among alternative names.
@@ -56,43 +54,25 @@ impl CertificateNames {
 
 /// Adds the names of a certificate; `None` if it cannot be read.
 fn read_names(certificate: &[u8], names: &mut Vec<String>) -> Option<()> {
-    let (_, mut subject, mut fields) = element(element(from_validity(certificate)?)?.2)?;
-    while !subject.is_empty() {
-        let (_, attributes, rest) = element(subject)?;
-        subject = rest;
-        let (_, oid, value) = element(element(attributes)?.1)?;
-        if oid == COMMON_NAME {
-            add(element(value)?.1, names);
+    let fields = from_validity(certificate)?;
+    for (_, attributes) in elements(fields.get(1)?.1)? {
+        let attribute = elements(first_of(attributes)?)?;
+        if attribute.first()?.1 == COMMON_NAME {
+            add(attribute.get(1)?.1, names);
         }
     }
-    while !fields.is_empty() {
-        let (tag, content, rest) = element(fields)?;
-        fields = rest;
-        if tag == EXTENSIONS {
-            let mut extensions = element(content)?.1;
-            while !extensions.is_empty() {
-                let (_, extension, rest) = element(extensions)?;
-                extensions = rest;
-                let (_, oid, value) = element(extension)?;
-                if oid == ALTERNATIVE_NAMES {
-                    read_alternative_names(value, names)?;
+    for (_, extensions) in fields.iter().filter(|(tag, _)| *tag == EXTENSIONS) {
+        for (_, extension) in elements(first_of(extensions)?)? {
+            // Its OID, whether it is critical, and its value.
+            let parts = elements(extension)?;
+            if parts.first()?.1 != ALTERNATIVE_NAMES {
+                continue;
+            }
+            for (tag, name) in elements(first_of(parts.last()?.1)?)? {
+                if [EMAIL, DNS, URI].contains(&tag) {
+                    add(name, names);
                 }
             }
-        }
-    }
-    Some(())
-}
-
-/// Adds the names of the extension whose OID comes before `value`.
-fn read_alternative_names(value: &[u8], names: &mut Vec<String>) -> Option<()> {
-    let (tag, content, rest) = element(value)?;
-    let octets = if tag == BOOLEAN { element(rest)?.1 } else { content };
-    let mut listed = element(octets)?.1;
-    while !listed.is_empty() {
-        let (tag, name, rest) = element(listed)?;
-        listed = rest;
-        if [EMAIL, DNS, URI].contains(&tag) {
-            add(name, names);
         }
     }
     Some(())
@@ -106,25 +86,20 @@ fn add(name: &[u8], names: &mut Vec<String>) {
     }
 }
 
-/// Returns the fields of a certificate from its validity on (RFC 5280 §4.1).
-fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
+/// Returns the fields of a certificate in DER from its validity on.
+fn from_validity(certificate: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let (_, certificate, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    let (_, mut fields, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    if let Some((VERSION, _, rest)) = element(fields) {
-        fields = rest;
-    }
-    // Serial number, signature algorithm, issuer.
-    for _ in 0..3 {
-        fields = element(fields)?.2;
-    }
-    Some(fields)
+    let (_, fields, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let mut fields = elements(fields)?;
+    // The fields before it are the version, which may be absent, the serial number, the algorithm and the issuer.
+    let before = if fields.first()?.0 == VERSION { 4 } else { 3 };
+    (fields.len() > before).then(|| fields.split_off(before))
 }
 
 /// Returns the end of the validity of a certificate in DER, in seconds since the Unix epoch (RFC 5280 §4.1.2.5).
 pub fn not_after(certificate: &[u8]) -> Option<i64> {
-    let (_, validity, _) = element(from_validity(certificate)?).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    let (_, _, rest) = element(validity)?;
-    let (tag, time, _) = element(rest)?;
+    let (_, validity) = *from_validity(certificate)?.first().filter(|(tag, _)| *tag == SEQUENCE)?;
+    let (tag, time) = *elements(validity)?.get(1)?;
     let digits = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
     let full = match tag {
         UTC_TIME if digits.len() == 12 => {
@@ -136,6 +111,22 @@ pub fn not_after(certificate: &[u8]) -> Option<i64> {
     };
     let time = DateTime::strptime("%Y%m%d%H%M%S", &full).ok()?;
     Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
+}
+
+/// Returns tag and content of all elements of `der`.
+fn elements(mut der: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+    let mut all = Vec::new();
+    while !der.is_empty() {
+        let (tag, content, rest) = element(der)?;
+        all.push((tag, content));
+        der = rest;
+    }
+    Some(all)
+}
+
+/// Returns the content of the first element of `der`.
+fn first_of(der: &[u8]) -> Option<&[u8]> {
+    element(der).map(|(_, content, _)| content)
 }
 
 /// Splits `der` into the tag and content of its first element, and the rest.

@@ -1,5 +1,6 @@
 //! Failures that the gateway responds to itself.
 
+use http::StatusCode;
 use thiserror::Error;
 
 /// Failure that the gateway responds to itself. Its text becomes the detail of the response.
@@ -74,28 +75,40 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Returns the status of the response, and the reason code written to the access log.
+    fn status_and_reason(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) => (StatusCode::BAD_REQUEST, "bad-request"),
+            Self::TransferEncoding => (StatusCode::NOT_IMPLEMENTED, "transfer-encoding"),
+            Self::MethodRefused => (StatusCode::METHOD_NOT_ALLOWED, "method-refused"),
+            Self::ExpectationFailed => (StatusCode::EXPECTATION_FAILED, "expectation-failed"),
+            Self::OptionsOfGateway => (StatusCode::NO_CONTENT, "options"),
+            Self::Undecided(_) => (StatusCode::BAD_REQUEST, "predicate-undecided"),
+            Self::NoRoute => (StatusCode::NOT_FOUND, "no-route"),
+            Self::Loop => (StatusCode::LOOP_DETECTED, "forward-loop"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "request-too-large"),
+            Self::ClientTimeout => (StatusCode::REQUEST_TIMEOUT, "body-timeout"),
+            Self::ClientBody => (StatusCode::BAD_REQUEST, "client-body"),
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "upstream-busy"),
+            Self::Unreachable => (StatusCode::BAD_GATEWAY, "upstream-unreachable"),
+            Self::NoEndpoint { as_not_found: true } => (StatusCode::NOT_FOUND, "no-endpoint"),
+            Self::NoEndpoint { as_not_found: false } => (StatusCode::SERVICE_UNAVAILABLE, "no-endpoint"),
+            Self::BadGateway => (StatusCode::BAD_GATEWAY, "upstream-broken"),
+            Self::ConnectTimeout => (StatusCode::GATEWAY_TIMEOUT, "connect-timeout"),
+            Self::ResponseTimeout => (StatusCode::GATEWAY_TIMEOUT, "response-timeout"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal-error"),
+        }
+    }
+
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status_and_reason().0
+    }
+
     /// Returns the reason code written to the access log.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        match self {
-            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) => "bad-request",
-            Self::TransferEncoding => "transfer-encoding",
-            Self::MethodRefused => "method-refused",
-            Self::ExpectationFailed => "expectation-failed",
-            Self::OptionsOfGateway => "options",
-            Self::Undecided(_) => "predicate-undecided",
-            Self::NoRoute => "no-route",
-            Self::Loop => "forward-loop",
-            Self::TooLarge => "request-too-large",
-            Self::ClientTimeout => "body-timeout",
-            Self::ClientBody => "client-body",
-            Self::Busy => "upstream-busy",
-            Self::Unreachable => "upstream-unreachable",
-            Self::NoEndpoint { .. } => "no-endpoint",
-            Self::BadGateway => "upstream-broken",
-            Self::ConnectTimeout => "connect-timeout",
-            Self::ResponseTimeout => "response-timeout",
-            Self::Internal => "internal-error",
-        }
+        self.status_and_reason().1
     }
 }

@@ -11,10 +11,11 @@ use std::task::Context;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body as HttpBody;
+use tokio::sync::oneshot;
 use tower::BoxError;
 
 use crate::http::body::Incoming;
-use crate::http::upgrade::TunnelHost;
+use crate::http::upgrade::TunnelClient;
 
 /// Service that handles requests.
 pub trait Handler: 'static {
@@ -49,19 +50,17 @@ pub struct ConnectionInfo {
     pub tls_version: Option<&'static str>,
     /// True for HTTP/1.0 and HTTP/1.1, where the next request waits until this request's body has been read.
     pub http1: bool,
-    /// Count of the unfinished parts of its requests.
-    pub busy: Arc<dyn BusyCount>,
-    /// Handle that turns the connection into a tunnel.
-    pub tunnel_host: Arc<dyn TunnelHost>,
+    /// What its requests change of the connection.
+    pub handle: Arc<dyn ConnectionHandle>,
 }
 
-/// Count of the unfinished parts of a connection's requests: request bodies still to be read, responses still to be
-/// written.
-pub trait BusyCount: Debug + Send + Sync {
-    /// Adds one part.
+/// State of a client connection that its requests change. It counts their unfinished parts: request bodies still to be
+/// read, responses still to be written.
+pub trait ConnectionHandle: Debug + Send + Sync {
+    /// Adds one unfinished part.
     fn acquire(&self);
 
-    /// Removes one part; the connection is idle at zero.
+    /// Removes one unfinished part; the connection is idle at zero.
     fn release(&self);
 
     /// Returns true if one part is left.
@@ -73,13 +72,16 @@ pub trait BusyCount: Debug + Send + Sync {
     /// Returns true if the client has closed its sending side. Otherwise the current task, which waits for a request
     /// body, is woken when the client does so.
     fn poll_client_end(&self, cx: &Context<'_>) -> bool;
+
+    /// Turns the connection into a tunnel. Returns its socket when the status 101 has been written.
+    fn open_tunnel(&self) -> oneshot::Receiver<TunnelClient>;
 }
 
 /// One unfinished part of a request. Dropping it finishes the part.
 #[derive(Debug)]
-pub struct BusyGuard<C: BusyCount + ?Sized = dyn BusyCount>(Arc<C>);
+pub struct BusyGuard<C: ConnectionHandle + ?Sized = dyn ConnectionHandle>(Arc<C>);
 
-impl<C: BusyCount + ?Sized> BusyGuard<C> {
+impl<C: ConnectionHandle + ?Sized> BusyGuard<C> {
     /// Counts a part of a request on `connection` until the guard is dropped.
     #[must_use]
     pub fn new(connection: Arc<C>) -> Self {
@@ -94,7 +96,7 @@ impl<C: BusyCount + ?Sized> BusyGuard<C> {
     }
 }
 
-impl<C: BusyCount + ?Sized> Drop for BusyGuard<C> {
+impl<C: ConnectionHandle + ?Sized> Drop for BusyGuard<C> {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -21,7 +21,7 @@ thread_local! {
 
 /// Queue of interim responses on their way to a client. All clones share one queue.
 #[derive(Clone, Debug, Default)]
-pub struct InterimResponses(Arc<Shared>);
+pub struct InterimResponses(Arc<SharedQueue>);
 
 /// Sender of interim responses to one request.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct InterimSender {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedQueue {
     has_waiting: AtomicBool,
     queue: Mutex<Queue>,
 }
@@ -42,12 +42,12 @@ struct Queue {
     waker: Option<Waker>,
     /// Number of the request that is open.
     request: u64,
-    state: State,
+    state: RequestState,
 }
 
 /// Progress of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum RequestState {
     /// Its final response has begun, or there is no request.
     #[default]
     Closed,
@@ -62,7 +62,7 @@ impl InterimResponses {
         let mut queue = self.0.queue.lock();
         self.clear(&mut queue);
         queue.request += 1;
-        queue.state = State::Open;
+        queue.state = RequestState::Open;
         InterimSender { queue: self.clone(), request: queue.request }
     }
 
@@ -91,7 +91,7 @@ impl InterimResponses {
     /// Takes the responses that were left when the request [closed](Self::close).
     #[must_use]
     pub fn take_last(&self) -> Vec<Response<()>> {
-        let is_last = self.0.queue.lock().state == State::Last;
+        let is_last = self.0.queue.lock().state == RequestState::Last;
         if is_last { self.take() } else { Vec::new() }
     }
 
@@ -99,10 +99,10 @@ impl InterimResponses {
     pub fn close(&self, may_write: bool) {
         let mut queue = self.0.queue.lock();
         if may_write && !queue.waiting.is_empty() {
-            queue.state = State::Last;
+            queue.state = RequestState::Last;
         } else {
             self.clear(&mut queue);
-            queue.state = State::Closed;
+            queue.state = RequestState::Closed;
         }
     }
 
@@ -144,7 +144,7 @@ impl InterimSender {
     /// Queues a response, unless the final response has begun.
     pub fn send(&self, response: Response<()>) {
         let mut queue = self.queue.0.queue.lock();
-        if queue.request != self.request || queue.state != State::Open || queue.waiting.len() >= MAX_WAITING {
+        if queue.request != self.request || queue.state != RequestState::Open || queue.waiting.len() >= MAX_WAITING {
             return;
         }
         queue.waiting.push(response);

@@ -1,7 +1,7 @@
 //! HTTP types that all other modules of this crate use: bodies, boxed services, failures, upgrades and deadlines.
 //!
 //! This module imports no other top-level module of the crate. Other modules provide their types through traits: the
-//! server implements [`handler::BusyCount`] and [`upgrade::TunnelHost`] for its connections, and the upstream passes its
+//! server implements [`handler::ConnectionHandle`] for its connections, and the upstream passes its
 //! response bodies to [`body::Body::boxed`].
 
 pub mod attempts;

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Gate in front of the reads of one socket. All polls for reading pass through it.
 #[derive(Debug)]
 pub struct ReadGate {
-    shared: Arc<Shared>,
+    state: Arc<ReadGateState>,
     /// Opens the gate and wakes the task.
     opener: Waker,
     /// Task that polled last.
@@ -34,17 +34,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for GatedReader<'_, S> {
     }
 }
 
-/// View of a gate.
-#[derive(Clone, Debug)]
-pub struct ReadGateState(Arc<Shared>);
-
+/// State of a gate, which the socket changes when it wakes the task.
 #[derive(Debug, Default)]
-struct Shared {
+pub struct ReadGateState {
     is_closed: AtomicBool,
     task: Mutex<Option<Waker>>,
 }
 
-impl Wake for Shared {
+impl Wake for ReadGateState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -60,8 +57,8 @@ impl Wake for Shared {
 
 impl Default for ReadGate {
     fn default() -> Self {
-        let shared = Arc::<Shared>::default();
-        Self { opener: Arc::clone(&shared).into(), shared, task: None }
+        let state = Arc::<ReadGateState>::default();
+        Self { opener: Arc::clone(&state).into(), state, task: None }
     }
 }
 
@@ -69,26 +66,26 @@ impl ReadGate {
     /// Reads by `read`, unless the socket had nothing to read and has not woken the task since.
     pub fn poll<T>(&mut self, cx: &mut Context<'_>, read: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         let is_same_task = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
-        if is_same_task && self.shared.is_closed.load(SeqCst) {
+        if is_same_task && self.state.is_closed.load(SeqCst) {
             return Poll::Pending;
         }
         if !is_same_task {
             self.task = Some(cx.waker().clone());
-            *self.shared.task.lock() = Some(cx.waker().clone());
+            *self.state.task.lock() = Some(cx.waker().clone());
         }
         // Closed before the poll: the socket may wake the task at once.
-        self.shared.is_closed.store(true, SeqCst);
+        self.state.is_closed.store(true, SeqCst);
         let progress = read(&mut Context::from_waker(&self.opener));
         if progress.is_ready() {
-            self.shared.is_closed.store(false, SeqCst);
+            self.state.is_closed.store(false, SeqCst);
         }
         progress
     }
 
-    /// Returns a view of the gate.
+    /// Returns the state of the gate.
     #[must_use]
-    pub fn state(&self) -> ReadGateState {
-        ReadGateState(Arc::clone(&self.shared))
+    pub fn state(&self) -> Arc<ReadGateState> {
+        Arc::clone(&self.state)
     }
 }
 
@@ -96,7 +93,7 @@ impl ReadGateState {
     /// Returns true from a poll that found nothing to read until the socket wakes the task.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.is_closed.load(SeqCst)
+        self.is_closed.load(SeqCst)
     }
 }
 

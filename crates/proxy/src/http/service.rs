@@ -23,25 +23,7 @@ pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Inf
 /// `tower::util::BoxCloneService` would copy all inner boxes on each clone, and a layer that waits for Redis clones
 /// once per request.
 #[derive(Clone)]
-pub struct SharedService(Rc<dyn ErasedService>);
-
-trait ErasedService {
-    fn call(&self, request: Request<Body>) -> ResponseFuture;
-}
-
-/// Service behind a `RefCell`. The borrow lasts for `call` only, never while the response future is polled, so
-/// borrows do not overlap.
-struct ServiceCell<S>(RefCell<S>);
-
-impl<S> ErasedService for ServiceCell<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-    S::Future: 'static,
-{
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        Box::pin(self.0.borrow_mut().call(request))
-    }
-}
+pub struct SharedService(Rc<dyn Fn(Request<Body>) -> ResponseFuture>);
 
 impl SharedService {
     /// Shares `service`, which must always be ready: `poll_ready` is not called.
@@ -50,7 +32,9 @@ impl SharedService {
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + 'static,
         S::Future: 'static,
     {
-        Self(Rc::new(ServiceCell(RefCell::new(service))))
+        // The borrow lasts for `call` only, never while the response future is polled, so borrows do not overlap.
+        let service = RefCell::new(service);
+        Self(Rc::new(move |request| Box::pin(service.borrow_mut().call(request))))
     }
 
     /// Returns the innermost service of a route without an upstream (`no:`).
@@ -61,7 +45,7 @@ impl SharedService {
 
     /// Calls the service with `request`.
     pub fn respond(&self, request: Request<Body>) -> ResponseFuture {
-        self.0.call(request)
+        (self.0)(request)
     }
 }
 

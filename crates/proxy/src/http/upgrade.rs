@@ -9,9 +9,9 @@ use std::time::Duration;
 use http::Version;
 use http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
 
 use crate::http::fields::has_token;
+use crate::http::handler::ConnectionHandle;
 use tollgate_config::Config;
 
 /// Protocol that is always allowed.
@@ -23,7 +23,7 @@ pub struct Upgrade {
     /// Requested protocols, as the client names them.
     pub protocol: HeaderValue,
     /// Client connection that becomes the tunnel.
-    pub host: Arc<dyn TunnelHost>,
+    pub host: Arc<dyn ConnectionHandle>,
     /// Time after which a silent tunnel is closed; `None`: never.
     pub idle_timeout: Option<Duration>,
 }
@@ -43,12 +43,6 @@ impl TunnelState {
     pub fn was_idle(&self) -> bool {
         self.0.load(Relaxed)
     }
-}
-
-/// Client connection that can become a tunnel.
-pub trait TunnelHost: Debug + Send + Sync {
-    /// Turns the connection into a tunnel. Returns its socket when the status 101 has been written.
-    fn open_tunnel(&self) -> oneshot::Receiver<TunnelClient>;
 }
 
 /// Socket of a client connection that has become a tunnel.
@@ -91,7 +85,12 @@ impl UpgradePolicy {
     /// Returns the request of an HTTP/1.1 client to turn `host` into a tunnel. All protocols that it names must be
     /// allowed, because the upstream selects one: with `h2c` or TLS, requests would pass no filter.
     #[must_use]
-    pub fn requested(&self, version: Version, headers: &HeaderMap, host: &Arc<dyn TunnelHost>) -> Option<Upgrade> {
+    pub fn requested(
+        &self,
+        version: Version,
+        headers: &HeaderMap,
+        host: &Arc<dyn ConnectionHandle>,
+    ) -> Option<Upgrade> {
         let protocol = self.protocol(version, headers)?.clone();
         Some(Upgrade { protocol, host: Arc::clone(host), idle_timeout: self.idle_timeout })
     }

@@ -17,16 +17,13 @@ use tollgate_telemetry::encode::{family, gauge};
 /// Slots of one `ConcurrencyLimiter` on one worker.
 #[derive(Debug)]
 pub struct ConcurrencyMetrics {
-    route: Arc<str>,
-    rule: Arc<str>,
     verdicts: LimiterMetrics,
     slots: Arc<SlotStats>,
 }
 
 impl ConcurrencyMetrics {
     pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
-        let verdicts = LimiterMetrics::new(route, rule);
-        Self { route: Arc::clone(route), rule: Arc::clone(rule), verdicts, slots: Arc::default() }
+        Self { verdicts: LimiterMetrics::new(route, rule), slots: Arc::default() }
     }
 
     /// Shows the verdicts of a configured limiter from 0 on.
@@ -66,7 +63,8 @@ type SumsByRule = BTreeMap<(Arc<str>, Arc<str>), ConcurrencySums>;
 fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
     let mut sums = SumsByRule::new();
     metrics.concurrency.for_each(|series| {
-        let sums = sums.entry((Arc::clone(&series.route), Arc::clone(&series.rule))).or_default();
+        let LimiterMetrics { route, rule, .. } = &series.verdicts;
+        let sums = sums.entry((Arc::clone(route), Arc::clone(rule))).or_default();
         series.verdicts.for_each(has_redis, |verdict, source, count| {
             *sums.verdicts.entry((verdict, source)).or_default() += count;
         });

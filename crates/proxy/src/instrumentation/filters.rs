@@ -8,16 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tollgate_filters::circuit_breaker::{Breaker, CallKind, State};
+use tollgate_filters::circuit_breaker::{self, Breaker, CallKind};
 use tollgate_filters::local_response_cache::{CacheOutcome, ResponseCache};
-use tollgate_filters::retry::Event;
+use tollgate_filters::retry;
 
 use crate::instrumentation::metrics::Metrics;
 use tollgate_telemetry::encode::{family, gauge};
 
 /// Outcomes of a failed attempt, with their label values.
-const EVENTS: [(Event, &str); 3] =
-    [(Event::Retried, "retried"), (Event::BudgetExhausted, "over_budget"), (Event::LimitReached, "gave_up")];
+const EVENTS: [(retry::Event, &str); 3] = [
+    (retry::Event::Retried, "retried"),
+    (retry::Event::BudgetExhausted, "over_budget"),
+    (retry::Event::LimitReached, "gave_up"),
+];
 
 /// Retries of one route on one worker.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl RetryMetrics {
     }
 
     /// Counts the outcome of a failed attempt.
-    pub fn count(&self, event: Event) {
+    pub fn count(&self, event: retry::Event) {
         for ((counted, _), count) in EVENTS.iter().zip(&self.counts) {
             if *counted == event {
                 count.fetch_add(1, Relaxed);
@@ -67,10 +70,12 @@ pub fn encode_retries(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics) ->
 pub fn encode_breakers(encoder: &mut DescriptorEncoder<'_>, breakers: &[(Arc<str>, Arc<Breaker>)]) -> fmt::Result {
     let states = breakers.iter().flat_map(|(name, breaker)| {
         let now = breaker.state();
-        [State::Closed, State::HalfOpen, State::Open].map(move |state| {
-            let labels = [("name", &**name), ("state", state.as_str())];
-            (labels, gauge(i64::from(state == now)))
-        })
+        [circuit_breaker::State::Closed, circuit_breaker::State::HalfOpen, circuit_breaker::State::Open].map(
+            move |state| {
+                let labels = [("name", &**name), ("state", state.as_str())];
+                (labels, gauge(i64::from(state == now)))
+            },
+        )
     });
     let help = "1 for the current state of a circuit breaker, 0 for others";
     family(encoder, "tollgate_circuit_breaker_state", help, states)?;

@@ -121,35 +121,30 @@ impl Metrics {
     /// Runs `scrape`, which shows all series, and then removes those that nothing needs any more.
     pub fn scraped<R>(&self, scrape: impl FnOnce() -> R) -> R {
         *self.last_scrape.lock() = Some(Instant::now());
-        self.mark_unused();
-        let result = scrape();
-        self.remove_marked();
-        result
+        self.remove_unused_after(scrape)
     }
 
     /// Removes the series that nothing needs any more, unless a scrape is expected to show their last values. Call it after a
     /// reload.
     pub fn remove_unscraped(&self) {
         if self.last_scrape.lock().is_none_or(|last| last.elapsed() > SCRAPE_TIMEOUT) {
-            self.mark_unused();
-            self.remove_marked();
+            self.remove_unused_after(|| ());
         }
     }
 
-    fn mark_unused(&self) {
+    fn remove_unused_after<R>(&self, scrape: impl FnOnce() -> R) -> R {
         self.routes.mark_unused();
         self.limiters.mark_unused();
         self.concurrency.mark_unused();
         self.retries.mark_unused();
         self.upstream_times.mark_unused();
-    }
-
-    fn remove_marked(&self) {
+        let result = scrape();
         self.routes.remove_marked();
         self.limiters.remove_marked();
         self.concurrency.remove_marked();
         self.retries.remove_marked();
         self.upstream_times.remove_marked();
+        result
     }
 }
 

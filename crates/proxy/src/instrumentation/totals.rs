@@ -51,7 +51,7 @@ impl Metrics {
             }
         });
         self.limiters.for_each(|limiter| {
-            let route = totals.routes.entry(Arc::clone(limiter.route())).or_default();
+            let route = totals.routes.entry(Arc::clone(&limiter.route)).or_default();
             limiter.counts(|kind, source, count| route.add(kind, source, count));
         });
         totals

@@ -17,8 +17,8 @@ use tollgate_telemetry::encode::family;
 /// Verdicts of one limiter on one worker.
 #[derive(Debug)]
 pub struct LimiterMetrics {
-    route: Arc<str>,
-    rule: Arc<str>,
+    pub(super) route: Arc<str>,
+    pub(super) rule: Arc<str>,
     counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
     /// One of [`HIDDEN`], [`IN_MEMORY`] and [`IN_STORE`].
     zeros: AtomicU8,
@@ -57,20 +57,12 @@ impl LimiterMetrics {
             IN_STORE if has_redis => &[Some(Source::Redis), Some(Source::Fallback)],
             _ => &[Some(Source::Memory)],
         };
-        for (finding, sources) in VerdictKind::ALL.iter().zip(&self.counts) {
-            let is_basic = matches!(finding, VerdictKind::Allowed | VerdictKind::Denied);
-            for (source, count) in SOURCES.iter().zip(sources) {
-                match count.load(Relaxed) {
-                    0 if !(is_basic && shown.contains(source)) => {}
-                    count => visit(finding.as_str(), source.map_or("none", Source::as_str), count),
-                }
+        self.counts(|kind, source, count| {
+            let is_basic = matches!(kind, VerdictKind::Allowed | VerdictKind::Denied);
+            if count > 0 || is_basic && shown.contains(&source) {
+                visit(kind.as_str(), source.map_or("none", Source::as_str), count);
             }
-        }
-    }
-
-    /// Route of the limiter.
-    pub(super) fn route(&self) -> &Arc<str> {
-        &self.route
+        });
     }
 
     /// Calls `visit` with each verdict, its source and its count.

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::http::handler::BusyCount;
+use crate::http::handler::ConnectionHandle;
 use crate::http::interim::{InterimResponses, InterimSender};
-use crate::http::upgrade::{TunnelClient, TunnelHost};
+use crate::http::upgrade::TunnelClient;
 
 /// Timeouts for a client.
 #[derive(Clone, Copy, Debug)]
@@ -253,7 +253,9 @@ impl Activity {
 }
 
 /// A tunnel stays busy to its end: both sides may be silent, and no bytes are a request.
-impl TunnelHost for Activity {
+/// While a request body is unread or a response unwritten, no read timeout applies and bytes from the client are not
+/// the next request.
+impl ConnectionHandle for Activity {
     fn open_tunnel(&self) -> oneshot::Receiver<TunnelClient> {
         let (tunnel, client) = oneshot::channel();
         self.acquire();
@@ -261,11 +263,7 @@ impl TunnelHost for Activity {
         *self.tunnel.lock() = Some(tunnel);
         client
     }
-}
 
-/// While a request body is unread or a response unwritten, no read timeout applies and bytes from the client are not
-/// the next request.
-impl BusyCount for Activity {
     fn acquire(&self) {
         self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
         self.phase.store(BUSY, Relaxed);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::http::deadline::Deadline;
 use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::http::sockets::part;
 use crate::server::activity::{Activity, ClientTimeouts};
-use crate::server::interim_heads::InterimHeads;
+use crate::server::interim_heads::add_interim_heads;
 use crate::server::request_line::RequestLine;
 use crate::server::stream::ClientStream;
 
@@ -43,7 +43,7 @@ pub struct ClientIo {
     /// True if a refusal of hyper was not written: the caller writes one that says why.
     has_withheld: bool,
     /// Interim responses that are being written, before further bytes of hyper.
-    interim: InterimHeads,
+    interim: Bytes,
     read_deadline: Deadline,
     /// True if the timer of `read_deadline` was armed for an idle connection: it fires soon.
     fires_soon: bool,
@@ -76,7 +76,7 @@ impl ClientIo {
             is_due: false,
             line,
             has_withheld: false,
-            interim: InterimHeads::default(),
+            interim: Bytes::new(),
             read_deadline,
             fires_soon: false,
             write_deadline,
@@ -175,7 +175,7 @@ impl ClientIo {
     /// Writes interim responses to their end. Bytes of hyper follow.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
-            let progress = Pin::new(&mut self.stream).poll_write(cx, self.interim.bytes());
+            let progress = Pin::new(&mut self.stream).poll_write(cx, &self.interim);
             match ready!(self.track_write(cx, progress))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.interim.advance(written),
@@ -187,7 +187,7 @@ impl ClientIo {
     /// Completes when hyper may write: the interim responses before its bytes have been written.
     fn poll_may_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.activity.interim().has_waiting() {
-            self.interim.encode(&self.activity.interim().take_last());
+            self.interim = add_interim_heads(&self.interim, &self.activity.interim().take_last());
         }
         self.activity.writing();
         self.poll_interim(cx)
@@ -271,7 +271,7 @@ impl AsyncWrite for ClientIo {
         let this = self.get_mut();
         // hyper flushes the socket when its own buffer is empty: no message is half-written.
         if this.activity.interim().has_waiting() {
-            this.interim.encode(&this.activity.interim().take());
+            this.interim = add_interim_heads(&this.interim, &this.activity.interim().take());
         }
         ready!(this.poll_interim(cx))?;
         // TLS buffers what the socket does not accept.

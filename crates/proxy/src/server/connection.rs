@@ -14,8 +14,8 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::http::handler::{BusyCount, ConnectionInfo, Handler};
-use crate::http::upgrade::{TunnelClient, TunnelHost};
+use crate::http::handler::{ConnectionHandle, ConnectionInfo, Handler};
+use crate::http::upgrade::TunnelClient;
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
@@ -80,12 +80,9 @@ pub async fn serve<H: Handler>(
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr().ok();
     let mut timeout = limits.timeouts.header;
-    let (mut stream, mut protocol) = match &limits.tls {
-        None => (ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)),
-        Some(tls) => match shake_hands(stream, tls, timeout, &open, &permit).await {
-            Ok((stream, protocol)) => (stream, Some(protocol)),
-            Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
-        },
+    let (mut stream, mut protocol) = match shake_hands(stream, &limits, &open, &permit).await {
+        Ok(shaken) => shaken,
+        Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
     };
     let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
     // The last packet of the handshake may have carried the first request.
@@ -100,28 +97,25 @@ pub async fn serve<H: Handler>(
         }
         let http1 = protocol == Some(Protocol::Http1);
         let activity = Activity::new(Instant::now(), http1);
-        let tunnel_host: Arc<dyn TunnelHost> = Arc::<Activity>::clone(&activity);
-        let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
+        let handle: Arc<dyn ConnectionHandle> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
-            info: ConnectionInfo { peer, local, tls, tls_version, http1, busy, tunnel_host },
+            info: ConnectionInfo { peer, local, tls, tls_version, http1, handle },
             activity: Arc::clone(&activity),
             permit: Arc::clone(&permit),
             connections: Arc::clone(&connections),
             asks_upgrade: Cell::default(),
         });
-        let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts, limits.half_close);
+        let io = ClientIo::new(stream, received, activity, limits.timeouts, limits.half_close);
+        let (timeouts, handler) = (&limits.timeouts, Rc::clone(&handler));
         // Boxed separately, so that a parked connection is as small as its socket.
         if !http1 {
-            let timeout = limits.timeouts.write;
-            let ended = Box::pin(serve_http2(io, limits.head, timeout, served, Rc::clone(&handler), &open)).await;
-            if let Some(stream) = ended {
+            let serving = serve_http2(io, limits.head, timeouts.write, served, handler, &open);
+            if let Some(stream) = Box::pin(serving).await {
                 linger(&stream, false, &open).await;
             }
             return;
         }
-        let timeouts = &limits.timeouts;
-        let serving = serve_http1(io, &limits.head, timeouts.write, &activity, served, Rc::clone(&handler), &open);
-        match Box::pin(serving).await {
+        match Box::pin(serve_http1(io, &limits.head, timeouts.write, served, handler, &open)).await {
             Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
             Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
             Served::Tunnel(stream, tunnel) => {
@@ -135,18 +129,20 @@ pub async fn serve<H: Handler>(
     }
 }
 
-/// Completes the TLS handshake of a client, and counts it.
+/// Completes and counts the TLS handshake, if there is TLS. Returns the protocol as far as it is known.
 async fn shake_hands(
     stream: TcpStream,
-    tls: &Arc<rustls::ServerConfig>,
-    timeout: Duration,
+    limits: &ConnectionLimits,
     open: &OpenConnection,
     permit: &ConnectionPermit,
-) -> io::Result<(ClientStream, Protocol)> {
+) -> io::Result<(ClientStream, Option<Protocol>)> {
+    let Some(tls) = &limits.tls else {
+        return Ok((ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)));
+    };
     let handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
-    let shaken = wait_for_client(handshake, open, timeout).await;
+    let shaken = wait_for_client(handshake, open, limits.timeouts.header).await;
     permit.count_handshake(shaken.is_ok());
-    shaken
+    shaken.map(|(stream, protocol)| (stream, Some(protocol)))
 }
 
 /// Waits until the client of a connection that the gateway has closed has sent everything, if bytes of it have arrived or

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+use slab::Slab;
 use tokio::time::Instant;
 
 /// Open connections and tunnels of one worker.
@@ -36,11 +37,9 @@ pub enum DrainStage {
 
 #[derive(Debug, Default)]
 struct Slots {
-    all: Vec<Slot>,
-    free: Vec<usize>,
+    open: Slab<Slot>,
     /// Idle connections, the one that has been idle for the longest time first.
     idle: BTreeSet<(Instant, usize)>,
-    open: usize,
     all_closed: Option<Waker>,
 }
 
@@ -63,19 +62,14 @@ impl Connections {
     /// Counts a new connection.
     #[must_use]
     pub fn open(self: &Arc<Self>) -> OpenConnection {
-        let mut slots = self.slots.lock();
-        slots.open += 1;
-        let slot = slots.free.pop().unwrap_or_else(|| {
-            slots.all.push(Slot::default());
-            slots.all.len() - 1
-        });
+        let slot = self.slots.lock().open.insert(Slot::default());
         OpenConnection { connections: Arc::clone(self), slot, idle_since: Cell::new(None) }
     }
 
     /// Enters `stage` and wakes every connection.
     pub fn enter(&self, stage: DrainStage) {
         self.stage.store(stage as u8, Relaxed);
-        for waker in self.slots.lock().all.iter().filter_map(|slot| slot.waker.as_ref()) {
+        for waker in self.slots.lock().open.iter().filter_map(|(_, slot)| slot.waker.as_ref()) {
             waker.wake_by_ref();
         }
     }
@@ -90,7 +84,7 @@ impl Connections {
     pub fn evict(&self) {
         let mut slots = self.slots.lock();
         if let Some((_, slot)) = slots.idle.pop_first()
-            && let Some(slot) = slots.all.get_mut(slot)
+            && let Some(slot) = slots.open.get_mut(slot)
         {
             slot.is_evicted = true;
             if let Some(waker) = &slot.waker {
@@ -112,14 +106,14 @@ impl Connections {
     /// Returns the number of open connections.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.slots.lock().open
+        self.slots.lock().open.len()
     }
 
     /// Waits until no connection is open.
     pub async fn closed(&self) {
         poll_fn(|cx| {
             let mut slots = self.slots.lock();
-            if slots.open == 0 {
+            if slots.open.is_empty() {
                 return Poll::Ready(());
             }
             slots.all_closed = Some(cx.waker().clone());
@@ -132,7 +126,7 @@ impl Connections {
 impl OpenConnection {
     /// Registers the current task to be woken at every new stage. A task keeps its waker, so one call is enough.
     pub fn watch(&self, cx: &Context<'_>) {
-        if let Some(slot) = self.connections.slots.lock().all.get_mut(self.slot) {
+        if let Some(slot) = self.connections.slots.lock().open.get_mut(self.slot) {
             slot.waker = Some(cx.waker().clone());
         }
     }
@@ -157,7 +151,7 @@ impl OpenConnection {
     #[must_use]
     pub fn is_evicted(&self) -> bool {
         self.idle_since.get().is_some()
-            && self.connections.slots.lock().all.get(self.slot).is_some_and(|slot| slot.is_evicted)
+            && self.connections.slots.lock().open.get(self.slot).is_some_and(|slot| slot.is_evicted)
     }
 
     /// Returns the current stage.
@@ -171,12 +165,8 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.set_idle(false);
         let mut slots = self.connections.slots.lock();
-        if let Some(slot) = slots.all.get_mut(self.slot) {
-            *slot = Slot::default();
-        }
-        slots.free.push(self.slot);
-        slots.open -= 1;
-        if slots.open == 0
+        slots.open.try_remove(self.slot);
+        if slots.open.is_empty()
             && let Some(waker) = slots.all_closed.take()
         {
             waker.wake();
@@ -216,9 +206,8 @@ mod tests {
     #[test]
     fn the_slot_of_a_closed_connection_is_reused() {
         let connections = Arc::new(Connections::default());
-        drop(connections.open());
-        let _again = connections.open();
-        assert_eq!(connections.slots.lock().all.len(), 1);
+        let first = connections.open().slot;
+        assert_eq!(connections.open().slot, first);
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub struct ClientLimits {
 pub struct ConnectionPermit {
     _place: OwnedSemaphorePermit,
     /// `None` for a trusted proxy, which has no limit of its own.
-    client: Option<ClientConnection>,
-    limits: ClientLimits,
+    /// Connection of a client with limits, and the maximum number of its streams.
+    client: Option<(ClientConnection, usize)>,
     stats: Arc<ConnectionStats>,
 }
 
@@ -101,7 +101,7 @@ impl Gate {
     ) -> Option<Arc<ConnectionPermit>> {
         let client = match limits {
             Some(limits) => match self.clients.connect(ip, limits.connections) {
-                Some(client) => Some(client),
+                Some(client) => Some((client, limits.streams)),
                 None => {
                     self.stats.refused.fetch_add(1, Relaxed);
                     return None;
@@ -109,9 +109,8 @@ impl Gate {
             },
             None => None,
         };
-        let limits = limits.unwrap_or(ClientLimits { connections: usize::MAX, streams: usize::MAX });
         self.stats.opened.fetch_add(1, Relaxed);
-        Some(Arc::new(ConnectionPermit { _place: place, client, limits, stats: Arc::clone(&self.stats) }))
+        Some(Arc::new(ConnectionPermit { _place: place, client, stats: Arc::clone(&self.stats) }))
     }
 }
 
@@ -131,7 +130,7 @@ impl ConnectionPermit {
     /// Counts an HTTP/2 stream. Fails if the client has too many.
     pub(super) fn stream(&self) -> Result<Option<ClientStreamGuard>, TooManyStreams> {
         match &self.client {
-            Some(client) => client.stream(self.limits.streams).map(Some).ok_or(TooManyStreams),
+            Some((client, max_streams)) => client.stream(*max_streams).map(Some).ok_or(TooManyStreams),
             None => Ok(None),
         }
     }

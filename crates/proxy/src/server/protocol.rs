@@ -74,13 +74,12 @@ pub(super) async fn serve_http1<H: Handler>(
     io: ClientIo,
     limits: &HeadLimits,
     write_timeout: Duration,
-    activity: &Activity,
     served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
 ) -> Served {
-    let peer = served.info.peer;
     let (recorder, connected) = (Rc::clone(&handler), Rc::clone(&served));
+    let activity = &connected.activity;
     let service = service_fn(move |request| respond(&*handler, request, &served));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
@@ -88,7 +87,6 @@ pub(super) async fn serve_http1<H: Handler>(
         .max_header_size(limits.max_bytes)
         .max_buf_size(limits.max_bytes.max(64 * 1024))
         .serve_connection(TokioIo::new(io), service);
-    let shut_down = http1::Connection::graceful_shutdown;
     let leave = |cx: &Context<'_>| {
         // hyper does not always ask for more of the response after it has written everything.
         if activity.may_go_on() {
@@ -97,6 +95,7 @@ pub(super) async fn serve_http1<H: Handler>(
         activity.is_parked()
     };
     let ended = loop {
+        let shut_down = http1::Connection::graceful_shutdown;
         let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
         // After a request to switch protocols, hyper ends once before it has written everything and closed.
         if !connected.asks_upgrade.take() || activity.is_tunnel() || !matches!(ended, Some(Ok(()))) {
@@ -106,7 +105,7 @@ pub(super) async fn serve_http1<H: Handler>(
     let tunnel = activity.take_tunnel();
     let refusal = match &ended {
         Some(Err(error)) => {
-            tracing::debug!(%peer, %error, "client connection failed");
+            tracing::debug!(peer = %connected.info.peer, %error, "client connection failed");
             let Some(refusal) = Refusal::of(error) else { return Served::Gone };
             recorder.record_refusal(&connected.info, refusal.status, refusal.detail);
             Some(refusal)
@@ -118,18 +117,24 @@ pub(super) async fn serve_http1<H: Handler>(
     if let Some(tunnel) = tunnel {
         return Served::Tunnel(Box::new(io.with_received(received)), tunnel);
     }
+    if ended.is_none() {
+        return Served::Idle(io.into_stream(), received);
+    }
+    let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty();
+    close(io, refusal, is_sending, write_timeout).await
+}
+
+/// Ends a connection, with `refusal` if hyper's own response to the head was withheld.
+async fn close(io: ClientIo, refusal: Option<Refusal>, is_sending: bool, write_timeout: Duration) -> Served {
     let is_withheld = io.has_withheld();
     let mut stream = io.into_stream();
-    if ended.is_none() {
-        return Served::Idle(stream, received);
-    }
     if let Some(refusal) = refusal.filter(|_| is_withheld) {
         let sent = tokio::time::timeout(write_timeout, refusal.send(&mut stream)).await;
         if !matches!(sent, Ok(Ok(()))) {
             return Served::Gone;
         }
     }
-    Served::Closed { stream, is_sending: refusal.is_some() || activity.ends_reads() || !received.is_empty() }
+    Served::Closed { stream, is_sending }
 }
 
 pin_project! {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use tollgate_filters::circuit_breaker::{Breaker, Rules};
+use tollgate_filters::circuit_breaker::{self, Breaker};
 use tollgate_filters::local_response_cache::ResponseCache;
 
 /// State of filters by name. A value lives as long as a configuration, or a layer of its routes, uses it.
@@ -59,7 +59,7 @@ impl<T> ByName<T> {
 impl CircuitBreakers {
     /// Returns the breaker called `name`; a new one if there is none with these rules.
     #[must_use]
-    pub fn get_or_create(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+    pub fn get_or_create(&self, name: &Arc<str>, rules: &circuit_breaker::Rules) -> Arc<Breaker> {
         let create = |before: Option<Arc<Breaker>>| {
             let breaker = Breaker::new(Arc::clone(name), rules.clone());
             if let Some((state, time)) = before.and_then(|before| before.forced()) {
@@ -88,11 +88,11 @@ mod tests {
     #[test]
     fn a_breaker_is_shared_until_its_rules_change_and_dropped_when_unused() {
         let (breakers, name) = (CircuitBreakers::default(), Arc::from("orders"));
-        let rules = Rules::default();
+        let rules = circuit_breaker::Rules::default();
         let first = breakers.get_or_create(&name, &rules);
         assert!(Arc::ptr_eq(&first, &breakers.get_or_create(&name, &rules)));
         first.force(ForcedState::Open, Duration::from_secs(60));
-        let changed = breakers.get_or_create(&name, &Rules { trial_calls: 3, ..rules });
+        let changed = breakers.get_or_create(&name, &circuit_breaker::Rules { trial_calls: 3, ..rules });
         assert!(!Arc::ptr_eq(&first, &changed));
         assert_eq!(changed.state(), State::Open, "the forced state is kept");
         assert_eq!(breakers.all().len(), 1);

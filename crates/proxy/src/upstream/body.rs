@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::http::body::{Body, BodyError, ConcurrentUpload, UploadProgress};
 use crate::upstream::exchange::poll_timeout;
-use crate::upstream::incoming::Incoming;
+use crate::upstream::incoming::{Incoming, poll_incoming};
 use crate::upstream::pick::{HeldConnection, Outcome};
 
 /// Response body that returns its connection to the pool when it has been read to its end.
@@ -45,7 +45,7 @@ pub(super) fn response_body(
         return Ok(Body::default());
     }
     // A later poll registers its task.
-    let first = match Pin::new(&mut incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
+    let first = match poll_incoming(&mut incoming, &mut Context::from_waker(Waker::noop())) {
         Poll::Pending => None,
         Poll::Ready(Some(Ok(frame))) => {
             held.connection.expect_body();
@@ -96,11 +96,28 @@ impl UpstreamBody {
         let error = cause(error, self.upload.as_deref());
         if let Some(held) = self.held.take() {
             let is_of_client = matches!(error, BodyError::Upload(_));
-            held.pick.report(if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected });
+            let outcome = if is_of_client { Outcome::ClientFailed } else { Outcome::Disconnected };
+            held.pick.report(outcome, None);
         }
         self.failed = Some(error);
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Fails if nothing has arrived for the timeout.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let (Some(held), Some(timeout)) = (&mut self.held, self.timeout) else { return Poll::Pending };
+        let deadline = &mut held.connection.deadline;
+        if !deadline.is_set() {
+            deadline.set(Instant::now() + timeout);
+        }
+        let upload = self.upload.as_deref();
+        ready!(poll_timeout(deadline, self.timeout, upload, cx));
+        // The upstream may be waiting for the client.
+        let is_uploading = upload.is_some_and(|upload| !upload.is_over());
+        held.pick.report(if is_uploading { Outcome::ClientFailed } else { Outcome::TimedOut }, None);
+        self.held = None;
+        Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
     }
 
     fn finish(&mut self) {
@@ -127,7 +144,7 @@ impl HttpBody for UpstreamBody {
         if let Some(read_ahead) = read_ahead {
             read_ahead.resume();
         }
-        match Pin::new(&mut this.incoming).poll_frame(cx) {
+        match poll_incoming(&mut this.incoming, cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(read_ahead) = read_ahead {
                     read_ahead.hold();
@@ -149,25 +166,7 @@ impl HttpBody for UpstreamBody {
                 this.finish();
                 Poll::Ready(None)
             }
-            Poll::Pending => {
-                let (Some(held), Some(timeout)) = (&mut this.held, this.timeout) else {
-                    return Poll::Pending;
-                };
-                let deadline = &mut held.connection.deadline;
-                if !deadline.is_set() {
-                    deadline.set(Instant::now() + timeout);
-                }
-                let upload = this.upload.as_deref();
-                ready!(poll_timeout(deadline, this.timeout, upload, cx));
-                // The upstream may be waiting for the client.
-                held.pick.report(if upload.is_some_and(|upload| !upload.is_over()) {
-                    Outcome::ClientFailed
-                } else {
-                    Outcome::TimedOut
-                });
-                this.held = None;
-                Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
-            }
+            Poll::Pending => this.poll_stalled(cx),
         }
     }
 

@@ -230,7 +230,7 @@ impl Call {
                     return Ok((pick, connection));
                 }
                 Err(error) => {
-                    pick.report_failure(Outcome::ConnectFailed, &error);
+                    pick.report(Outcome::ConnectFailed, Some(&error));
                     self.monitor.failed(&error);
                     let response = self.forward.failed(&error, Some(pick.pool.origin()));
                     pick = pick.another().ok_or(response)?;
@@ -262,7 +262,7 @@ impl Call {
             let Some(mut request) = request else { return self.forward.failed_at(&failed.error, &pick) };
             // A connection that closes is no failure of the endpoint if it processed nothing.
             if failed.progress != Progress::Unprocessed {
-                pick.report_failure(outcome_of(&failed.error), &failed.error);
+                pick.report(outcome_of(&failed.error), Some(&failed.error));
             }
             pick = pick.another().unwrap_or(pick);
             self.monitor.begin(pick.pool.origin());

@@ -1,11 +1,10 @@
 //! Built-in upstream `echo:`, which responds with the request it got. The demo uses it.
 
-use std::pin::Pin;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use serde_json::{Map, Value, json};
 use tollgate_filters::context::ReceivedPath;
 
@@ -42,7 +41,7 @@ pub async fn echo(mut request: Request<Body>) -> Result<Response<Body>, Failure>
 async fn discard(body: &mut Body) -> Result<u64, BodyError> {
     let mut bytes = 0;
     while !body.is_end_stream() {
-        let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await else { break };
+        let Some(frame) = body.frame().await else { break };
         bytes += frame?.data_ref().map_or(0, |data| data.len() as u64);
     }
     Ok(bytes)

@@ -129,7 +129,7 @@ fn client_failure(error: &(dyn Error + 'static)) -> Option<Failure> {
     }
     match error.downcast_ref::<BodyError>()? {
         BodyError::ClientStalled => Some(Failure::ClientTimeout),
-        BodyError::Client(_) | BodyError::ClientStream(_) | BodyError::ClientEnded => Some(Failure::ClientBody),
+        BodyError::Client(_) | BodyError::ClientEnded => Some(Failure::ClientBody),
         BodyError::Upload(failure) => Some((*failure).into()),
         _ => None,
     }

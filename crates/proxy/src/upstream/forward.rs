@@ -110,7 +110,7 @@ impl Forward {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return match extras.and_then(|extras| extras.upgrade) {
                 Some(requested) => {
-                    pick.report(Outcome::Response(response.status()));
+                    pick.report(Outcome::Response(response.status()), None);
                     upgrade::tunnel(response, HeldConnection { pick, connection }, &requested)
                 }
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
@@ -120,7 +120,7 @@ impl Forward {
         if let Err(error) = check_head(&head, &pick) {
             return self.failed_at(&error, &pick);
         }
-        pick.report(Outcome::Response(head.status));
+        pick.report(Outcome::Response(head.status), None);
         self.header_policy.clean_response(head.status, &mut head.headers);
         // With version HTTP/1.0, hyper would close the client's connection.
         head.version = Version::HTTP_11;
@@ -133,14 +133,14 @@ impl Forward {
             Err(failed) => {
                 let (error, held) = *failed;
                 let error = error.into();
-                held.pick.report(outcome_of(&error));
+                held.pick.report(outcome_of(&error), None);
                 self.failed(&error, Some(held.pick.pool.origin()))
             }
         }
     }
 
     pub(super) fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
-        pick.report_failure(outcome_of(error), error);
+        pick.report(outcome_of(error), Some(error));
         self.failed(error, Some(pick.pool.origin()))
     }
 

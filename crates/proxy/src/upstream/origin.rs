@@ -24,17 +24,6 @@ pub struct Origin {
     pub http2: Http2,
 }
 
-/// HTTP versions that a connection to an origin may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HttpVersions {
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2 with prior knowledge.
-    Http2,
-    /// The server chooses in the TLS handshake (ALPN, RFC 7301).
-    Negotiated,
-}
-
 impl Origin {
     /// Creates an origin. An IPv6 address in `host` may have brackets. `tls` applies to [`Scheme::Https`] only.
     #[must_use]
@@ -50,14 +39,6 @@ impl Origin {
             authority: HeaderValue::from_str(&authority).unwrap_or_else(|_| HeaderValue::from_static("")),
             tls: (scheme == Scheme::Https).then(|| Arc::clone(tls)),
             http2,
-        }
-    }
-
-    pub(super) fn versions(&self) -> HttpVersions {
-        match (&self.tls, self.http2) {
-            (_, Http2::Off) | (None, Http2::Auto) => HttpVersions::Http1,
-            (None, Http2::PriorKnowledge) => HttpVersions::Http2,
-            (Some(_), Http2::Auto | Http2::PriorKnowledge) => HttpVersions::Negotiated,
         }
     }
 

@@ -1,12 +1,12 @@
 //! Endpoint selected for one request, the connection that the request holds, and the result by which the endpoint is judged.
 
-use std::fmt::{self, Debug, Display, Formatter};
-use std::pin::Pin;
+use std::fmt::{self, Display, Formatter};
 use std::rc::Rc;
 use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::upstream::balance::BalancedAttempt;
 use crate::upstream::error::ForwardError;
 use crate::upstream::pool::{Connection, Pool};
 
@@ -16,35 +16,14 @@ pub struct Pick {
     /// Connections to the endpoint.
     pub pool: Rc<Pool>,
     /// Attempt to report to; `None` if the route has a single endpoint.
-    pub attempt: Option<Box<dyn Attempt>>,
-}
-
-/// Attempt of a request at a balanced endpoint.
-///
-/// It is dropped when the response body has ended, when the tunnel has closed, or when no response will come.
-pub trait Attempt: Debug {
-    /// Reports the result as soon as it is known, and again if the response body ends early. `error` describes a failure.
-    fn report(&self, outcome: Outcome, error: Option<&ForwardError>);
-
-    /// Selects another endpoint for the same request, to which no attempt has gone yet; `None` if there is none.
-    fn another(&self) -> Option<Pick>;
-
-    /// Waits until the endpoint leaves the list of its upstream.
-    fn removed(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+    pub attempt: Option<Box<BalancedAttempt>>,
 }
 
 impl Pick {
-    /// Reports the result of the request.
-    pub fn report(&self, outcome: Outcome) {
+    /// Reports the result of the request; `error` describes a failure.
+    pub fn report(&self, outcome: Outcome, error: Option<&ForwardError>) {
         if let Some(attempt) = &self.attempt {
-            attempt.report(outcome, None);
-        }
-    }
-
-    /// Reports the failure of the request.
-    pub(super) fn report_failure(&self, outcome: Outcome, error: &ForwardError) {
-        if let Some(attempt) = &self.attempt {
-            attempt.report(outcome, Some(error));
+            attempt.report(outcome, error);
         }
     }
 

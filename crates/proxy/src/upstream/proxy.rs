@@ -11,8 +11,9 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::http::upgrade::TunnelStream;
 use tollgate_config::{Proxy, ProxyKind, ProxyLogin};
 
 /// Maximum size in bytes of the response head to `CONNECT`.
@@ -47,25 +48,23 @@ pub fn applies_to(proxy: &Proxy, host: &str) -> bool {
 ///
 /// # Errors
 /// The proxy refuses or uses another protocol.
-pub async fn open_tunnel<S>(stream: &mut S, proxy: &Proxy, host: &str, port: u16) -> Result<(), ProxyError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let login = proxy.login.as_ref();
+pub async fn open_tunnel(
+    stream: &mut dyn TunnelStream,
+    proxy: &Proxy,
+    host: &str,
+    port: u16,
+) -> Result<(), ProxyError> {
     match proxy.kind {
-        ProxyKind::Http => http_connect(stream, login, host, port).await,
-        ProxyKind::Socks4 => socks4(stream, login, host, port).await,
-        ProxyKind::Socks5 => socks5(stream, login, host, port).await,
+        ProxyKind::Http => http_connect(stream, proxy, host, port).await,
+        ProxyKind::Socks4 => socks4(stream, proxy, host, port).await,
+        ProxyKind::Socks5 => socks5(stream, proxy, host, port).await,
     }
 }
 
-async fn http_connect<S>(stream: &mut S, login: Option<&ProxyLogin>, host: &str, port: u16) -> Result<(), ProxyError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn http_connect(stream: &mut dyn TunnelStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), ProxyError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
-    if let Some(ProxyLogin { username, password }) = login {
+    if let Some(ProxyLogin { username, password }) = &proxy.login {
         let credentials = BASE64.encode(format!("{username}:{password}"));
         request.push_str(&format!("Proxy-Authorization: Basic {credentials}\r\n"));
     }
@@ -89,10 +88,7 @@ where
 }
 
 /// Opens a SOCKS 4 connection. A host that is not an IPv4 address is sent as a name (SOCKS 4a).
-async fn socks4<S>(stream: &mut S, login: Option<&ProxyLogin>, host: &str, port: u16) -> Result<(), ProxyError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn socks4(stream: &mut dyn TunnelStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), ProxyError> {
     let address = match host.parse() {
         Ok(IpAddr::V4(address)) => Some(address.octets()),
         _ => None,
@@ -100,7 +96,7 @@ where
     let mut request = vec![4, 1];
     request.extend(port.to_be_bytes());
     request.extend(address.unwrap_or([0, 0, 0, 1]));
-    request.extend(login.map_or("", |login| login.username.as_str()).bytes());
+    request.extend(proxy.login.as_ref().map_or("", |login| &login.username).bytes());
     request.push(0);
     if address.is_none() {
         request.extend(host.bytes());
@@ -118,10 +114,8 @@ where
 }
 
 /// Opens a SOCKS 5 connection (RFC 1928), with user name and password (RFC 1929).
-async fn socks5<S>(stream: &mut S, login: Option<&ProxyLogin>, host: &str, port: u16) -> Result<(), ProxyError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn socks5(stream: &mut dyn TunnelStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), ProxyError> {
+    let login = proxy.login.as_ref();
     stream.write_all(if login.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] }).await?;
     let mut method = [0; 2];
     stream.read_exact(&mut method).await?;
@@ -161,10 +155,7 @@ where
     Ok(())
 }
 
-async fn socks5_login<S>(stream: &mut S, login: &ProxyLogin) -> Result<(), ProxyError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn socks5_login(stream: &mut dyn TunnelStream, login: &ProxyLogin) -> Result<(), ProxyError> {
     let mut request = vec![1];
     for text in [&login.username, &login.password] {
         let too_long = ProxyError::Socks("user name or password is longer than 255 bytes");

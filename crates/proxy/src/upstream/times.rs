@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use crate::http::attempts::{AttemptOutcome, ObservedAttempts};
+use crate::http::attempts::{AttemptObserver, AttemptOutcome, ObservedAttempts};
 use crate::http::facts;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
@@ -82,12 +82,16 @@ impl Monitor {
         Self { times, observer }
     }
 
+    fn observe(&self, report: impl FnOnce(&dyn AttemptObserver)) {
+        if let Some(ObservedAttempts(observer)) = &self.observer {
+            report(&**observer);
+        }
+    }
+
     /// Begins an attempt at `origin`.
     pub(super) fn begin(&self, origin: &Origin) {
         facts::report_attempt(&origin.authority);
-        if let Some(ObservedAttempts(observer)) = &self.observer {
-            observer.begin(&origin.host, origin.port);
-        }
+        self.observe(|observer| observer.begin(&origin.host, origin.port));
     }
 
     /// Counts a new connection, established in `elapsed`.
@@ -97,32 +101,24 @@ impl Monitor {
 
     /// Adds the fields that propagate the trace of the attempt.
     pub(super) fn propagate(&self, headers: &mut HeaderMap) {
-        if let Some(ObservedAttempts(observer)) = &self.observer {
-            observer.propagate(headers);
-        }
+        self.observe(|observer| observer.propagate(headers));
     }
 
     /// Counts a response head that arrived in `elapsed`.
     pub(super) fn responded(&self, status: StatusCode, elapsed: Duration) {
         self.times.response.observe(elapsed);
-        if let Some(ObservedAttempts(observer)) = &self.observer {
-            observer.end(AttemptOutcome::Response(status));
-        }
+        self.observe(|observer| observer.end(AttemptOutcome::Response(status)));
     }
 
     /// Ends the attempt with an error.
     pub(super) fn failed(&self, error: &ForwardError) {
-        if let Some(ObservedAttempts(observer)) = &self.observer {
-            observer.end(AttemptOutcome::Failed(error.failure().reason()));
-        }
+        self.observe(|observer| observer.end(AttemptOutcome::Failed(error.failure().reason())));
     }
 }
 
 impl Drop for Monitor {
     /// Ends an attempt that the client did not wait for.
     fn drop(&mut self) {
-        if let Some(ObservedAttempts(observer)) = &self.observer {
-            observer.end(AttemptOutcome::Failed("canceled"));
-        }
+        self.observe(|observer| observer.end(AttemptOutcome::Failed("canceled")));
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use crate::http::body::upload::{UploadFailure, UploadProgress};
@@ -85,7 +86,7 @@ impl ClientBody {
                 self.upload.arrived(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => self.fail(error),
+            Poll::Ready(Some(Err(error))) => self.fail(BodyError::Client(error)),
             Poll::Ready(None) => {
                 self.finish();
                 Poll::Ready(None)
@@ -165,7 +166,7 @@ impl Drop for ClientBody {
 async fn drain(mut incoming: Incoming, limit: u64, busy: &BusyGuard) -> bool {
     let mut count = 0;
     loop {
-        match std::future::poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
+        match incoming.frame().await {
             Some(Ok(frame)) => count += frame.data_ref().map_or(0, |data| data.len() as u64),
             Some(Err(_)) => return false,
             None => return true,

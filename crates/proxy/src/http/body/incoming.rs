@@ -1,4 +1,4 @@
-//! Request body as the server receives it.
+//! Body as it arrives on a connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,17 +6,28 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use thiserror::Error;
 
-use crate::http::body::{BodyError, StreamBody};
+use crate::http::body::StreamBody;
 use crate::http::interim::InterimSender;
 
-/// Request body as the server receives it.
+/// Body as it arrives on a connection: from a client, or (with [`StreamBody`]) from an upstream.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum Incoming<S = Box<ClientStream>> {
     /// HTTP/1.0 and HTTP/1.1.
     Http1(hyper::body::Incoming),
     /// HTTP/2.
-    Http2(Box<ClientStream>),
+    Http2(S),
+}
+
+/// The sender disconnected, reset the stream, or broke the protocol's framing.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum IncomingError {
+    /// HTTP/1.0 and HTTP/1.1.
+    Http1(hyper::Error),
+    /// HTTP/2.
+    Http2(h2::Error),
 }
 
 /// Request body on a stream of an HTTP/2 connection.
@@ -33,42 +44,56 @@ impl ClientStream {
     pub fn new(body: StreamBody, waiting: Option<InterimSender>) -> Self {
         Self { body, waiting }
     }
+}
 
-    /// Returns the next frame. A body that was cut by a reset never counts as complete.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+impl HttpBody for ClientStream {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if let Some(client) = self.waiting.take() {
             let mut response = Response::new(());
             *response.status_mut() = StatusCode::CONTINUE;
             client.send(response);
         }
-        self.body.poll(cx)
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
-impl HttpBody for Incoming {
+impl<S: HttpBody<Data = Bytes, Error = h2::Error> + Unpin> HttpBody for Incoming<S> {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = IncomingError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
         match &mut *self {
             Self::Http1(body) => {
-                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Client)))
+                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(IncomingError::Http1)))
             }
-            Self::Http2(body) => body.poll(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::ClientStream))),
+            Self::Http2(body) => {
+                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(IncomingError::Http2)))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Http1(body) => body.is_end_stream(),
-            Self::Http2(body) => body.body.is_end_stream(),
+            Self::Http2(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Http1(body) => body.size_hint(),
-            Self::Http2(body) => body.body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
         }
     }
 }

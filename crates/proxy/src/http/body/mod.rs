@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use thiserror::Error;
 use tollgate_filters::concurrency_limiter::SlotBody;
 use tollgate_filters::local_response_cache::StoringBody;
@@ -24,10 +25,10 @@ use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
 use self::client::ClientBody;
-pub use self::incoming::{ClientStream, Incoming};
+pub use self::incoming::{ClientStream, Incoming, IncomingError};
 pub use self::stream::StreamBody;
 pub use self::upload::{ConcurrentUpload, UploadFailure, UploadProgress};
-use crate::http::handler::{BusyCount, BusyGuard};
+use crate::http::handler::{BusyGuard, ConnectionHandle};
 use crate::http::trailers::TrailerRules;
 
 /// Body of a request or response.
@@ -40,13 +41,9 @@ enum BodyKind {
     Empty,
     Full(Bytes),
     Client(Box<ClientBody>),
-    Limited(Box<SizeLimited<Body>>),
-    Counted(Box<Counted<Body>>),
-    WithSlot(Box<SlotBody<Body>>),
-    StoringBody(Box<StoringBody<Body>>),
-    Metered(Box<Metered<Body>>),
-    Replayed(Box<ReplayBody<Body>>),
-    Boxed(Box<dyn StreamedBody>),
+    /// Body of an upstream's response, or a layer's body around another one, with the progress of the client's upload in
+    /// it.
+    Wrapped(Box<dyn StreamedBody>, Option<Rc<UploadProgress>>),
 }
 
 /// Body of a type that this module does not name.
@@ -58,12 +55,9 @@ impl<B: HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin> StreamedBody 
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The client disconnected, or broke HTTP's framing.
+    /// The client disconnected, reset the stream, or broke HTTP's framing.
     #[error("the request body ended early")]
-    Client(#[source] hyper::Error),
-    /// The client reset the stream or disconnected, or broke HTTP/2's framing.
-    #[error("the request body ended early")]
-    ClientStream(#[source] h2::Error),
+    Client(#[source] IncomingError),
     /// The client closed its sending side in the middle of the body.
     #[error("the request body ended early")]
     ClientEnded,
@@ -77,12 +71,9 @@ pub enum BodyError {
     /// The request is being sent again.
     #[error("the request is being sent again")]
     Superseded,
-    /// The upstream closed or reset the connection, or broke HTTP's framing.
+    /// The upstream closed the connection, reset the stream, or broke HTTP's framing.
     #[error("the response body of the upstream ended early")]
-    Upstream(#[source] hyper::Error),
-    /// The upstream reset the stream or closed the connection, or broke HTTP/2's framing.
-    #[error("the response body of the upstream ended early")]
-    UpstreamStream(#[source] h2::Error),
+    Upstream(#[source] IncomingError),
     /// The upstream reset the stream with `NO_ERROR` before the end of the response.
     #[error("the upstream reset the stream before the end of its response")]
     UpstreamReset,
@@ -106,7 +97,7 @@ impl Body {
         timeout: Option<Duration>,
         drains: bool,
         trailer_rules: &Rc<TrailerRules>,
-        connection: &Arc<dyn BusyCount>,
+        connection: &Arc<dyn ConnectionHandle>,
     ) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
@@ -125,7 +116,11 @@ impl Body {
     /// Wraps a body of another type, such as the response body of an upstream.
     #[must_use]
     pub fn boxed(body: impl HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin + 'static) -> Self {
-        Self(BodyKind::Boxed(Box::new(body)))
+        Self::wrapping(None, body)
+    }
+
+    fn wrapping(upload: Option<Rc<UploadProgress>>, body: impl StreamedBody + 'static) -> Self {
+        Self(BodyKind::Wrapped(Box::new(body), upload))
     }
 
     /// Returns the progress of the client's upload, if this is a client's body.
@@ -133,11 +128,8 @@ impl Body {
     pub fn upload(&self) -> Option<Rc<UploadProgress>> {
         match &self.0 {
             BodyKind::Client(body) => Some(body.upload()),
-            BodyKind::Limited(body) => body.get_ref().upload(),
-            BodyKind::Counted(body) => body.get_ref().upload(),
-            BodyKind::Metered(body) => body.get_ref().upload(),
-            BodyKind::Replayed(body) => body.with_inner(Self::upload).flatten(),
-            _ => None,
+            BodyKind::Wrapped(_, upload) => upload.clone(),
+            BodyKind::Empty | BodyKind::Full(_) => None,
         }
     }
 }
@@ -150,43 +142,50 @@ impl From<Bytes> for Body {
 
 impl From<SizeLimited<Body>> for Body {
     fn from(limited: SizeLimited<Body>) -> Self {
-        Self(BodyKind::Limited(Box::new(limited)))
+        let upload = limited.get_ref().upload();
+        let failing = upload.clone();
+        let limited = limited.map_err(move |error| {
+            if let Some(upload) = &failing {
+                upload.fail(UploadFailure::TooLarge);
+            }
+            BodyError::Limited(error)
+        });
+        Self::wrapping(upload, limited)
     }
 }
 
 impl From<Counted<Body>> for Body {
     fn from(counted: Counted<Body>) -> Self {
         // An empty body has no bytes to count.
-        if counted.is_end_stream() { counted.into_inner() } else { Self(BodyKind::Counted(Box::new(counted))) }
+        if counted.is_end_stream() { counted.into_inner() } else { Self::wrapping(counted.get_ref().upload(), counted) }
     }
 }
 
 impl From<SlotBody<Body>> for Body {
     fn from(body: SlotBody<Body>) -> Self {
         // Without a body the request is over; without a slot nothing has to be released.
-        if body.is_end_stream() || !body.has_slot() {
-            body.into_inner()
-        } else {
-            Self(BodyKind::WithSlot(Box::new(body)))
-        }
+        if body.is_end_stream() || !body.has_slot() { body.into_inner() } else { Self::boxed(body) }
     }
 }
 
 impl From<StoringBody<Body>> for Body {
     fn from(filling: StoringBody<Body>) -> Self {
-        if filling.is_storing() { Self(BodyKind::StoringBody(Box::new(filling))) } else { filling.into_inner() }
+        if filling.is_storing() { Self::boxed(filling) } else { filling.into_inner() }
     }
 }
 
 impl From<ReplayBody<Body>> for Body {
     fn from(body: ReplayBody<Body>) -> Self {
-        body.into_direct().unwrap_or_else(|recorded| Self(BodyKind::Replayed(Box::new(recorded))))
+        body.into_direct().unwrap_or_else(|recorded| {
+            let upload = recorded.with_inner(Self::upload).flatten();
+            Self::wrapping(upload, recorded.map_err(BodyError::from))
+        })
     }
 }
 
 impl From<Metered<Body>> for Body {
     fn from(metered: Metered<Body>) -> Self {
-        Self(BodyKind::Metered(Box::new(metered)))
+        Self::wrapping(metered.get_ref().upload(), metered)
     }
 }
 
@@ -212,23 +211,7 @@ impl HttpBody for Body {
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
             BodyKind::Client(body) => body.poll(cx),
-            BodyKind::Limited(body) => {
-                let frame = Pin::new(&mut **body).poll_frame(cx);
-                if let Poll::Ready(Some(Err(_))) = &frame
-                    && let Some(upload) = body.get_ref().upload()
-                {
-                    upload.fail(UploadFailure::TooLarge);
-                }
-                frame.map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
-            }
-            BodyKind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::WithSlot(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::StoringBody(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::Replayed(body) => {
-                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
-            }
-            BodyKind::Boxed(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::Wrapped(body, _) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
@@ -237,13 +220,7 @@ impl HttpBody for Body {
             BodyKind::Empty => true,
             BodyKind::Full(_) => false,
             BodyKind::Client(body) => body.is_end_stream(),
-            BodyKind::Limited(body) => body.is_end_stream(),
-            BodyKind::Counted(body) => body.is_end_stream(),
-            BodyKind::WithSlot(body) => body.is_end_stream(),
-            BodyKind::StoringBody(body) => body.is_end_stream(),
-            BodyKind::Metered(body) => body.is_end_stream(),
-            BodyKind::Replayed(body) => body.is_end_stream(),
-            BodyKind::Boxed(body) => body.is_end_stream(),
+            BodyKind::Wrapped(body, _) => body.is_end_stream(),
         }
     }
 
@@ -252,13 +229,7 @@ impl HttpBody for Body {
             BodyKind::Empty => SizeHint::with_exact(0),
             BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodyKind::Client(body) => body.size_hint(),
-            BodyKind::Limited(body) => body.size_hint(),
-            BodyKind::Counted(body) => body.size_hint(),
-            BodyKind::WithSlot(body) => body.size_hint(),
-            BodyKind::StoringBody(body) => body.size_hint(),
-            BodyKind::Metered(body) => body.size_hint(),
-            BodyKind::Replayed(body) => body.size_hint(),
-            BodyKind::Boxed(body) => body.size_hint(),
+            BodyKind::Wrapped(body, _) => body.size_hint(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Body on a stream of an HTTP/2 connection.
 
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::http::fields::list_size;
 
@@ -30,9 +31,15 @@ impl StreamBody {
         let left = if stream.is_end_stream() { Some(0) } else { length };
         Self { stream, left, is_data_read: false, max_trailers }
     }
+}
 
-    /// Returns the next frame. A reset of the stream is an error, whatever its code, and so are too large trailers.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+impl HttpBody for StreamBody {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    /// Returns the next frame. A reset of the stream is an error, whatever its code, and so are too large trailers. A
+    /// body that was cut by a reset never counts as complete.
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if !self.is_data_read {
             if let Some(data) = ready!(self.stream.poll_data(cx)).transpose()? {
                 let _ = self.stream.flow_control().release_capacity(data.len());
@@ -48,15 +55,11 @@ impl StreamBody {
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
-    /// Returns true after the last frame.
-    #[must_use]
-    pub fn is_end_stream(&self) -> bool {
+    fn is_end_stream(&self) -> bool {
         self.stream.is_end_stream()
     }
 
-    /// Returns the number of bytes that are left, if the sender announced it.
-    #[must_use]
-    pub fn size_hint(&self) -> SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

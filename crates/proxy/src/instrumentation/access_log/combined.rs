@@ -1,33 +1,13 @@
 //! Lines in NCSA combined format.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
 
 use crate::instrumentation::access_log::{Completion, LogLine};
 
-/// Time of a line, formatted once a second.
-#[derive(Debug, Default)]
-pub(super) struct LogTime {
-    second: u64,
-    text: String,
-}
-
-impl LogTime {
-    /// Returns `now` in the format of the line.
-    pub(super) fn format(&mut self, now: SystemTime) -> &str {
-        let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        if second != self.second || self.text.is_empty() {
-            self.second = second;
-            self.text.clear();
-            if let Ok(time) = jiff::Timestamp::try_from(now) {
-                let _ = write!(self.text, "{}", time.strftime("%d/%b/%Y:%H:%M:%S +0000"));
-            }
-        }
-        &self.text
-    }
-}
+/// Format of the time of a line.
+pub(super) const TIME_FORMAT: &str = "%d/%b/%Y:%H:%M:%S +0000";
 
 /// Writes the line of a request that ended at `time`.
 pub(super) fn write(out: &mut String, time: &str, line: &LogLine, completion: &Completion<'_>) {

@@ -1,63 +1,44 @@
 //! Lines in JSON. [`fields`](super::fields) documents them.
 
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::{HeaderValue, Version};
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use super::text::{milliseconds, number, padded, quoted};
+use super::text::{FormattedTime, milliseconds, number, padded, quoted};
 use crate::http::facts::LimiterFacts;
 use crate::instrumentation::access_log::{Completion, Details, LogLine};
 use tollgate_telemetry::key_display;
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Date of the latest line, formatted once a day.
-#[derive(Debug, Default)]
-pub(super) struct IsoDate {
-    day: u64,
-    text: String,
+/// Writes `time` since the Unix epoch as RFC 3339 with microseconds.
+fn write_time(out: &mut String, date: &mut FormattedTime, time: Duration) {
+    let second = time.as_secs() % DAY_SECONDS;
+    out.push_str(date.of(time.as_secs() - second, "%Y-%m-%dT"));
+    padded(out, second / 3600, 2);
+    out.push(':');
+    padded(out, second / 60 % 60, 2);
+    out.push(':');
+    padded(out, second % 60, 2);
+    out.push('.');
+    padded(out, time.subsec_micros().into(), 6);
+    out.push('Z');
 }
 
-impl IsoDate {
-    /// Writes `time` as RFC 3339 with microseconds.
-    fn write(&mut self, out: &mut String, time: Duration) {
-        let day = time.as_secs() / DAY_SECONDS;
-        if day != self.day || self.text.is_empty() {
-            self.day = day;
-            self.text.clear();
-            let midnight = UNIX_EPOCH + Duration::from_secs(day * DAY_SECONDS);
-            if let Ok(midnight) = jiff::Timestamp::try_from(midnight) {
-                let _ = write!(self.text, "{}", midnight.strftime("%Y-%m-%dT"));
-            }
-        }
-        let second = time.as_secs() % DAY_SECONDS;
-        out.push_str(&self.text);
-        padded(out, second / 3600, 2);
-        out.push(':');
-        padded(out, second / 60 % 60, 2);
-        out.push(':');
-        padded(out, second % 60, 2);
-        out.push('.');
-        padded(out, time.subsec_micros().into(), 6);
-        out.push('Z');
-    }
-}
-
-/// Writes the line of a request that ended `now`.
+/// Writes the line of a request that ended at `ended` since the Unix epoch.
 pub(super) fn write(
     out: &mut String,
-    date: &mut IsoDate,
-    now: SystemTime,
+    date: &mut FormattedTime,
+    ended: Duration,
     line: &LogLine,
     completion: &Completion<'_>,
 ) {
     let none = Details::default();
     let details = line.details.as_ref().unwrap_or(&none);
     out.push_str("{\"time\":\"");
-    let ended = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    date.write(out, ended.saturating_sub(completion.duration));
+    write_time(out, date, ended.saturating_sub(completion.duration));
     // Writing to a `String` cannot fail.
     let _ = write!(out, "\",\"client\":\"{}\"", line.client);
     field(out, "host", details.host.as_ref());
@@ -65,16 +46,12 @@ pub(super) fn write(
     text(out, "target", &line.target);
     text(out, "protocol", protocol(line.version));
     optional(out, "tls", details.tls);
-    out.push_str(",\"status\":");
-    number(out, completion.status);
+    integer(out, "status", completion.status);
     optional(out, "reason", completion.reason);
     optional(out, "detail", details.detail.as_deref());
-    out.push_str(",\"bytes\":");
-    number(out, completion.sent_bytes);
-    out.push_str(",\"received_bytes\":");
-    number(out, details.upload.as_ref().map_or(0, |upload| upload.bytes()));
-    out.push_str(",\"duration_ms\":");
-    milliseconds(out, completion.duration);
+    integer(out, "bytes", completion.sent_bytes);
+    integer(out, "received_bytes", details.upload.as_ref().map_or(0, |upload| upload.bytes()));
+    time(out, "duration_ms", Some(completion.duration));
     field(out, "request_id", details.request_id.as_ref());
     if let Some(traceparent) = &details.traceparent {
         optional(out, "trace_id", traceparent.to_str().ok().and_then(|value| value.get(3..35)));
@@ -90,8 +67,7 @@ pub(super) fn write(
         time(out, "connect_ms", upstream.connect);
         time(out, "response_ms", upstream.response);
         if let retries @ 1.. = upstream.attempts.saturating_sub(1) {
-            out.push_str(",\"retries\":");
-            number(out, retries);
+            integer(out, "retries", retries);
         }
     }
     field(out, "referer", line.referer.as_ref());
@@ -109,8 +85,7 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
             quoted(out, &key_display::shown_bytes(&check.key));
         }
         if let Some(remaining) = decision.remaining {
-            name(out, "remaining");
-            number(out, remaining);
+            integer(out, "remaining", remaining);
         }
     }
     let checks = || facts.decisions.iter().flat_map(|decision| &decision.checks);
@@ -163,6 +138,11 @@ fn name(out: &mut String, name: &str) {
     out.push_str("\":");
 }
 
+fn integer(out: &mut String, label: &str, value: impl itoa::Integer) {
+    name(out, label);
+    number(out, value);
+}
+
 fn text(out: &mut String, label: &str, value: &str) {
     name(out, label);
     quoted(out, value.as_bytes());
@@ -213,7 +193,7 @@ mod tests {
         RuleVerdict { route: "a".into(), rule: "daily".into(), kind, decisions: 1 }
     }
 
-    fn parsed(line: &LogLine, now: SystemTime) -> serde_json::Map<String, serde_json::Value> {
+    fn parsed(line: &LogLine, ended: Duration) -> serde_json::Map<String, serde_json::Value> {
         let completion = Completion {
             method: &Method::GET,
             status: 429,
@@ -222,13 +202,13 @@ mod tests {
             reason: Some("rate-limited"),
         };
         let mut out = String::new();
-        write(&mut out, &mut IsoDate::default(), now, line, &completion);
+        write(&mut out, &mut FormattedTime::default(), ended, line, &completion);
         serde_json::from_str(&out).unwrap()
     }
 
     #[test]
     fn a_json_line_parses_for_any_client_input() {
-        let value = parsed(&line(), UNIX_EPOCH + Duration::from_micros(1_763_719_201_500_010));
+        let value = parsed(&line(), Duration::from_micros(1_763_719_201_500_010));
         assert_eq!(value["time"], "2025-11-21T10:00:00.000003Z", "the arrival of the request");
         assert_eq!(value["status"], 429);
         assert_eq!(value["duration_ms"], 1500.007);
@@ -265,7 +245,7 @@ mod tests {
                 },
             })),
         });
-        let value = parsed(&line, UNIX_EPOCH);
+        let value = parsed(&line, Duration::ZERO);
         let documented: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
         assert_eq!(value.keys().collect::<Vec<_>>(), documented);
         assert_eq!((&value["verdict"], &value["key"]), (&"denied".into(), &"k\"\u{fffd}".into()));

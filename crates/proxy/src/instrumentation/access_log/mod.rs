@@ -9,14 +9,13 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 
-use self::combined::LogTime;
-use self::json::IsoDate;
+use self::text::FormattedTime;
 use crate::http::body::UploadProgress;
 use crate::http::facts::RequestFacts;
 use crate::http::handler::ConnectionInfo;
@@ -100,9 +99,7 @@ impl LogLine {
             details: None,
         })
     }
-}
 
-impl LogLine {
     /// Starts the line of a request with the head as received. JSON lines have details.
     #[must_use]
     pub fn start(
@@ -143,8 +140,7 @@ pub struct AccessLog {
 struct LineBuffer {
     text: String,
     lines: u64,
-    log_time: LogTime,
-    iso_date: IsoDate,
+    time: FormattedTime,
 }
 
 impl AccessLog {
@@ -163,11 +159,13 @@ impl AccessLog {
     /// Writes the line of a finished request.
     pub fn write(&self, line: &LogLine, completion: &Completion<'_>) {
         let mut buffer = self.buffer.borrow_mut();
-        let LineBuffer { text, log_time, iso_date, .. } = &mut *buffer;
-        let now = SystemTime::now();
+        let LineBuffer { text, time, .. } = &mut *buffer;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         match self.format {
-            AccessLogFormat::Combined => combined::write(text, log_time.format(now), line, completion),
-            AccessLogFormat::Json => json::write(text, iso_date, now, line, completion),
+            AccessLogFormat::Combined => {
+                combined::write(text, time.of(now.as_secs(), combined::TIME_FORMAT), line, completion);
+            }
+            AccessLogFormat::Json => json::write(text, time, now, line, completion),
         }
         buffer.lines += 1;
         if buffer.text.len() >= CHUNK_BYTES {

@@ -1,7 +1,28 @@
-//! Numbers and strings of JSON lines, without intermediate strings.
+//! Times of lines, and numbers and strings of JSON lines, without intermediate strings.
 
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Text of one second, formatted again for another one only.
+#[derive(Debug, Default)]
+pub(super) struct FormattedTime {
+    second: u64,
+    text: String,
+}
+
+impl FormattedTime {
+    /// Returns the text of a `second` since the Unix epoch, in a `format` that is the same for all of them.
+    pub(super) fn of(&mut self, second: u64, format: &str) -> &str {
+        if second != self.second || self.text.is_empty() {
+            self.second = second;
+            let time = i64::try_from(second).ok().and_then(|second| Timestamp::from_second(second).ok());
+            self.text = time.map(|time| time.strftime(format).to_string()).unwrap_or_default();
+        }
+        &self.text
+    }
+}
 
 /// Writes a whole number.
 pub(super) fn number(out: &mut String, value: impl itoa::Integer) {

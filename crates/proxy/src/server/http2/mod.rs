@@ -18,7 +18,7 @@ use h2::{Reason, RecvStream};
 use http::header::{EXPECT, HeaderMap};
 use http::{Method, Request, StatusCode};
 
-use self::outstanding::{Part, Responses};
+use self::outstanding::{ResponsePart, Responses};
 use self::stream::{Exchange, head_too_large};
 use self::write_buffer::BufferedIo;
 use crate::http::body::{self, Incoming, StreamBody};
@@ -57,17 +57,10 @@ pub(super) async fn serve_http2<H: Handler>(
 ) -> Option<ClientStream> {
     let peer = served.info.peer;
     let activity = Arc::clone(&served.activity);
-    let mut builder = h2::server::Builder::new();
-    builder
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(u32::try_from((limits.max_bytes + DROPPED_FIELD).max(DECODED_HEAD)).unwrap_or(u32::MAX))
-        .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_local_error_reset_streams(Some(LOCAL_RESETS));
     let responses = Rc::<Responses>::default();
     let io = BufferedIo::new(io);
     let server = Http2Server {
-        state: State::Handshake(builder.handshake(io.clone())),
+        state: State::Handshake(builder(limits).handshake(io.clone())),
         io: io.clone(),
         shuts_down: false,
         limits,
@@ -102,6 +95,17 @@ pub(super) async fn serve_http2<H: Handler>(
     Some(socket.into_stream())
 }
 
+fn builder(limits: HeadLimits) -> h2::server::Builder {
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from((limits.max_bytes + DROPPED_FIELD).max(DECODED_HEAD)).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_local_error_reset_streams(Some(LOCAL_RESETS));
+    builder
+}
+
 type Socket = BufferedIo<ClientIo>;
 
 /// Server of one connection. It completes when the connection has ended.
@@ -117,8 +121,8 @@ struct Http2Server<H> {
 
 #[allow(clippy::large_enum_variant)] // the connection's future is boxed
 enum State {
-    Handshake(Handshake<Socket, Part>),
-    Serving(Connection<Socket, Part>),
+    Handshake(Handshake<Socket, ResponsePart>),
+    Serving(Connection<Socket, ResponsePart>),
 }
 
 impl<H: Handler> Http2Server<H> {
@@ -156,7 +160,7 @@ impl<H: Handler> Http2Server<H> {
     }
 
     /// Handles one request. Until its response has been written, the connection is busy.
-    fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<Part>) {
+    fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<ResponsePart>) {
         if exceeds(request.method(), request.uri().path(), request.headers(), self.limits) {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             self.handler.record_refusal(&self.served.info, status, "the request head is too large");

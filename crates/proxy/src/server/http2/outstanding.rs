@@ -10,6 +10,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use slab::Slab;
 use tokio::time::sleep;
 
 /// Number of checks in `server.write-timeout`.
@@ -29,24 +30,18 @@ pub(super) struct Outstanding {
 
 /// Part of a response body in the connection's send buffer. It counts as outstanding until it is written or dropped.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct ResponsePart {
     bytes: Bytes,
     outstanding: Option<Rc<Outstanding>>,
 }
 
 /// Responses of one connection that are being sent.
 #[derive(Debug, Default)]
-pub(super) struct Responses(RefCell<Slots>);
-
-#[derive(Debug, Default)]
-struct Slots {
-    responses: Vec<Option<Rc<Outstanding>>>,
-    free: Vec<usize>,
-}
+pub(super) struct Responses(RefCell<Slab<Rc<Outstanding>>>);
 
 /// Watched response; unregistered when dropped.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedResponse {
     responses: Rc<Responses>,
     slot: usize,
     outstanding: Rc<Outstanding>,
@@ -97,7 +92,7 @@ impl Outstanding {
     }
 }
 
-impl Part {
+impl ResponsePart {
     /// Counts `bytes` as outstanding.
     pub(super) fn new(bytes: Bytes, outstanding: &Rc<Outstanding>) -> Self {
         outstanding.bytes.set(outstanding.bytes.get() + bytes.len());
@@ -110,7 +105,7 @@ impl Part {
     }
 }
 
-impl Buf for Part {
+impl Buf for ResponsePart {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -127,7 +122,7 @@ impl Buf for Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for ResponsePart {
     fn drop(&mut self) {
         if let Some(outstanding) = &self.outstanding
             && !self.bytes.is_empty()
@@ -140,17 +135,10 @@ impl Drop for Part {
 impl Responses {
     /// Watches a new response.
     #[must_use]
-    pub(super) fn watch(self: &Rc<Self>) -> Watched {
+    pub(super) fn watch(self: &Rc<Self>) -> WatchedResponse {
         let outstanding = Rc::<Outstanding>::default();
-        let mut slots = self.0.borrow_mut();
-        let slot = slots.free.pop().unwrap_or_else(|| {
-            slots.responses.push(None);
-            slots.responses.len() - 1
-        });
-        if let Some(entry) = slots.responses.get_mut(slot) {
-            *entry = Some(Rc::clone(&outstanding));
-        }
-        Watched { responses: Rc::clone(self), slot, outstanding }
+        let slot = self.0.borrow_mut().insert(Rc::clone(&outstanding));
+        WatchedResponse { responses: Rc::clone(self), slot, outstanding }
     }
 
     /// Looks for responses that the client does not read for `timeout`, with a delay of at most a quarter of it. Does not
@@ -158,12 +146,12 @@ impl Responses {
     pub(super) async fn check_all(&self, timeout: Duration) {
         loop {
             sleep(timeout / CHECKS).await;
-            self.0.borrow().responses.iter().flatten().for_each(|response| response.check());
+            self.0.borrow().iter().for_each(|(_, response)| response.check());
         }
     }
 }
 
-impl std::ops::Deref for Watched {
+impl std::ops::Deref for WatchedResponse {
     type Target = Rc<Outstanding>;
 
     fn deref(&self) -> &Rc<Outstanding> {
@@ -171,13 +159,9 @@ impl std::ops::Deref for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedResponse {
     fn drop(&mut self) {
-        let mut slots = self.responses.0.borrow_mut();
-        if let Some(entry) = slots.responses.get_mut(self.slot) {
-            *entry = None;
-        }
-        slots.free.push(self.slot);
+        self.responses.0.borrow_mut().try_remove(self.slot);
     }
 }
 
@@ -191,8 +175,8 @@ mod tests {
     async fn a_response_stalls_when_its_bytes_wait_and_no_other_does() {
         let responses = Rc::<Responses>::default();
         let (idle, waiting, read) = (responses.watch(), responses.watch(), responses.watch());
-        let _unread = Part::new(Bytes::from_static(b"unread"), &waiting);
-        let mut part = Part::new(Bytes::from_static(b"0123456789"), &read);
+        let _unread = ResponsePart::new(Bytes::from_static(b"unread"), &waiting);
+        let mut part = ResponsePart::new(Bytes::from_static(b"0123456789"), &read);
         for _ in 0..9 {
             let _ = timeout(Duration::from_millis(500), responses.check_all(Duration::from_secs(1))).await;
             part.advance(1);
@@ -206,8 +190,7 @@ mod tests {
     #[test]
     fn the_slot_of_a_finished_response_is_reused() {
         let responses = Rc::<Responses>::default();
-        drop(responses.watch());
-        let _again = responses.watch();
-        assert_eq!(responses.0.borrow().responses.len(), 1);
+        let first = responses.watch().slot;
+        assert_eq!(responses.watch().slot, first);
     }
 }

@@ -17,7 +17,7 @@ use crate::http::handler::{BusyGuard, ResponseBody};
 use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::activity::Activity;
 use crate::server::clients::ClientStreamGuard;
-use crate::server::http2::outstanding::{Outstanding, Part, Watched};
+use crate::server::http2::outstanding::{Outstanding, ResponsePart, WatchedResponse};
 use crate::server::refusal::date;
 
 /// Fields that HTTP/2 forbids (RFC 9113 §8.2.2).
@@ -32,8 +32,8 @@ static FORBIDDEN: [HeaderName; 6] = [
 
 /// Request whose response is to be sent.
 pub(super) struct Exchange {
-    pub(super) respond: SendResponse<Part>,
-    pub(super) watched: Watched,
+    pub(super) respond: SendResponse<ResponsePart>,
+    pub(super) watched: WatchedResponse,
     /// Interim responses on their way to the client.
     pub(super) interim: InterimResponses,
     pub(super) sender: Option<InterimSender>,
@@ -108,7 +108,7 @@ impl Exchange {
 fn poll_body<B: ResponseBody>(
     cx: &mut Context<'_>,
     body: &mut B,
-    stream: &mut SendStream<Part>,
+    stream: &mut SendStream<ResponsePart>,
     outstanding: &Rc<Outstanding>,
 ) -> Poll<Result<(), StreamEnded>> {
     loop {
@@ -122,7 +122,7 @@ fn poll_body<B: ResponseBody>(
                 Ok(data) => {
                     let is_last = body.is_end_stream();
                     if !data.is_empty() || is_last {
-                        stream.send_data(Part::new(data, outstanding), is_last)?;
+                        stream.send_data(ResponsePart::new(data, outstanding), is_last)?;
                     }
                     if is_last {
                         return Poll::Ready(Ok(()));
@@ -140,7 +140,7 @@ fn poll_body<B: ResponseBody>(
                 return Poll::Ready(Err(StreamEnded));
             }
             None => {
-                stream.send_data(Part::end(), true)?;
+                stream.send_data(ResponsePart::end(), true)?;
                 return Poll::Ready(Ok(()));
             }
         }
@@ -150,7 +150,7 @@ fn poll_body<B: ResponseBody>(
 /// Waits until the client has read the response.
 fn poll_written(
     cx: &mut Context<'_>,
-    stream: &mut SendStream<Part>,
+    stream: &mut SendStream<ResponsePart>,
     outstanding: &Outstanding,
 ) -> Poll<Result<(), StreamEnded>> {
     if outstanding.bytes() == 0 {
@@ -164,7 +164,7 @@ fn poll_written(
 /// Fails if the client has reset the stream. Resets it if the client does not read.
 fn poll_open(
     cx: &mut Context<'_>,
-    stream: &mut SendStream<Part>,
+    stream: &mut SendStream<ResponsePart>,
     outstanding: &Outstanding,
 ) -> Result<(), StreamEnded> {
     if outstanding.is_stalled() {

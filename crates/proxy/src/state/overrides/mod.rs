@@ -4,8 +4,8 @@
 //! nothing: known overrides stay until they end. Without Redis they belong to the process.
 
 mod change;
+mod override_text;
 mod store;
-mod stored;
 mod table;
 
 use std::sync::Arc;
@@ -22,23 +22,24 @@ use tollgate_limiter::store::Store;
 use tollgate_limiter::store::redis::{OverrideTable, RedisClient, SharedOverride, StoreError};
 
 pub use self::change::{ChangeError, RuleChange};
+pub use self::override_text::{Override, OverrideEffect, OverrideNames, OverrideTarget};
 use self::store::OverriddenStore;
-pub use self::stored::{Override, OverrideEffect, OverrideNames, OverrideTarget};
 pub use self::table::EffectiveRule;
-use self::table::{ConfiguredRule, Table, configured_rules, named_id};
+use self::table::{ConfiguredRule, EffectiveOverrides, configured_rules, named_id};
 
 /// Overrides of this process.
 #[derive(Debug, Default)]
 pub struct Overrides {
     has_any: AtomicBool,
-    table: ArcSwap<Table>,
-    known: Mutex<KnownOverrides>,
+    table: ArcSwap<EffectiveOverrides>,
+    source: Mutex<TableSource>,
     /// Reader of the overrides in Redis. One call at a time, so that an older reply does not replace a newer one.
     shared: tokio::sync::Mutex<OverrideTable>,
 }
 
+/// What the table is made of.
 #[derive(Debug, Default)]
-struct KnownOverrides {
+struct TableSource {
     overrides: Vec<Override>,
     rules: Vec<ConfiguredRule>,
     hashes_ids: bool,
@@ -62,10 +63,10 @@ impl Overrides {
     /// Applies the overrides to the rules of `config`.
     pub(super) fn configure(&self, config: &Config) {
         let rules = configured_rules(config);
-        let mut known = self.known.lock();
-        known.rules = rules;
-        known.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
-        self.publish(&known);
+        let mut source = self.source.lock();
+        source.rules = rules;
+        source.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+        self.publish(&source);
     }
 
     /// Returns `store` under the overrides.
@@ -78,9 +79,9 @@ impl Overrides {
     #[must_use]
     pub fn all(&self) -> Vec<(Override, bool)> {
         let now = Instant::now();
-        let known = self.known.lock();
-        let lasting = known.overrides.iter().filter(|it| it.until > now);
-        let mut all: Vec<_> = lasting.map(|it| (it.clone(), it.applies_to(&known.rules))).collect();
+        let source = self.source.lock();
+        let lasting = source.overrides.iter().filter(|it| it.until > now);
+        let mut all: Vec<_> = lasting.map(|it| (it.clone(), it.applies_to(&source.rules))).collect();
         all.sort_by(|(a, _), (b, _)| a.target.cmp(&b.target));
         all
     }
@@ -109,7 +110,7 @@ impl Overrides {
     /// Returns `id` as a [`OverrideTarget`] names it: the id, or its hash (`redis.hash-keys`).
     #[must_use]
     pub fn named_id(&self, id: &[u8]) -> Box<[u8]> {
-        named_id(id, self.known.lock().hashes_ids).into()
+        named_id(id, self.source.lock().hashes_ids).into()
     }
 
     /// Returns true if another plan has an equal rule with the same buckets: an override of every key would concern
@@ -118,7 +119,7 @@ impl Overrides {
     pub fn is_ambiguous(&self, target: &OverrideTarget, rule: &Rule) -> bool {
         let is_other =
             |other: &ConfiguredRule| other.scope == target.scope && other.plan != target.plan && other.rule == *rule;
-        target.key.is_none() && self.known.lock().rules.iter().any(is_other)
+        target.key.is_none() && self.source.lock().rules.iter().any(is_other)
     }
 
     /// Reads the overrides in Redis, if they have changed.
@@ -135,7 +136,7 @@ impl Overrides {
         self.has_any.load(Acquire)
     }
 
-    fn table(&self) -> Guard<Arc<Table>> {
+    fn table(&self) -> Guard<Arc<EffectiveOverrides>> {
         self.table.load()
     }
 
@@ -190,7 +191,7 @@ impl Overrides {
     /// Drops the overrides that have ended.
     pub(super) fn expire(&self) {
         let now = Instant::now();
-        if !self.has_any() || self.known.lock().overrides.iter().all(|it| it.until > now) {
+        if !self.has_any() || self.source.lock().overrides.iter().all(|it| it.until > now) {
             return;
         }
         self.change(|overrides| {
@@ -200,15 +201,15 @@ impl Overrides {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Override>) -> T) -> T {
-        let mut known = self.known.lock();
-        let outcome = change(&mut known.overrides);
-        self.publish(&known);
+        let mut source = self.source.lock();
+        let outcome = change(&mut source.overrides);
+        self.publish(&source);
         outcome
     }
 
-    fn publish(&self, known: &KnownOverrides) {
-        let table = Table::new(known.overrides.iter(), &known.rules, known.hashes_ids);
-        let has_any = !known.overrides.is_empty();
+    fn publish(&self, source: &TableSource) {
+        let table = EffectiveOverrides::new(source.overrides.iter(), &source.rules, source.hashes_ids);
+        let has_any = !source.overrides.is_empty();
         self.table.store(Arc::new(table));
         self.has_any.store(has_any, Release);
     }

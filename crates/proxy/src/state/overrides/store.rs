@@ -8,7 +8,7 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, ReplacedRules, RuleVerdict, Source, Verdict};
 
 use crate::state::overrides::Overrides;
-use crate::state::overrides::table::{EffectiveRule, Table};
+use crate::state::overrides::table::{EffectiveOverrides, EffectiveRule};
 
 /// Time of a decision that took no tokens, so that nothing is settled later.
 const NOT_COUNTED: u64 = u64::MAX;
@@ -43,7 +43,7 @@ impl Store for OverriddenStore {
 
 impl OverriddenStore {
     #[inline(never)]
-    fn decide_by(&self, table: &Table, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
+    fn decide_by(&self, table: &EffectiveOverrides, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         match (OverriddenChecks::of(enforced, table), OverriddenChecks::of(observed, table)) {
             (OverriddenChecks::Decided(verdict), _) if !verdict.is_allowed() || observed.is_empty() => {
                 Decision::Ready(verdict)
@@ -79,7 +79,7 @@ enum OverriddenChecks<'c> {
 }
 
 impl<'c> OverriddenChecks<'c> {
-    fn of(checks: &[Check<'c>], table: &'c Table) -> Self {
+    fn of(checks: &[Check<'c>], table: &'c EffectiveOverrides) -> Self {
         let effective: Vec<_> = checks.iter().map(|check| table.effective_rule(check.key, check.rule)).collect();
         let blocked = effective.iter().enumerate().find_map(|(position, effective)| match effective {
             Some((EffectiveRule::Blocked, left)) => Some((position, *left)),
@@ -99,9 +99,13 @@ impl<'c> OverriddenChecks<'c> {
             Some((EffectiveRule::Unlimited, _)) => Check { cost: 0, ..*check },
             Some((EffectiveRule::Blocked, _)) | None => *check,
         });
+        let replacing = |effective: &Option<(&EffectiveRule, Duration)>| match effective {
+            Some((EffectiveRule::Rule(rule), _)) => Some(Arc::clone(rule)),
+            Some((EffectiveRule::Unlimited | EffectiveRule::Blocked, _)) | None => None,
+        };
         let marks = Marks {
             uncounted: effective.iter().map(is_unlimited).collect(),
-            rules: effective.iter().map(EffectiveRule::replacing).collect(),
+            rules: effective.iter().map(replacing).collect(),
         };
         Self::Changed(changed.collect(), marks)
     }
@@ -126,16 +130,6 @@ impl Marks {
             verdict.replaced = Some(Box::new(ReplacedRules(self.rules)));
         }
         verdict
-    }
-}
-
-impl EffectiveRule {
-    /// Returns the rule in place of the configured one.
-    fn replacing(effective: &Option<(&Self, Duration)>) -> Option<Arc<Rule>> {
-        match effective {
-            Some((Self::Rule(rule), _)) => Some(Arc::clone(rule)),
-            Some((Self::Unlimited | Self::Blocked, _)) | None => None,
-        }
     }
 }
 

@@ -9,11 +9,11 @@ use tollgate_config::{Config, Route};
 use tollgate_limiter::key::{BucketKey, redis_text};
 use tollgate_limiter::rule::Rule;
 
-use crate::state::overrides::stored::{Override, OverrideEffect};
+use crate::state::overrides::override_text::{Override, OverrideEffect};
 
 /// Overrides of the running configuration. A change builds another one.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct EffectiveOverrides {
     scopes: HashMap<String, ScopeOverrides>,
     /// True if keys are hashes.
     hashes_ids: bool,
@@ -120,7 +120,7 @@ impl Override {
     }
 }
 
-impl Table {
+impl EffectiveOverrides {
     /// Applies `overrides` to the rules of the configuration. An override of an unknown rule has no effect.
     pub(super) fn new<'o>(
         overrides: impl Iterator<Item = &'o Override>,

@@ -43,7 +43,7 @@ fn bench() -> Bench {
         plan: plan.map(Into::into),
         rule: rule.clone(),
     };
-    overrides.known.lock().rules =
+    overrides.source.lock().rules =
         vec![configured("orders", None, &rules[0]), configured("orders#b", Some("gold"), &rules[1])];
     let memory = MemoryStore::with_clock(
         std::num::NonZeroUsize::new(1000).unwrap(),

@@ -1,7 +1,7 @@
 //! Stores of buckets, concurrency slots and usage counts: [`SharedStores`] for the process, [`Stores`] for one worker.
 
 mod places;
-mod shared;
+mod shared_stores;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tollgate_limiter::store::redis::{
     Gateways, LockSettings, LockedStore, RedisClient, RedisPlans, RedisStats, RedisStore, Retry,
 };
 
-pub use self::shared::SharedStores;
+pub use self::shared_stores::SharedStores;
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };

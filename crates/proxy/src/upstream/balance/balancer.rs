@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +17,7 @@ use crate::upstream::balance::endpoint_set::WeightedEndpoint;
 use crate::upstream::balance::policy::{RoundRobin, Selectable, hash, highest, least_request, random};
 use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::error::ForwardError;
-use crate::upstream::pick::{Attempt, Outcome, Pick};
+use crate::upstream::pick::{Outcome, Pick};
 use crate::upstream::pool::Pool;
 use tollgate_config::{Balance, Ejection, EndpointAddress};
 
@@ -59,9 +58,11 @@ struct Candidate {
     pool: Rc<Pool>,
 }
 
-/// Request in flight to an endpoint.
+/// Attempt of a request at an endpoint.
+///
+/// It is dropped when the response body has ended, when the tunnel has closed, or when no response will come.
 #[derive(Debug)]
-struct InFlight {
+pub struct BalancedAttempt {
     balancer: Rc<Balancer>,
     candidate: Rc<Candidate>,
     context: SelectionContext,
@@ -131,7 +132,7 @@ impl Balancer {
         }
         candidate.endpoint.request_started();
         let pool = Rc::clone(&candidate.pool);
-        Pick { pool, attempt: Some(Box::new(InFlight { balancer: Rc::clone(self), candidate, context })) }
+        Pick { pool, attempt: Some(Box::new(BalancedAttempt { balancer: Rc::clone(self), candidate, context })) }
     }
 
     fn select(
@@ -187,8 +188,9 @@ impl SelectionContext {
     }
 }
 
-impl Attempt for InFlight {
-    fn report(&self, outcome: Outcome, error: Option<&ForwardError>) {
+impl BalancedAttempt {
+    /// Reports the result as soon as it is known, and again if the response body ends early. `error` describes a failure.
+    pub(in crate::upstream) fn report(&self, outcome: Outcome, error: Option<&ForwardError>) {
         let endpoint = &self.candidate.endpoint;
         match outcome {
             Outcome::ClientFailed => {}
@@ -211,7 +213,8 @@ impl Attempt for InFlight {
         }
     }
 
-    fn another(&self) -> Option<Pick> {
+    /// Selects another endpoint for the same request, to which no attempt has gone yet; `None` if there is none.
+    pub(in crate::upstream) fn another(&self) -> Option<Pick> {
         let mut context = self.context.clone();
         context.tried.push(self.candidate.identity());
         let view = self.balancer.view();
@@ -221,12 +224,13 @@ impl Attempt for InFlight {
         Some(self.balancer.start(candidate?, context))
     }
 
-    fn removed(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(self.candidate.endpoint.removed())
+    /// Waits until the endpoint leaves the list of its upstream.
+    pub(in crate::upstream) async fn removed(&self) {
+        self.candidate.endpoint.removed().await;
     }
 }
 
-impl Drop for InFlight {
+impl Drop for BalancedAttempt {
     fn drop(&mut self) {
         self.candidate.endpoint.request_ended();
     }

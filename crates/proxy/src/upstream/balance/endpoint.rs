@@ -119,12 +119,12 @@ impl fmt::Display for Endpoint {
 /// Successes write only if they change something, because all workers read this cache line.
 #[derive(Debug, Default)]
 pub(super) struct AttemptRecord {
-    has_responded: AtomicBool,
+    pub(super) has_responded: AtomicBool,
     /// Failures since the latest response.
-    failures: AtomicU32,
-    last_failure: Mutex<Option<AttemptFailure>>,
+    pub(super) failures: AtomicU32,
+    pub(super) last_failure: Mutex<Option<AttemptFailure>>,
     /// Reason of the latest health check, if it failed.
-    check_error: Mutex<Option<String>>,
+    pub(super) check_error: Mutex<Option<String>>,
 }
 
 /// Failure of an attempt.
@@ -158,31 +158,11 @@ impl AttemptRecord {
         }
     }
 
-    /// Returns true after the first response.
-    pub(super) fn has_responded(&self) -> bool {
-        self.has_responded.load(Relaxed)
-    }
-
-    /// Returns the number of failures since the latest response.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures.load(Relaxed)
-    }
-
     /// Records the result of a health check.
     pub(super) fn checked(&self, error: Option<String>) {
         let mut latest = self.check_error.lock();
         if *latest != error {
             *latest = error;
         }
-    }
-
-    /// Returns the reason of the latest health check, if it failed.
-    pub(super) fn check_error(&self) -> Option<String> {
-        self.check_error.lock().clone()
-    }
-
-    /// Returns the latest failure; `None` if there was none.
-    pub(super) fn last_failure(&self) -> Option<AttemptFailure> {
-        self.last_failure.lock().clone()
     }
 }

@@ -1,6 +1,7 @@
 //! Reports on endpoints: their status for operators, and their changes for the log.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::upstream::balance::endpoint::{AttemptFailure, Endpoint};
@@ -12,7 +13,7 @@ pub struct EndpointStatus {
     /// Endpoint.
     pub endpoint: Arc<Endpoint>,
     /// State.
-    pub state: KnownState,
+    pub state: ReportedState,
     /// Failed attempts since the latest response.
     pub consecutive_failures: u32,
     /// Latest failed attempt.
@@ -23,7 +24,7 @@ pub struct EndpointStatus {
 
 /// Known state of an endpoint: that of its selection, or the outcome of the latest attempts if nothing checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KnownState {
+pub enum ReportedState {
     /// Nothing checks it, and no attempt has ended yet. It gets requests.
     Unknown,
     /// Its health checks pass, or the latest attempt got a response.
@@ -42,24 +43,25 @@ impl EndpointStatus {
     /// Combines the state of the selection with the results of health checks and of attempts.
     pub(super) fn new(endpoint: &Arc<Endpoint>, state: EndpointState, health: Health) -> Self {
         let attempts = endpoint.attempts();
-        let (consecutive_failures, last_failure) = (attempts.failures(), attempts.last_failure());
+        let (consecutive_failures, last_failure) =
+            (attempts.failures.load(Relaxed), attempts.last_failure.lock().clone());
         let state = match (state, health) {
-            (EndpointState::Unhealthy, _) => KnownState::Down,
-            (EndpointState::Ejected, _) => KnownState::Ejected,
-            (EndpointState::Drained, _) => KnownState::Drained,
-            (EndpointState::Healthy, Health::Healthy) => KnownState::Up,
+            (EndpointState::Unhealthy, _) => ReportedState::Down,
+            (EndpointState::Ejected, _) => ReportedState::Ejected,
+            (EndpointState::Drained, _) => ReportedState::Drained,
+            (EndpointState::Healthy, Health::Healthy) => ReportedState::Up,
             (EndpointState::Healthy, Health::Unknown | Health::Unhealthy) => match consecutive_failures {
-                0 if attempts.has_responded() => KnownState::Up,
-                0 => KnownState::Unknown,
-                _ => KnownState::Failing,
+                0 if attempts.has_responded.load(Relaxed) => ReportedState::Up,
+                0 => ReportedState::Unknown,
+                _ => ReportedState::Failing,
             },
         };
-        let check_error = if state == KnownState::Down { attempts.check_error() } else { None };
+        let check_error = if state == ReportedState::Down { attempts.check_error.lock().clone() } else { None };
         Self { endpoint: Arc::clone(endpoint), state, consecutive_failures, last_failure, check_error }
     }
 }
 
-impl KnownState {
+impl ReportedState {
     /// All states.
     pub const ALL: [Self; 6] = [Self::Unknown, Self::Up, Self::Failing, Self::Down, Self::Ejected, Self::Drained];
 

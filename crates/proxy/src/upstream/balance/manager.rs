@@ -1,6 +1,7 @@
 //! Discovery, health checks and ejections of all upstreams, on the process' thread. Their state outlives every
 //! configuration.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
@@ -14,10 +15,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::health::{self, ProbeConnections};
-use crate::upstream::balance::upstream::{Source, Upstream, Upstreams};
+use crate::upstream::balance::upstream::{RegistrySource, Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, ListedEndpoint, Locator, Route, ServiceQuery, Services, Target};
-use tollgate_discovery::{Follower, Instance, NamesSubscription, Registries, RegistryStatus, Subscriptions};
+use tollgate_discovery::{Follower, Instance, NamesSubscription, Registries, RegistryStatus};
 use tollgate_transport::executor::OwnedTask;
 
 /// Upstreams that are applied at once, so that other tasks of the thread do not wait.
@@ -46,14 +47,7 @@ struct ManagedUpstream {
     config: Arc<tollgate_config::Upstream>,
     dns: Dns,
     connections: ProbeConnections,
-    _tasks: Tasks,
-}
-
-/// Tasks and subscriptions of an upstream.
-#[derive(Debug, Default)]
-struct Tasks {
-    _tasks: Vec<OwnedTask>,
-    _subscriptions: Option<Subscriptions>,
+    _tasks: Vec<Box<dyn Any>>,
 }
 
 impl UpstreamManager {
@@ -86,13 +80,7 @@ impl UpstreamManager {
             self.registries = Registries::new(&config.registries);
             self.upstreams.set_registries(self.registries.statuses());
         }
-        let with_metadata = config.locator.as_ref().is_some_and(Locator::uses_metadata);
-        let has_same_names = self.names.is_some() && has_same_registries && self.has_metadata == with_metadata;
-        let has_new_names = config.locator.is_some() && !has_same_names;
-        if has_new_names || config.locator.is_none() {
-            self.names = has_new_names.then(|| self.registries.follow_names(with_metadata));
-            self.has_metadata = with_metadata;
-        }
+        let has_new_names = self.follow_names(config, has_same_registries);
         let mut first_lookups = Vec::new();
         let routes = first_routes(config);
         for (number, wanted) in config.upstreams.iter().enumerate() {
@@ -101,14 +89,15 @@ impl UpstreamManager {
             }
             let connections = self.probe_connections(routes.get(&*wanted.name).copied(), config);
             let kept = before.remove(&wanted.name).filter(|old| {
-                let same_connections =
-                    old.connections.tls == connections.tls && old.connections.http2 == connections.http2;
-                let same_source = match &wanted.endpoints {
+                let has_same_source = match &wanted.endpoints {
                     EndpointSource::Listed(_) => true,
                     EndpointSource::Dns(_) => old.dns == config.dns,
                     EndpointSource::Registries(_) => has_same_registries,
                 };
-                old.config == *wanted && same_source && same_connections
+                let ProbeConnections { tls, http2, .. } = &connections;
+                old.config == *wanted
+                    && has_same_source
+                    && (&old.connections.tls, &old.connections.http2) == (tls, http2)
             });
             let running = kept.unwrap_or_else(|| {
                 let upstream = self.upstreams.get(&wanted.name);
@@ -128,6 +117,18 @@ impl UpstreamManager {
             }
         };
         let _ = timeout(FIRST_LOOKUP_TIMEOUT, all).await;
+    }
+
+    /// Follows the names of all services if `discovery.locator` needs them. Returns true if they are followed anew.
+    fn follow_names(&mut self, config: &Config, has_same_registries: bool) -> bool {
+        let with_metadata = config.locator.as_ref().is_some_and(Locator::uses_metadata);
+        let has_same_names = self.names.is_some() && has_same_registries && self.has_metadata == with_metadata;
+        let has_new_names = config.locator.is_some() && !has_same_names;
+        if has_new_names || config.locator.is_none() {
+            self.names = has_new_names.then(|| self.registries.follow_names(with_metadata));
+            self.has_metadata = with_metadata;
+        }
+        has_new_names
     }
 
     /// Waits until the names of the services in the registries have changed. Without `discovery.locator` it waits for
@@ -169,16 +170,15 @@ fn first_routes(config: &Config) -> HashMap<&str, &Route> {
     first
 }
 
-/// Starts the tasks of an upstream. The receiver completes after the first lookup, if there is one.
+/// Starts the tasks and subscriptions of an upstream. The receiver completes after the first lookup, if there is one.
 fn start(
     upstream: &Arc<Upstream>,
     config: &tollgate_config::Upstream,
     (dns, registries): (&Dns, &Registries),
     connections: &ProbeConnections,
-) -> (Tasks, Option<oneshot::Receiver<()>>) {
-    let mut tasks = Vec::new();
+) -> (Vec<Box<dyn Any>>, Option<oneshot::Receiver<()>>) {
+    let mut tasks: Vec<Box<dyn Any>> = vec![Box::new(OwnedTask::start(end_expired(Arc::clone(upstream))))];
     let mut first_lookup = None;
-    let mut subscriptions = None;
     match &config.endpoints {
         EndpointSource::Listed(list) => {
             upstream.set_source(None);
@@ -188,30 +188,27 @@ fn start(
             upstream.set_source(None);
             let (attempted, first) = oneshot::channel();
             first_lookup = Some(first);
-            tasks.push(OwnedTask::start(dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+            let lookups = dns::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted);
+            tasks.push(Box::new(OwnedTask::start(lookups)));
         }
         EndpointSource::Registries(query) => {
             let follower = UpstreamFollower::new(Arc::clone(upstream), query);
             let (followed, first) = registries.follow(&query.service, Box::new(follower));
             first_lookup = Some(first);
-            subscriptions = Some(followed);
+            tasks.push(Box::new(followed));
         }
     }
     match &config.health {
         Some(check) => {
-            tasks.push(OwnedTask::start(health::run(
-                Arc::clone(upstream),
-                Arc::new(check.clone()),
-                connections.clone(),
-            )));
+            let checks = health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone());
+            tasks.push(Box::new(OwnedTask::start(checks)));
         }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }
     if config.ejection.is_none() {
         upstream.clear_ejections();
     }
-    tasks.push(OwnedTask::start(end_expired(Arc::clone(upstream))));
-    (Tasks { _tasks: tasks, _subscriptions: subscriptions }, first_lookup)
+    (tasks, first_lookup)
 }
 
 /// Ends each ejection and drain when it expires.
@@ -258,7 +255,7 @@ impl UpstreamFollower {
 impl Follower for UpstreamFollower {
     fn list(&self, registry: &Arc<RegistryStatus>, instances: &[Instance]) {
         let listed: Vec<_> = instances.iter().map(|instance| self.endpoint(instance)).collect();
-        self.upstream.set_source(Some(Source {
+        self.upstream.set_source(Some(RegistrySource {
             registry: Arc::clone(registry),
             confirmed: Instant::now(),
             instances: instances.into(),

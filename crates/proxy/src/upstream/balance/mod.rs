@@ -22,9 +22,9 @@ mod manager;
 pub mod policy;
 mod upstream;
 
-pub use self::balancer::Balancer;
+pub use self::balancer::{BalancedAttempt, Balancer};
 pub use self::endpoint::{AttemptFailure, Endpoint, endpoint_origin};
-pub use self::endpoint_reports::{EndpointStatus, KnownState};
+pub use self::endpoint_reports::{EndpointStatus, ReportedState};
 pub use self::endpoint_set::{DrainError, EndpointState};
 pub use self::manager::UpstreamManager;
-pub use self::upstream::{Source, Upstream, UpstreamStats, Upstreams};
+pub use self::upstream::{RegistrySource, Upstream, UpstreamStats, Upstreams};

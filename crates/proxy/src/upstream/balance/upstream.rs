@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -31,12 +31,12 @@ pub struct Upstream {
     pub(super) expiring: Notify,
     stats: UpstreamStats,
     /// Registry that listed the endpoints.
-    source: Mutex<Option<Source>>,
+    source: Mutex<Option<RegistrySource>>,
 }
 
 /// Registry that listed the endpoints of an upstream.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct RegistrySource {
     /// The registry.
     pub registry: Arc<RegistryStatus>,
     /// Time of its last response about this service.
@@ -149,11 +149,11 @@ impl Upstream {
 
     /// Returns the registry that listed the endpoints; `None` for endpoints of the file or of DNS.
     #[must_use]
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<RegistrySource> {
         self.source.lock().clone()
     }
 
-    pub(super) fn set_source(&self, source: Option<Source>) {
+    pub(super) fn set_source(&self, source: Option<RegistrySource>) {
         *self.source.lock() = source;
     }
 
@@ -171,18 +171,17 @@ impl Upstream {
 
     /// Replaces the list of endpoints.
     pub(super) fn list(&self, listed: &[ListedEndpoint]) {
-        let (differs, changes) = self.change(|endpoint_set| {
-            let (differs, changes) = endpoint_set.replace(listed);
-            (differs, (differs, changes))
-        });
+        let mut endpoint_set = self.endpoint_set.lock();
+        let (differs, changes) = endpoint_set.replace(listed);
+        if !differs {
+            return;
+        }
+        self.publish(endpoint_set, &changes);
         // Requests that wait for them select from the new list, which is published by now.
         for (endpoint, _) in changes.iter().filter(|(_, change)| *change == EndpointChange::Removed) {
             endpoint.remove();
         }
-        if differs {
-            self.listed.send_modify(|version| *version += 1);
-        }
-        self.log(&changes);
+        self.listed.send_modify(|version| *version += 1);
     }
 
     pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
@@ -195,44 +194,41 @@ impl Upstream {
 
     /// Stores the result of the health checks of `endpoint`.
     pub(super) fn set_health(&self, endpoint: &Arc<Endpoint>, health: Health) {
-        let change = self.change(|endpoint_set| {
-            let change = endpoint_set.set_health(endpoint, health);
-            (change.is_some(), change)
-        });
-        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
+        let mut endpoint_set = self.endpoint_set.lock();
+        if let Some(change) = endpoint_set.set_health(endpoint, health) {
+            self.publish(endpoint_set, &[(Arc::clone(endpoint), change)]);
+        }
     }
 
     /// Ejects `endpoint`, unless too many others are ejected.
     pub(super) fn eject(&self, endpoint: &Arc<Endpoint>, settings: &Ejection) {
-        let change = self.change(|endpoint_set| {
-            let change = endpoint_set.eject(endpoint, settings, Instant::now());
-            (change.is_some(), change)
-        });
-        if change.is_some() {
+        let mut endpoint_set = self.endpoint_set.lock();
+        if let Some(change) = endpoint_set.eject(endpoint, settings, Instant::now()) {
+            self.publish(endpoint_set, &[(Arc::clone(endpoint), change)]);
             self.stats.ejections.fetch_add(1, Relaxed);
             self.expiring.notify_one();
         }
-        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
     }
 
     /// Ends the ejections and drains that have expired. Returns the end of the next one to expire.
     pub(super) fn end_expired(&self) -> Option<Instant> {
-        let (changes, next) = self.change(|endpoint_set| {
-            let now = Instant::now();
-            let changes = [endpoint_set.end_ejections(now), endpoint_set.end_drains(now)].concat();
-            (!changes.is_empty(), (changes, endpoint_set.next_end()))
-        });
-        self.log(&changes);
+        let mut endpoint_set = self.endpoint_set.lock();
+        let now = Instant::now();
+        let changes = [endpoint_set.end_ejections(now), endpoint_set.end_drains(now)].concat();
+        let next = endpoint_set.next_end();
+        if !changes.is_empty() {
+            self.publish(endpoint_set, &changes);
+        }
         next
     }
 
     /// Ends all ejections.
     pub(super) fn clear_ejections(&self) {
-        let changes = self.change(|endpoint_set| {
-            let changes = endpoint_set.clear_ejections(Instant::now());
-            (!changes.is_empty(), changes)
-        });
-        self.log(&changes);
+        let mut endpoint_set = self.endpoint_set.lock();
+        let changes = endpoint_set.clear_ejections(Instant::now());
+        if !changes.is_empty() {
+            self.publish(endpoint_set, &changes);
+        }
     }
 
     /// Drains the endpoint at `address` for `time`: it gets no new request.
@@ -240,12 +236,10 @@ impl Upstream {
     /// # Errors
     /// The endpoint is unknown, or the last one that gets requests and `allows_last` is false. Nothing changes.
     pub fn drain(&self, address: &str, time: Duration, allows_last: bool) -> Result<(), DrainError> {
-        let drained = self.change(|endpoint_set| {
-            let drained = endpoint_set.drain(address, time, allows_last, Instant::now());
-            (drained.is_ok(), drained)
-        })?;
+        let mut endpoint_set = self.endpoint_set.lock();
+        let drained = endpoint_set.drain(address, time, allows_last, Instant::now())?;
+        self.publish(endpoint_set, &[(drained, EndpointChange::Drained(time))]);
         self.expiring.notify_one();
-        self.log(&[(drained, EndpointChange::Drained(time))]);
         Ok(())
     }
 
@@ -254,11 +248,10 @@ impl Upstream {
     /// # Errors
     /// The endpoint is unknown.
     pub fn end_drain(&self, address: &str) -> Result<(), DrainError> {
-        let ended = self.change(|endpoint_set| {
-            let ended = endpoint_set.end_drain(address);
-            (matches!(ended, Ok(Some(_))), ended)
-        })?;
-        self.log(ended.map(|endpoint| (endpoint, EndpointChange::DrainEnded)).as_slice());
+        let mut endpoint_set = self.endpoint_set.lock();
+        if let Some(endpoint) = endpoint_set.end_drain(address)? {
+            self.publish(endpoint_set, &[(endpoint, EndpointChange::DrainEnded)]);
+        }
         Ok(())
     }
 
@@ -269,27 +262,19 @@ impl Upstream {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Applies `change` and publishes a new snapshot if it returns true.
-    fn change<T>(&self, change: impl FnOnce(&mut EndpointSet) -> (bool, T)) -> T {
-        let mut endpoint_set = self.endpoint_set.lock();
-        let (differs, outcome) = change(&mut endpoint_set);
-        if differs {
-            let snapshot = Arc::new(endpoint_set.snapshot());
-            let is_empty = snapshot.is_empty();
-            let was_empty = self.snapshot.swap(snapshot).is_empty();
-            let is_first = self.version.fetch_add(1, AcqRel) == 1;
-            drop(endpoint_set);
-            match (was_empty, is_empty) {
-                _ if is_first => {}
-                (false, true) => tracing::error!(upstream = %self.name, "no healthy endpoint: requests are refused"),
-                (true, false) => tracing::info!(upstream = %self.name, "upstream available again"),
-                _ => {}
-            }
+    /// Publishes a snapshot of the changed endpoints, and logs the changes.
+    fn publish(&self, endpoint_set: MutexGuard<'_, EndpointSet>, changes: &[(Arc<Endpoint>, EndpointChange)]) {
+        let snapshot = Arc::new(endpoint_set.snapshot());
+        let is_empty = snapshot.is_empty();
+        let was_empty = self.snapshot.swap(snapshot).is_empty();
+        let is_first = self.version.fetch_add(1, AcqRel) == 1;
+        drop(endpoint_set);
+        match (was_empty, is_empty) {
+            _ if is_first => {}
+            (false, true) => tracing::error!(upstream = %self.name, "no healthy endpoint: requests are refused"),
+            (true, false) => tracing::info!(upstream = %self.name, "upstream available again"),
+            _ => {}
         }
-        outcome
-    }
-
-    fn log(&self, changes: &[(Arc<Endpoint>, EndpointChange)]) {
         log_changes(&self.name, changes);
     }
 }

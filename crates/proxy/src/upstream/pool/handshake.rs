@@ -17,7 +17,7 @@ use crate::upstream::pool::connection::Http1Sender;
 use crate::upstream::pool::dial::ConnectError;
 use crate::upstream::pool::head_limit::limit_heads;
 use crate::upstream::pool::http2::streams::Streams;
-use crate::upstream::pool::http2::{Slot, connect};
+use crate::upstream::pool::http2::{ConnectionSlot, connect};
 use crate::upstream::pool::pool_settings::PoolSettings;
 use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::tls::TlsConnectors;
@@ -28,30 +28,23 @@ pub(super) enum NewConnection {
     Http2(Rc<Streams>),
 }
 
-/// Highest HTTP version to offer. Without TLS it is the version that is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BestVersion {
-    Http1,
-    Http2,
-}
-
 /// Performs the TLS handshake, if the origin requires TLS, and then the HTTP handshake. Under TLS the server chooses
-/// the HTTP version.
+/// the HTTP version; without TLS, the connection speaks HTTP/2 if `offers_http2`.
 pub(super) async fn handshake(
     stream: TcpStream,
     origin: &Origin,
     tls: Option<&TlsConnectors>,
-    version: BestVersion,
+    offers_http2: bool,
     settings: &PoolSettings,
-    slot: Slot,
+    slot: ConnectionSlot,
 ) -> Result<NewConnection, ConnectError> {
     let Some(tls) = tls else {
-        return match version {
-            BestVersion::Http1 => http1(stream, settings, slot.permit).await,
-            BestVersion::Http2 => Ok(NewConnection::Http2(connect(stream, origin, settings, slot).await?)),
+        return match offers_http2 {
+            true => Ok(NewConnection::Http2(connect(stream, origin, settings, slot).await?)),
+            false => http1(stream, settings, slot.permit).await,
         };
     };
-    let connecting = tls.connect(stream, version == BestVersion::Http2);
+    let connecting = tls.connect(stream, offers_http2);
     let connected =
         tokio::time::timeout(settings.handshake_timeout, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
     let stream = connected.map_err(ConnectError::Tls)?;

@@ -28,25 +28,19 @@ const INTERIM_BYTES: usize = 1024 * 1024;
 /// Maximum bytes between two parts of a response body. It is more than hyper reads ahead.
 const BODY_BYTES: usize = 2 * 1024 * 1024;
 
-/// Number of bytes that may arrive before the expected response head, or before the next part of the body.
-#[derive(Clone, Debug)]
-pub(super) struct HeadLimit {
-    reads: Reads,
-    max: usize,
-}
-
 /// Limits of the reads of one connection.
 #[derive(Clone, Debug)]
-pub(super) struct Reads {
-    left: BytesLeft,
+pub(super) struct HeadLimit {
+    /// Number of bytes that may still arrive before the expected response head, or before the next part of the body;
+    /// [`UNLIMITED`] without a limit.
+    left: Arc<AtomicUsize>,
+    /// Number of bytes that may arrive before a response head.
+    max: usize,
     ahead: ReadAhead,
     interim: Arc<InterimHeads>,
 }
 
-/// Number of bytes that may still arrive; [`UNLIMITED`] without a limit.
-type BytesLeft = Arc<AtomicUsize>;
-
-/// Value of [`BytesLeft`] in a tunnel, and before the first request.
+/// Value of `left` in a tunnel, and before the first request.
 const UNLIMITED: usize = usize::MAX;
 
 #[derive(Debug, Error)]
@@ -56,20 +50,20 @@ struct NoProgress;
 impl HeadLimit {
     /// Returns when and how much is read.
     pub(super) fn read_ahead(&self) -> &ReadAhead {
-        &self.reads.ahead
+        &self.ahead
     }
 
     /// Applies the limit: a response head is expected. Interim ones before it go to `relay`.
     pub(super) fn expect_head(&self, relay: Option<InterimRelay>) {
-        self.reads.left.store(self.max, Relaxed);
-        self.reads.interim.expect(relay);
+        self.left.store(self.max, Relaxed);
+        self.interim.expect(relay);
     }
 
     /// Notes the response head. If `is_tunnel`, bytes without a limit follow it, otherwise a body.
     pub(super) fn head_received(&self, is_tunnel: bool) {
-        self.reads.interim.end();
+        self.interim.end();
         if is_tunnel {
-            self.reads.left.store(UNLIMITED, Relaxed);
+            self.left.store(UNLIMITED, Relaxed);
         } else {
             self.expect_body();
         }
@@ -77,23 +71,23 @@ impl HeadLimit {
 
     /// Applies the limit of a body: the head, or a part of the body, has arrived.
     pub(super) fn expect_body(&self) {
-        self.reads.left.store(BODY_BYTES, Relaxed);
+        self.left.store(BODY_BYTES, Relaxed);
     }
 }
 
 /// Wraps a stream of responses, which fails when the [`HeadLimit`] is exceeded. Each head may have the bytes and fields of
 /// `settings` at most.
-pub(super) fn limit_heads<S>(inner: S, settings: &PoolSettings) -> (HookedIo<S, Reads>, HeadLimit) {
-    let reads = Reads {
+pub(super) fn limit_heads<S>(inner: S, settings: &PoolSettings) -> (HookedIo<S, HeadLimit>, HeadLimit) {
+    let limit = HeadLimit {
         left: Arc::new(AtomicUsize::new(UNLIMITED)),
+        max: settings.max_head_bytes.saturating_add(INTERIM_BYTES),
         ahead: ReadAhead::default(),
         interim: Arc::new(InterimHeads::new(settings.max_head_fields)),
     };
-    let max = settings.max_head_bytes.saturating_add(INTERIM_BYTES);
-    (HookedIo::new(inner, reads.clone()), HeadLimit { reads, max })
+    (HookedIo::new(inner, limit.clone()), limit)
 }
 
-impl ReadHook for Reads {
+impl ReadHook for HeadLimit {
     fn poll_read<S: AsyncRead>(
         &mut self,
         inner: Pin<&mut S>,

@@ -25,13 +25,13 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 pub(in crate::upstream) use self::connection::FieldList;
 pub use self::connection::{Connection, Http1Sender, Sender};
 pub use self::dial::ConnectError;
-use self::handshake::{BestVersion, NewConnection, handshake};
+use self::handshake::{NewConnection, handshake};
 use self::http2::Http2Connections;
 pub(in crate::upstream) use self::http2::SendError;
 use self::name_lookup::NameLookup;
 pub use self::pool_settings::PoolSettings;
-use crate::upstream::origin::{HttpVersions, Origin};
-use tollgate_config::Leasing;
+use crate::upstream::origin::Origin;
+use tollgate_config::{Http2, Leasing};
 use tollgate_transport::tls::TlsConnectors;
 
 /// Time in which a released connection must become ready for the next request.
@@ -154,7 +154,7 @@ impl Pool {
             if self.may_share(upgrades)
                 && let Ok(permit) = self.try_permit()
             {
-                return self.establish(connect_timeout, BestVersion::Http2, permit).await;
+                return self.establish(connect_timeout, true, permit).await;
             }
         }
         let permit = tokio::select! {
@@ -168,8 +168,7 @@ impl Pool {
             connection.permit = permit;
             return Ok(connection);
         }
-        let version = if self.may_share(upgrades) { BestVersion::Http2 } else { BestVersion::Http1 };
-        self.establish(connect_timeout, version, permit).await
+        self.establish(connect_timeout, self.may_share(upgrades), permit).await
     }
 
     /// Waits for a stream of an HTTP/2 connection; forever, if the request cannot use one.
@@ -177,33 +176,39 @@ impl Pool {
         if !self.may_share(upgrades) {
             return std::future::pending().await;
         }
-        self.http2.wait(|| self.http2.open_stream(self.now_secs.get(), self.settings.borrow().max_life_secs)).await
+        self.http2
+            .waiting
+            .wait(|| self.http2.open_stream(self.now_secs.get(), self.settings.borrow().max_life_secs))
+            .await
     }
 
     /// Returns true if a new connection may speak HTTP/2.
     fn may_share(&self, upgrades: bool) -> bool {
-        match self.origin.versions() {
-            HttpVersions::Http1 => false,
-            HttpVersions::Http2 => !upgrades,
-            HttpVersions::Negotiated => !upgrades && !self.is_http1.get(),
-        }
+        let may_be_http2 = match (&self.origin.tls, self.origin.http2) {
+            (_, Http2::Off) | (None, Http2::Auto) => false,
+            (None, Http2::PriorKnowledge) => true,
+            // The server chooses in the TLS handshake (ALPN, RFC 7301).
+            (Some(_), Http2::Auto | Http2::PriorKnowledge) => !self.is_http1.get(),
+        };
+        may_be_http2 && !upgrades
     }
 
     async fn establish(
         &self,
         connect_timeout: Duration,
-        version: BestVersion,
+        offers_http2: bool,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Box<Connection>, ConnectError> {
         let settings = self.settings.borrow().clone();
         let dialing = dial::dial(&self.origin, self.address, &settings, &self.names);
         let stream = tokio::time::timeout(connect_timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
-        let established = handshake(stream, &self.origin, tls, version, &settings, self.http2.slot(permit)).await?;
+        let established =
+            handshake(stream, &self.origin, tls, offers_http2, &settings, self.http2.slot(permit)).await?;
         let now_secs = self.now_secs.get();
         Ok(match established {
             NewConnection::Http1(sender, permit) => {
-                self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
+                self.is_http1.set(offers_http2 || self.is_http1.get());
                 Connection::new(Sender::Http1(sender), now_secs, permit)
             }
             NewConnection::Http2(streams) => self.http2.add(streams, now_secs, settings.max_idle > 0),

@@ -58,19 +58,7 @@ impl PoolSettings {
 
 impl Default for PoolSettings {
     fn default() -> Self {
-        Self {
-            max_idle: 512,
-            max_idle_secs: 60,
-            max_life_secs: u64::MAX,
-            max_connections: None,
-            acquire_timeout: Duration::from_secs(45),
-            leasing: Leasing::Newest,
-            max_head_bytes: 64 * 1024,
-            max_head_fields: 200,
-            handshake_timeout: Duration::from_secs(10),
-            proxy: None,
-            refused: None,
-        }
+        Self::for_worker(&HttpClient::default(), 0, NonZeroUsize::MIN)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -53,7 +54,7 @@ impl<S, H> HookedIo<S, H> {
     }
 
     /// Returns a view of the gate that reads pass through.
-    pub(super) fn gate(&self) -> ReadGateState {
+    pub(super) fn gate(&self) -> Arc<ReadGateState> {
         self.gate.state()
     }
 }

@@ -1,103 +1,41 @@
 //! Requests that wait for a stream of an HTTP/2 connection: first come, first served.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::task::{Context, Poll, Waker};
+use tokio::sync::{Mutex, Notify};
 
 /// Queue of requests that wait for a stream. Only the first one takes a stream.
 #[derive(Debug, Default)]
-pub(super) struct WaitingRequests(RefCell<Queue>);
-
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<(u64, Waker)>,
-    /// Number of the next request.
-    next: u64,
-}
-
-impl Queue {
-    /// Returns the index of a request. Numbers ascend.
-    fn index(&self, number: u64) -> Option<usize> {
-        self.waiting.binary_search_by_key(&number, |(number, _)| *number).ok()
-    }
-}
-
-/// Place of a request in the queue, which it leaves on drop.
-struct Place<'q> {
-    requests: &'q WaitingRequests,
-    number: u64,
+pub(super) struct WaitingRequests {
+    /// Held by the first request. The lock is fair: it passes to the others in their order.
+    first: Mutex<()>,
+    may_be_free: Notify,
 }
 
 impl WaitingRequests {
     /// Returns true if no request waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().waiting.is_empty()
+        self.first.try_lock().is_ok()
     }
 
     /// Lets the first request try again: a stream may be free.
     pub(super) fn wake_first(&self) {
-        if let Some((_, waker)) = self.0.borrow().waiting.front() {
-            waker.wake_by_ref();
-        }
+        self.may_be_free.notify_one();
     }
 
     /// Waits behind the requests in the queue, and then until `take` returns a value.
     pub(super) async fn wait<T>(&self, mut take: impl FnMut() -> Option<T>) -> T {
-        let place = self.join();
-        poll_fn(|cx| {
-            let taken = if place.is_first() { take() } else { None };
-            match taken {
-                Some(taken) => Poll::Ready(taken),
-                None => {
-                    place.watch(cx);
-                    Poll::Pending
-                }
+        let _first = self.first.lock().await;
+        loop {
+            if let Some(taken) = take() {
+                return taken;
             }
-        })
-        .await
-    }
-
-    fn join(&self) -> Place<'_> {
-        let mut queue = self.0.borrow_mut();
-        let number = queue.next;
-        queue.next += 1;
-        queue.waiting.push_back((number, Waker::noop().clone()));
-        Place { requests: self, number }
-    }
-}
-
-impl Place<'_> {
-    fn is_first(&self) -> bool {
-        self.requests.0.borrow().waiting.front().is_some_and(|(number, _)| *number == self.number)
-    }
-
-    fn watch(&self, cx: &Context<'_>) {
-        let mut queue = self.requests.0.borrow_mut();
-        if let Some((_, waker)) = queue.index(self.number).and_then(|index| queue.waiting.get_mut(index)) {
-            waker.clone_from(cx.waker());
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let was_first = self.is_first();
-        let mut queue = self.requests.0.borrow_mut();
-        if let Some(index) = queue.index(self.number) {
-            queue.waiting.remove(index);
-        }
-        drop(queue);
-        // More than one stream may be free, and the request may have been woken in vain.
-        if was_first {
-            self.requests.wake_first();
+            self.may_be_free.notified().await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
     use tokio::task::{LocalSet, spawn_local, yield_now};

@@ -33,7 +33,7 @@ const END_STREAM: u8 = 1;
 
 /// State of an HTTP/2 connection, as observed on its socket.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct ConnectionEvents {
     read_error: OnceLock<String>,
     is_going_away: AtomicBool,
     has_read: AtomicBool,
@@ -43,7 +43,7 @@ pub(super) struct Watched {
 /// Parser of the frame heads that an upstream sends.
 #[derive(Debug)]
 pub(super) struct FrameWatch {
-    watched: Arc<Watched>,
+    watched: Arc<ConnectionEvents>,
     head: [u8; FRAME_HEAD],
     head_length: usize,
     payload_left: usize,
@@ -59,7 +59,7 @@ pub(super) struct FrameWatch {
 #[error("too many interim responses")]
 struct TooManyInterimResponses;
 
-impl Watched {
+impl ConnectionEvents {
     /// Returns the first read error.
     pub(super) fn read_error(&self) -> Option<&str> {
         self.read_error.get().map(String::as_str)
@@ -87,13 +87,13 @@ impl Watched {
 }
 
 /// Wraps `inner`, so that its frames are observed.
-pub(super) fn watch<S>(inner: S) -> (HookedIo<S, FrameWatch>, Arc<Watched>) {
-    let watched = Arc::new(Watched::default());
+pub(super) fn watch<S>(inner: S) -> (HookedIo<S, FrameWatch>, Arc<ConnectionEvents>) {
+    let watched = Arc::new(ConnectionEvents::default());
     (HookedIo::new(inner, FrameWatch::new(Arc::clone(&watched))), watched)
 }
 
 impl FrameWatch {
-    fn new(watched: Arc<Watched>) -> Self {
+    fn new(watched: Arc<ConnectionEvents>) -> Self {
         Self { watched, head: [0; FRAME_HEAD], head_length: 0, payload_left: 0, heads: 0, has_new: false, end: None }
     }
 

@@ -85,17 +85,17 @@ fn only_consecutive_failures_eject() {
         if host(&pick) == name { pick } else { pick.another().unwrap() }
     };
     for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::ClientFailed, Outcome::ClientFailed, GOOD]] {
-        outcomes.into_iter().for_each(|outcome| of("a").report(outcome));
+        outcomes.into_iter().for_each(|outcome| of("a").report(outcome, None));
     }
     assert_eq!(ejections(), 0);
-    of("a").report(Outcome::TimedOut);
-    of("a").report(Outcome::ConnectFailed);
+    of("a").report(Outcome::TimedOut, None);
+    of("a").report(Outcome::ConnectFailed, None);
     assert_eq!(ejections(), 1);
     let last = pick(&balancer);
     assert_eq!(host(&last), "b");
     assert_eq!(last.another().map(|pick| host(&pick)).as_deref(), Some("a"), "an ejected endpoint before none");
     for _ in 0..9 {
-        of("b").report(Outcome::Disconnected);
+        of("b").report(Outcome::Disconnected, None);
     }
     assert_eq!(ejections(), 1, "at most half of the endpoints");
     assert_eq!(host(&pick(&balancer)), "b");

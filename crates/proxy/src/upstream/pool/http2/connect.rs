@@ -22,7 +22,7 @@ use crate::upstream::pool::http2::streams::Streams;
 use crate::upstream::pool::pool_settings::PoolSettings;
 use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::waiting::WaitingRequests;
-use crate::upstream::pool::watch::{FrameWatch, Watched, watch};
+use crate::upstream::pool::watch::{ConnectionEvents, FrameWatch, watch};
 use tollgate_transport::error_chain::error_chain;
 use tollgate_transport::executor::spawn_boxed;
 
@@ -45,7 +45,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKS_BEFORE_PING: u32 = 3;
 
 /// Place of a new connection in its pool.
-pub(in crate::upstream) struct Slot {
+pub(in crate::upstream) struct ConnectionSlot {
     /// Share of the pool's connection limit.
     pub(in crate::upstream) permit: Option<OwnedSemaphorePermit>,
     /// Requests that wait for a stream.
@@ -56,8 +56,8 @@ pub(in crate::upstream) struct Slot {
 struct Ending {
     origin: Origin,
     streams: Weak<Streams>,
-    watched: Arc<Watched>,
-    slot: Slot,
+    watched: Arc<ConnectionEvents>,
+    slot: ConnectionSlot,
 }
 
 /// Starts a connection on `stream`.
@@ -65,7 +65,7 @@ pub(in crate::upstream) async fn connect<S>(
     stream: S,
     origin: &Origin,
     settings: &PoolSettings,
-    slot: Slot,
+    slot: ConnectionSlot,
 ) -> Result<Rc<Streams>, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -177,7 +177,7 @@ mod tests {
         let origin = Origin::new(Scheme::Http, "127.0.0.1", 80, &Arc::default(), Http2::PriorKnowledge);
         let test = async {
             spawn_local(upstream(server, reads));
-            let slot = Slot { permit: None, waiting: Rc::default() };
+            let slot = ConnectionSlot { permit: None, waiting: Rc::default() };
             let streams = connect(client, &origin, &PoolSettings::default(), slot).await.unwrap();
             let request = Request::get("http://a/").body(Body::default()).unwrap();
             let mut stream = streams.open();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-pub(super) use self::connect::{Slot, connect};
+pub(super) use self::connect::{ConnectionSlot, connect};
 pub(in crate::upstream) use self::exchange::SendError;
 pub(super) use self::streams::OpenStream;
 use self::streams::Streams;
@@ -22,7 +22,7 @@ use crate::upstream::pool::waiting::WaitingRequests;
 #[derive(Debug, Default)]
 pub(super) struct Http2Connections {
     all: RefCell<Vec<Http2Connection>>,
-    waiting: Rc<WaitingRequests>,
+    pub(super) waiting: Rc<WaitingRequests>,
 }
 
 #[derive(Debug)]
@@ -38,19 +38,14 @@ impl Http2Connections {
     }
 
     /// Returns the place of a new connection.
-    pub(super) fn slot(&self, permit: Option<OwnedSemaphorePermit>) -> Slot {
-        Slot { permit, waiting: Rc::clone(&self.waiting) }
+    pub(super) fn slot(&self, permit: Option<OwnedSemaphorePermit>) -> ConnectionSlot {
+        ConnectionSlot { permit, waiting: Rc::clone(&self.waiting) }
     }
 
     /// Opens a stream on a connection younger than `max_age_secs`; `None` if none may open one more, or if requests wait
     /// for one.
     pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Box<Connection>> {
         if self.waiting.is_empty() { self.open_stream(now_secs, max_age_secs) } else { None }
-    }
-
-    /// Waits for a stream, behind the requests that wait already. `open` calls [`Self::open_stream`].
-    pub(super) async fn wait(&self, open: impl FnMut() -> Option<Box<Connection>>) -> Box<Connection> {
-        self.waiting.wait(open).await
     }
 
     /// Opens a stream for the first request that waits.

@@ -16,14 +16,14 @@ use crate::upstream::pool::http2::connect::MAX_STREAMS;
 use crate::upstream::pool::http2::exchange::{ResponseHead, SendError, prepare_fields};
 use crate::upstream::pool::http2::upload::UploadTask;
 use crate::upstream::pool::waiting::WaitingRequests;
-use crate::upstream::pool::watch::Watched;
+use crate::upstream::pool::watch::ConnectionEvents;
 
 /// Streams of one connection, which ends after the last of them when the pool has dropped it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Streams {
     sender: SendRequest<Bytes>,
     open: Cell<usize>,
-    watched: Arc<Watched>,
+    watched: Arc<ConnectionEvents>,
     /// Largest size of a response's fields.
     max_head_bytes: usize,
     /// Requests that wait for a stream of any connection of the pool.
@@ -44,7 +44,7 @@ impl Streams {
     /// Returns the streams that `sender` opens.
     pub(super) fn new(
         sender: SendRequest<Bytes>,
-        watched: Arc<Watched>,
+        watched: Arc<ConnectionEvents>,
         max_head_bytes: usize,
         waiting: Rc<WaitingRequests>,
     ) -> Rc<Self> {

@@ -11,7 +11,7 @@ use h2::{Reason, SendStream};
 use http_body::Body as _;
 use tokio::task::JoinHandle;
 
-use crate::http::body::{Body, BodyError};
+use crate::http::body::{Body, BodyError, IncomingError};
 use tollgate_transport::error_chain::causes;
 use tollgate_transport::executor::spawn_boxed;
 
@@ -96,7 +96,10 @@ impl Upload {
         let reason = match &sent {
             Ok(()) | Err(UploadError::Reset) => None,
             Err(UploadError::Body(error)) => {
-                let reason = causes(error).find_map(|cause| cause.downcast_ref::<h2::Error>()?.reason());
+                let reason = causes(error).find_map(|cause| match cause.downcast_ref()? {
+                    IncomingError::Http2(error) => error.reason(),
+                    IncomingError::Http1(_) => None,
+                });
                 Some(reason.unwrap_or(Reason::INTERNAL_ERROR))
             }
             Err(UploadError::Invalid) => Some(Reason::INTERNAL_ERROR),

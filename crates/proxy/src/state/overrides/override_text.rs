@@ -60,7 +60,7 @@ pub struct Override {
 
 /// Text of an override in Redis.
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored {
+struct OverrideText {
     effect: OverrideEffect,
     names: OverrideNames,
 }
@@ -84,13 +84,13 @@ impl Override {
     /// Returns the text in Redis.
     #[must_use]
     pub fn text(&self) -> String {
-        let stored = Stored { effect: self.effect.clone(), names: self.names.clone() };
-        serde_json::to_string(&stored).unwrap_or_default()
+        let text = OverrideText { effect: self.effect.clone(), names: self.names.clone() };
+        serde_json::to_string(&text).unwrap_or_default()
     }
 
     /// Decodes an override in Redis, read at `now`. `None` for one that a later version wrote.
     pub(super) fn of_shared(shared: &SharedOverride, now: Instant) -> Option<Self> {
-        let Stored { effect, names } = serde_json::from_str(&shared.text).ok()?;
+        let OverrideText { effect, names } = serde_json::from_str(&shared.text).ok()?;
         let until = now.checked_add(shared.expires_in)?;
         Some(Self { target: OverrideTarget::of_field(&shared.target)?, effect, names, until })
     }
