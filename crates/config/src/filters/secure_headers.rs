@@ -71,30 +71,38 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Res
             .ineffective()
             .help("add `enable: permissions-policy`");
     }
-    let value = |header: SecureHeader| args.value(header).or_else(|| of_all(for_all?, header));
+    let default = RawSecureHeaders::default();
+    let value = |header: SecureHeader| args.value(header, for_all.unwrap_or(&default));
     let headers = SecureHeader::ALL.into_iter().filter(is_added).map(|header| (header, value(header)));
     let settings = secure_headers::Settings::new(headers).map_err(|error| input.refuse(&error, diagnostics))?;
     Ok(Filter::Plain(PlainFilter::SecureHeaders(settings)))
 }
 
 impl SecureHeadersArgs {
-    /// Returns the value of `header` that the route gives.
-    fn value(&self, header: SecureHeader) -> Option<&str> {
-        let value = match header {
-            SecureHeader::XssProtection => &self.xss_protection_header_value,
-            SecureHeader::StrictTransportSecurity => &self.strict_transport_security_header_value,
-            SecureHeader::FrameOptions => &self.frame_options_header_value,
-            SecureHeader::ContentTypeOptions => &self.content_type_options_header_value,
-            SecureHeader::ReferrerPolicy => &self.referrer_policy_header_value,
-            SecureHeader::ContentSecurityPolicy => &self.content_security_policy_header_value,
-            SecureHeader::DownloadOptions => &self.download_options_header_value,
-            SecureHeader::PermittedCrossDomainPolicies => &self.permitted_cross_domain_policies_header_value,
+    /// Returns the value of `header`: that of the route, else that of all routes.
+    fn value<'v>(&'v self, header: SecureHeader, all: &'v RawSecureHeaders) -> Option<&'v str> {
+        let (of_route, of_all) = match header {
+            SecureHeader::XssProtection => (&self.xss_protection_header_value, &all.xss_protection_header),
+            SecureHeader::StrictTransportSecurity => {
+                (&self.strict_transport_security_header_value, &all.strict_transport_security)
+            }
+            SecureHeader::FrameOptions => (&self.frame_options_header_value, &all.frame_options),
+            SecureHeader::ContentTypeOptions => (&self.content_type_options_header_value, &all.content_type_options),
+            SecureHeader::ReferrerPolicy => (&self.referrer_policy_header_value, &all.referrer_policy),
+            SecureHeader::ContentSecurityPolicy => {
+                (&self.content_security_policy_header_value, &all.content_security_policy)
+            }
+            SecureHeader::DownloadOptions => (&self.download_options_header_value, &all.download_options),
+            SecureHeader::PermittedCrossDomainPolicies => {
+                (&self.permitted_cross_domain_policies_header_value, &all.permitted_cross_domain_policies)
+            }
             SecureHeader::PermissionsPolicy => match &self.permissions_policy {
                 Some(policy) => return Some(&policy.value),
-                None => &self.permission_policy_header_value,
+                None => (&self.permission_policy_header_value, &all.permissions_policy),
             },
         };
-        value.as_deref().filter(|value| !value.is_empty())
+        let of_route = of_route.as_deref().filter(|value| !value.is_empty());
+        of_route.or(of_all.as_ref().map(|value| value.value.as_str()))
     }
 }
 
@@ -115,19 +123,4 @@ fn headers(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Vec<Secu
         }
     }
     headers
-}
-
-fn of_all(global: &RawSecureHeaders, header: SecureHeader) -> Option<&str> {
-    let value = match header {
-        SecureHeader::XssProtection => &global.xss_protection_header,
-        SecureHeader::StrictTransportSecurity => &global.strict_transport_security,
-        SecureHeader::FrameOptions => &global.frame_options,
-        SecureHeader::ContentTypeOptions => &global.content_type_options,
-        SecureHeader::ReferrerPolicy => &global.referrer_policy,
-        SecureHeader::ContentSecurityPolicy => &global.content_security_policy,
-        SecureHeader::DownloadOptions => &global.download_options,
-        SecureHeader::PermittedCrossDomainPolicies => &global.permitted_cross_domain_policies,
-        SecureHeader::PermissionsPolicy => &global.permissions_policy,
-    };
-    value.as_ref().map(|value| value.value.as_str())
 }
