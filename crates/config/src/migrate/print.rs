@@ -94,19 +94,12 @@ fn write_entry((key, item): &(String, Item), depth: usize, out: &mut String) {
     out.push_str(&key_text(key));
     out.push(':');
     match &item.value {
-        Value::Absent => {}
         Value::Null => out.push('\n'),
-        Value::Scalar(text) => line(text, out),
-        Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
-        Value::Seq(items) if items.is_empty() => out.push_str(" []\n"),
-        Value::Map(entries) => {
+        Value::Map(entries) if !entries.is_empty() => {
             out.push('\n');
             entries.iter().for_each(|entry| write_entry(entry, depth + 1, out));
         }
-        Value::Seq(items) => {
-            out.push('\n');
-            items.iter().for_each(|item| write_item(item, depth + 1, out));
-        }
+        value => write_value(value, depth, out),
     }
 }
 
@@ -114,7 +107,12 @@ fn write_item(item: &Item, depth: usize, out: &mut String) {
     notes(item, depth, out);
     indent(depth, out);
     out.push('-');
-    match &item.value {
+    write_value(&item.value, depth, out);
+}
+
+/// Writes a value behind its dash, or behind its key.
+fn write_value(value: &Value, depth: usize, out: &mut String) {
+    match value {
         Value::Null | Value::Absent => out.push_str(" null\n"),
         Value::Scalar(text) => line(text, out),
         Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
