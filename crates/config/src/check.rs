@@ -2,13 +2,11 @@
 
 use std::cell::RefCell;
 
-use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
 use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
-use crate::predicates::context::PredicateSections;
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::forwarding;
@@ -17,8 +15,7 @@ use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::spring::Located;
-use crate::sections::upstreams::{self, Named};
+use crate::sections::upstreams::{self, UpstreamsByName};
 use crate::spec::values::header_name;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::Node;
@@ -27,8 +24,6 @@ use crate::yaml::Node;
 pub(crate) struct CheckInput<'i> {
     /// The tree of the file.
     pub(crate) root: &'i Node,
-    /// Its nodes by number.
-    pub(crate) nodes: &'i Nodes<'i>,
     /// All properties of the file, as its author named them.
     pub(crate) properties: &'i Node,
     /// Disabled components.
@@ -42,23 +37,23 @@ pub(crate) fn check(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
-    let &CheckInput { nodes, switches, .. } = input;
+    let switches = input.switches;
     report_disabled(&raw, diagnostics);
-    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics).ok());
+    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let underscores = raw.headers.underscores.0;
-    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, underscores, diagnostics);
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, &tokens, underscores, diagnostics);
     let context = filter_context(&raw, &key_resolvers, switches, diagnostics);
-    let (registries, registrations) = registries(&raw, nodes, env, diagnostics);
+    let (registries, registrations) = registries(&raw, env, diagnostics);
     let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
-    let forwarding = forwarding(&raw, nodes, switches, diagnostics);
-    let server = raw.server.check(nodes, env, diagnostics);
+    let forwarding = forwarding(&raw, switches, diagnostics);
+    let server = raw.server.check(env, diagnostics);
     let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
     let traffic = TrafficListener { port: server.port.get(), base_path };
     Config {
-        management: management(&raw.management, nodes, traffic, env, diagnostics),
+        management: management(&raw.management, traffic, env, diagnostics),
         server,
         redis,
         #[cfg(feature = "jwt")]
@@ -70,7 +65,7 @@ pub(crate) fn check(
         logging: raw.log,
         request_series: request_series(&raw.metrics, diagnostics),
         forwarding,
-        http_client: raw.httpclient.check(nodes, diagnostics),
+        http_client: raw.httpclient.check(diagnostics),
         dns: raw.dns,
         registries,
         registrations,
@@ -120,7 +115,6 @@ fn filter_context<'c>(
 /// Registries of the file, unless Spring's discovery is off.
 fn registries(
     raw: &RawConfig,
-    nodes: &Nodes<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Registry>, Vec<Registration>) {
@@ -130,12 +124,11 @@ fn registries(
         nacos: raw.nacos.as_ref(),
         kubernetes: raw.kubernetes.as_ref(),
     };
-    let file_registries = registries::check(sections, nodes, env, diagnostics);
     let port = env("MANAGEMENT_SERVER_PORT").and_then(|port| port.trim().parse().ok());
     let port = port.or_else(|| raw.management.server.port.and_then(|port| u16::try_from(port.value).ok()));
-    let registrations = registries::registrations(sections, port.filter(|port| *port != 0), nodes, diagnostics);
+    let registries = registries::check(sections, port.filter(|port| *port != 0), env, diagnostics);
     let is_off = raw.discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
-    if is_off { Default::default() } else { (file_registries, registrations) }
+    if is_off { Default::default() } else { registries }
 }
 
 fn upstreams(
@@ -144,47 +137,32 @@ fn upstreams(
     input: &CheckInput<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
-) -> Named {
-    let nodes = input.nodes;
-    let located = Located { has_registry, properties: input.properties };
-    let lacks_registry = upstreams::spring::check_locator(&raw.discovery, &located, nodes, diagnostics);
+) -> UpstreamsByName {
+    let lacks_registry = upstreams::spring::check_locator(&raw.discovery, has_registry, input.properties, diagnostics);
     // Its names are then looked up there.
     let has_registry = has_registry || lacks_registry;
     let (discovery, loadbalancer) = (&raw.discovery, &raw.loadbalancer);
-    upstreams::check(&raw.upstreams, discovery, loadbalancer, has_registry, nodes, key_resolvers, diagnostics)
+    upstreams::check(&raw.upstreams, discovery, loadbalancer, has_registry, key_resolvers, diagnostics)
 }
 
 /// Checks the routes, and the settings that apply to several of them.
 fn routes(
     raw: &RawConfig,
     input: &CheckInput<'_>,
-    upstreams: &Named,
+    upstreams: &UpstreamsByName,
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
-    let &CheckInput { root, nodes, switches, .. } = input;
-    let sections = RouteSections {
-        root,
-        predicates: PredicateSections {
-            base_path: raw.base_path.as_ref(),
-            predicate: &raw.predicate,
-            api_version: raw.api_version.as_ref(),
-            trusts_proxies: raw.trusted_proxies.is_some(),
-            switches,
-        },
-        fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
-        has_locator: raw.discovery.has_locator(nodes),
-        has_spring: input.properties.get("spring").is_some(),
-        upstreams,
-        switches,
-    };
+    let &CheckInput { root, switches, .. } = input;
+    let sections =
+        RouteSections { root, raw, has_spring: input.properties.get("spring").is_some(), upstreams, switches };
     let mut routes = crate::routes::check::check(&sections, context, diagnostics);
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     crate::routes::target::report_lost_forwards(&context.forwards.borrow(), &routes, diagnostics);
-    let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
+    let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), &routes, diagnostics);
     crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
     let cache = &raw.filter.local_response_cache;
-    crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
+    crate::routes::check::complete_caches(cache, switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
     (routes, cors)
 }
@@ -204,12 +182,12 @@ fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: 
 }
 
 /// Checks the forwarding headers.
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
+fn forwarding(raw: &RawConfig, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
     let via = forwarding::via(raw.via.as_ref(), diagnostics);
     let hop_by_hop = raw.filter.remove_hop_by_hop.headers.as_ref();
     let remove_hop_by_hop = hop_by_hop
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
-    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|node| nodes.get(node)), diagnostics);
+    let trusted_proxies = trusted_proxies(raw.trusted_proxies.as_deref(), diagnostics);
     let strategy = raw.server.forward_headers_strategy.as_ref();
     Forwarding {
         trusts_client_address: raw.httpserver.trusts_client_address(strategy, &trusted_proxies, diagnostics),

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::canonical;
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, reasons, yaml_key};
 use crate::sections::forwarding::Underscores;
 use crate::sections::jwt::check::Tokens;
@@ -51,16 +51,14 @@ pub(crate) struct KeyResolvers<'t> {
 impl<'t> KeyResolvers<'t> {
     /// Checks `key-resolvers:`.
     pub(crate) fn check(
-        raw: &BTreeMap<String, NodeRef>,
-        nodes: &Nodes<'_>,
+        raw: &BTreeMap<String, Subtree>,
         tokens: &'t Tokens,
         underscores: Underscores,
         diagnostics: &mut Diagnostics,
     ) -> Self {
         let mut resolvers = Self { named: BTreeMap::new(), tokens, underscores };
-        let mut named = BTreeMap::new();
+        let mut resolver_by_name = BTreeMap::new();
         for (name, node) in raw {
-            let Some(node) = nodes.get(*node) else { continue };
             // One cannot name another.
             let parts: Vec<_> = parts(node).iter().filter_map(|part| resolvers.part(part, diagnostics).ok()).collect();
             let resolver = match parts.is_empty() {
@@ -68,9 +66,9 @@ impl<'t> KeyResolvers<'t> {
                 // The error is reported; references to the name are not unknown.
                 true => KeyResolver::parse("ip").ok(),
             };
-            named.extend(resolver.map(|resolver| (name.clone(), resolver)));
+            resolver_by_name.extend(resolver.map(|resolver| (name.clone(), resolver)));
         }
-        resolvers.named = named;
+        resolvers.named = resolver_by_name;
         resolvers
     }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::check::{self, CheckInput};
 use crate::de;
-use crate::de::nodes::Nodes;
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
@@ -130,8 +129,7 @@ fn parse_once(
 
     let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
     tree.report_unknown(&unknown, &mut diagnostics);
-    let nodes = Nodes::new(&tree.root);
-    let input = CheckInput { root: &tree.root, nodes: &nodes, properties: &tree.properties, switches: &switches };
+    let input = CheckInput { root: &tree.root, properties: &tree.properties, switches: &switches };
     let mut config = check::check(raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::de::fields::field_names;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::subtree::Subtree;
 use crate::filters::for_all_routes::{RawFilterSettings, RawSetStatus};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
@@ -21,8 +22,8 @@ use crate::sections::jwt::RawJwt;
 use crate::sections::logs::AccessLog;
 use crate::sections::logs::Logging;
 use crate::sections::logs::RequestId;
-use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::raw::RawManagement;
+use crate::sections::management::raw::RawRequestSeries;
 use crate::sections::memory::Memory;
 use crate::sections::memory::Metering;
 use crate::sections::redis::RawRedis;
@@ -69,7 +70,7 @@ pub(crate) struct RawConfig {
     pub(crate) via: Option<Spanned<String>>,
     /// Proxies trusted to report the client in `X-Forwarded-For`; their `X-Forwarded-*` and `Forwarded` are kept: a list of addresses and networks, or one regular expression as in Spring. Default: none.
     #[cfg_attr(test, schemars(with = "StringOrList", example = &["10.0.0.0/8"]))]
-    pub(crate) trusted_proxies: Option<NodeRef>,
+    pub(crate) trusted_proxies: Option<Subtree>,
     /// `X-Forwarded-*` fields in requests to upstreams.
     pub(crate) x_forwarded: RawXForwarded,
     /// `Forwarded` field in requests to upstreams.
@@ -111,7 +112,7 @@ pub(crate) struct RawConfig {
     pub(crate) set_status: RawSetStatus,
     /// Key resolvers by name, referenced as `"#{@name}"`. The one named `default` is that of `RequestRateLimiter`s without `key-resolver`. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StringOrList>"))]
-    pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
+    pub(crate) key_resolvers: BTreeMap<String, Subtree>,
     /// Stand-ins for filters and rate limiters of an application in Java, by their names: `skip`, `{use: jwt}`, which refuses requests without a valid token, or another filter as `{use: NAME, args: …}`. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>", example = &"{RequestTime: skip}"))]
     pub(crate) filter_beans: BTreeMap<String, NodeRef>,

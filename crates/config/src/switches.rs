@@ -147,13 +147,14 @@ fn meaning(
 ) {
     let setting = format!("{section}.{name}.enabled");
     let is = |known: &str| canonical(known) == canonical(name);
-    let known: Vec<String> = match kind {
+    let component_names: Vec<String> = match kind {
         ComponentKind::Filter => names.all_filters().map(kebab).collect(),
         ComponentKind::Predicate => names.all_predicates().map(kebab).collect(),
         ComponentKind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
-    if !known.iter().any(|known| is(known)) {
-        let near = closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+    if !component_names.iter().any(|known| is(known)) {
+        let near =
+            closest(name, component_names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
         diagnostics
             .mistake(at.key(), format!("`{setting}` switches off what does not exist"))
             .help(near.unwrap_or_else(|| "remove it".to_owned()));

@@ -1,12 +1,11 @@
-//! Access for visitors: items of lists, entries of maps, names of variants.
+//! Access for visitors: items of lists, entries of maps, arguments.
 
 use std::collections::HashSet;
 
 use serde::de::value::{StrDeserializer, U64Deserializer};
-use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess};
 
 use crate::de::error::DeError;
-use crate::de::read::identity;
 use crate::de::{Context, De, SAME_MAP, same_name};
 use crate::diagnostics::UnknownKey;
 use crate::yaml::{Node, NodeKind};
@@ -18,7 +17,7 @@ pub(super) struct Items<'n, 'c> {
 
 impl<'n, 'c> Items<'n, 'c> {
     fn next_item(&mut self) -> Option<De<'n, 'c>> {
-        let node = self.items.by_ref().find(|item| !self.context.blank.contains(&identity(item.span)))?;
+        let node = self.items.by_ref().find(|item| !self.context.leaves_out(item))?;
         Some(De { node, context: self.context })
     }
 }
@@ -67,7 +66,7 @@ impl<'n, 'c> Entries<'n, 'c> {
     /// unknown and repeated fields.
     fn next_name(&mut self) -> Option<&'n str> {
         while let Some((key, node)) = self.entries.next() {
-            if self.context.blank.contains(&identity(node.span)) {
+            if self.context.leaves_out(node) {
                 continue;
             }
             let name: &str = match self.fields {
@@ -139,6 +138,24 @@ pub(super) struct PlacedAccess<'n, 'c> {
     pub(super) step: u8,
 }
 
+impl PlacedAccess<'_, '_> {
+    /// Reads the value; `None` if it is wrong. An error below it is not reported here: the value is read again without its part.
+    fn next_checked<'de, T: DeserializeSeed<'de>>(&self, seed: T) -> Result<Option<T::Value>, DeError> {
+        let lacks_values = &self.de.context.lacks_values;
+        let lacked_values = lacks_values.replace(false);
+        let value = self.de.here(seed.deserialize(self.de));
+        let is_whole = !lacks_values.replace(lacked_values);
+        match value {
+            Ok(value) => Ok(is_whole.then_some(value)),
+            Err(error) if error.span == Some(self.de.node.span) => {
+                self.de.report(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl<'de> SeqAccess<'de> for PlacedAccess<'_, '_> {
     type Error = DeError;
 
@@ -150,83 +167,17 @@ impl<'de> SeqAccess<'de> for PlacedAccess<'_, '_> {
                 let part: U64Deserializer<DeError> = part.into_deserializer();
                 seed.deserialize(part).map(Some)
             }
-            4 => match self.de.here(seed.deserialize(self.de)) {
-                Err(error) if self.reports => {
-                    self.de.report(error);
-                    Ok(None)
-                }
-                value => value.map(Some),
-            },
+            4 if self.reports => self.next_checked(seed),
+            4 => self.de.here(seed.deserialize(self.de)).map(Some),
             _ => Ok(None),
         }
     }
 }
 
-/// Name of an enum variant without content.
-pub(super) struct Variant(pub(super) &'static str);
+impl<'de> IntoDeserializer<'de, DeError> for De<'_, '_> {
+    type Deserializer = Self;
 
-impl<'de> EnumAccess<'de> for Variant {
-    type Error = DeError;
-    type Variant = Self;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), DeError> {
-        let value = seed.deserialize(StrDeserializer::<DeError>::new(self.0))?;
-        Ok((value, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Variant {
-    type Error = DeError;
-
-    fn unit_variant(self) -> Result<(), DeError> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, DeError> {
-        Err(serde::de::Error::custom("expected a plain name"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, DeError> {
-        Err(serde::de::Error::custom("expected a plain name"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, DeError> {
-        Err(serde::de::Error::custom("expected a plain name"))
-    }
-}
-
-/// The variant that is named like the shape of the node, with the node as its value.
-pub(super) struct ShapeAccess<'n, 'c> {
-    pub(super) de: De<'n, 'c>,
-    pub(super) shape: &'static str,
-}
-
-impl<'de> EnumAccess<'de> for ShapeAccess<'_, '_> {
-    type Error = DeError;
-    type Variant = Self;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), DeError> {
-        let value = seed.deserialize(StrDeserializer::<DeError>::new(self.shape))?;
-        Ok((value, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for ShapeAccess<'_, '_> {
-    type Error = DeError;
-
-    fn unit_variant(self) -> Result<(), DeError> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DeError> {
-        self.de.here(seed.deserialize(self.de))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DeError> {
-        serde::Deserializer::deserialize_any(self.de, visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, DeError> {
-        serde::Deserializer::deserialize_any(self.de, visitor)
+    fn into_deserializer(self) -> Self {
+        self
     }
 }

@@ -95,25 +95,25 @@ schema_of_value!(Given);
 
 /// A map whose keys are names of the author's, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Named<T>(pub(crate) Vec<(String, T)>);
+pub(crate) struct NamedEntries<T>(pub(crate) Vec<(String, T)>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NamedEntries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-            type Value = Named<T>;
+            type Value = NamedEntries<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
+                f.write_str("names with values")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedEntries<T>, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Named(entries))
+                Ok(NamedEntries(entries))
             }
         }
 
@@ -122,7 +122,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
 }
 
 #[cfg(test)]
-impl<T: schemars::JsonSchema> schemars::JsonSchema for Named<T> {
+impl<T: schemars::JsonSchema> schemars::JsonSchema for NamedEntries<T> {
     fn inline_schema() -> bool {
         true
     }

@@ -2,25 +2,15 @@
 
 use serde::de::{Deserialize, Deserializer};
 
-use crate::de::given::Named;
+use crate::de::given::NamedEntries;
 use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
+use crate::yaml::{Node, NodeKind};
 
 /// Texts by name, in the order of the file; of equal names the last counts. Nested maps and lists become dotted and indexed
 /// names, such as `management.port` and `tags[0]`. A key without a value, and an empty list, are the empty text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metadata(Vec<(String, Spanned<String>)>);
-
-/// Value below a key; `None` without one.
-type Value = Spanned<Option<Part>>;
-
-/// Value in the form of the file.
-#[derive(Debug, serde::Deserialize)]
-#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-enum Part {
-    Scalar(String),
-    Seq(Vec<Value>),
-    Map(Named<Value>),
-}
 
 impl Metadata {
     /// Returns the text of `name`.
@@ -33,35 +23,32 @@ impl Metadata {
         self.0.iter().map(|(name, text)| (name, text))
     }
 
-    fn add(&mut self, name: String, Spanned { value, span }: Value) {
-        match value {
-            None => self.insert(name, String::new(), span),
-            Some(Part::Scalar(text)) => self.insert(name, text, span),
-            Some(Part::Seq(items)) if items.is_empty() => self.insert(name, String::new(), span),
-            Some(Part::Seq(items)) => {
-                for (index, item) in items.into_iter().enumerate() {
+    fn add(&mut self, name: String, node: &Node) {
+        match &node.kind {
+            NodeKind::Seq(items) if !items.is_empty() => {
+                for (index, item) in items.iter().enumerate() {
                     self.add(format!("{name}[{index}]"), item);
                 }
             }
-            Some(Part::Map(Named(entries))) => {
+            NodeKind::Map(entries) => {
                 for (key, value) in entries {
                     self.add(format!("{name}.{key}"), value);
                 }
             }
+            _ => {
+                let value = node.scalar().unwrap_or_default().to_owned();
+                self.0.push((name, Spanned { value, span: node.span }));
+            }
         }
-    }
-
-    fn insert(&mut self, name: String, value: String, span: crate::yaml::Span) {
-        self.0.push((name, Spanned { value, span }));
     }
 }
 
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Named(entries) = Named::<Value>::deserialize(deserializer)?;
+        let NamedEntries(entries) = NamedEntries::<Subtree>::deserialize(deserializer)?;
         let mut metadata = Self::default();
         for (name, value) in entries {
-            metadata.add(name, value);
+            metadata.add(name, &value);
         }
         Ok(metadata)
     }
@@ -87,7 +74,7 @@ mod tests {
     use super::*;
     use crate::de;
     use crate::diagnostics::Diagnostics;
-    use crate::yaml::{Bytes, Node, NodeKind, Span};
+    use crate::yaml::{Bytes, Span};
 
     fn node(kind: NodeKind) -> Node {
         Node { span: Span::new(0, Bytes::NONE), kind }

@@ -10,20 +10,22 @@ pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod given;
 pub(crate) mod metadata;
-pub(crate) mod nodes;
 pub(crate) mod ranged;
 mod read;
 pub(crate) mod spanned;
 pub(crate) mod status;
+pub(crate) mod subtree;
 pub(crate) mod units;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
-use serde::de::Visitor;
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
+use serde::de::{Expected, Visitor};
 
-use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
+use crate::de::access::{Entries, Items, PlacedAccess};
 use crate::de::error::DeError;
+use crate::de::read::identity;
 pub(crate) use crate::de::read::{read, read_struct};
 use crate::de::units::parse_flag;
 use crate::diagnostics::UnknownKey;
@@ -47,8 +49,19 @@ pub(super) struct Context<'c> {
     pub(super) unknown: RefCell<Vec<UnknownKey>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
+    /// True if a value of the wrong type was left out, and no argument around it has taken notice.
+    pub(super) lacks_values: Cell<bool>,
     /// Fields of the struct around the next one, which is its [`SAME_MAP`].
     pub(super) around: Cell<&'static [&'static str]>,
+}
+
+impl Context<'_> {
+    /// Returns true for a value of the wrong type, which is left out.
+    pub(super) fn leaves_out(&self, node: &Node) -> bool {
+        let is_wrong = self.blank.contains(&identity(node.span));
+        self.lacks_values.set(is_wrong || self.lacks_values.get());
+        is_wrong
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -62,6 +75,11 @@ pub(super) struct De<'n, 'c> {
 impl<'n> De<'n, '_> {
     fn mismatch(self, wanted: &str) -> DeError {
         DeError::at(self.node.span, format!("expected {wanted}, found {}", self.node.describe()))
+    }
+
+    /// The same for the value that `expected` describes.
+    fn mismatch_of(self, expected: &dyn Expected) -> DeError {
+        self.mismatch(&expected.to_string())
     }
 
     /// Returns the name of the shape of the node; `None` for null.
@@ -126,8 +144,8 @@ impl<'n> De<'n, '_> {
 
     fn variant(self, variants: &[&'static str]) -> Result<&'static str, DeError> {
         let text = self.node.scalar();
-        let found = text.and_then(|text| variants.iter().find(|variant| canonical(variant) == canonical(text)));
-        found.copied().ok_or_else(|| self.mismatch(&format!("one of {}", variants.join(", "))))
+        let variant = text.and_then(|text| variants.iter().find(|variant| canonical(variant) == canonical(text)));
+        variant.copied().ok_or_else(|| self.mismatch(&format!("one of {}", variants.join(", "))))
     }
 }
 
@@ -216,7 +234,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
             NodeKind::Map(entries) => visitor.visit_map(Entries::of_map(entries, self.context)),
-            _ => Err(self.mismatch("a map")),
+            _ => Err(self.mismatch_of(&visitor)),
         }
     }
 
@@ -238,12 +256,13 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         if name == SHAPE {
             return match self.shape() {
                 Some(shape) if variants.contains(&shape) => {
-                    self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
+                    let variant = MapDeserializer::new(std::iter::once((shape, self)));
+                    self.here(visitor.visit_enum(MapAccessDeserializer::new(variant)))
                 }
                 _ => Err(self.mismatch(&wanted_shapes(variants))),
             };
         }
-        self.here(visitor.visit_enum(Variant(self.variant(variants)?)))
+        self.here(visitor.visit_enum(StrDeserializer::new(self.variant(variants)?)))
     }
 
     serde::forward_to_deserialize_any! {

@@ -66,6 +66,7 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             unknown: RefCell::default(),
             path: RefCell::default(),
             found: RefCell::default(),
+            lacks_values: Cell::default(),
             around: Cell::default(),
         };
         let value = T::deserialize(De { node, context: &context });

@@ -129,17 +129,26 @@ impl<'de> Deserialize<'de> for NodeRef {
     }
 }
 
-#[cfg(test)]
-impl schemars::JsonSchema for NodeRef {
-    fn inline_schema() -> bool {
-        true
-    }
+/// Implements `JsonSchema` for a type that any value can have.
+macro_rules! schema_of_anything {
+    ($type:ident) => {
+        #[cfg(test)]
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Anything".into()
-    }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Anything".into()
+            }
 
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!(true)
-    }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!(true)
+            }
+        }
+    };
 }
+
+pub(super) use schema_of_anything;
+
+schema_of_anything!(NodeRef);

@@ -1,9 +1,10 @@
-//! Durations and sizes as Spring writes them.
+//! Values that are texts: durations and sizes as Spring writes them, and the reading of all such types.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
@@ -25,16 +26,73 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(pub IpAddr);
 
-impl<'de> Deserialize<'de> for Address {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let address = match text.trim() {
-            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            text => text.parse().ok(),
-        };
-        let wanted = || D::Error::custom(format!("expected an IP address such as `127.0.0.1` or `::`, found `{text}`"));
-        address.map(Self).ok_or_else(wanted)
-    }
+/// A decimal number.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Number(pub f64);
+
+/// Reads a scalar with `parse`.
+pub(crate) fn read_text<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    parse(String::deserialize(deserializer)?.trim()).map_err(D::Error::custom)
+}
+
+/// Implements `Deserialize` by a function of the trimmed text.
+macro_rules! read_by {
+    ($($type:ty: $parse:expr;)*) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::de::units::read_text(deserializer, $parse)
+            }
+        }
+    )*};
+}
+
+/// Implements `JsonSchema` by a literal.
+macro_rules! described_by {
+    ($($type:ty: $name:literal $schema:tt;)*) => {$(
+        #[cfg(test)]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+pub(crate) use {described_by, read_by};
+
+read_by! {
+    Time: |text| parse_time(text).map(Time);
+    Timeout: |text| parse_timeout(text).map(Timeout);
+    Seconds: |text| {
+        let time = || i64::try_from(parse_time(text).ok()?.as_secs()).ok();
+        let seconds = text.parse().ok().or_else(time).map(Seconds);
+        seconds.ok_or_else(|| format!("expected seconds, or a time such as `30m`, found `{text}`"))
+    };
+    Size: |text| parse_size(text).map(Size);
+    Number: |text| {
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite()).map(Number);
+        number.ok_or_else(|| format!("expected a number such as `50` or `12.5`, found `{text}`"))
+    };
+    Address: |text| {
+        let address = if text == "localhost" { Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) } else { text.parse().ok() };
+        let address = address.map(Address);
+        address.ok_or_else(|| format!("expected an IP address such as `127.0.0.1` or `::`, found `{text}`"))
+    };
+}
+
+described_by! {
+    Time: "Duration" {"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]};
+    Timeout: "Timeout" {"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds; `0` or `-1`: none", "examples": ["5s", 0]};
+    Seconds: "Seconds" {"type": ["integer", "string"], "description": "`3600`, `30m`, `PT1H`; a bare number is seconds", "examples": [3600, "1h"]};
+    Size: "Size" {"type": ["string", "integer"], "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024", "examples": ["64KB", "5MB"]};
+    Number: "Number" {"type": ["number", "string"], "description": "`50`, `12.5`", "examples": [50, 12.5]};
 }
 
 /// A thousand years: the upper bound of durations, so that clocks can add them.
@@ -91,33 +149,6 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("expected a size such as `5000`, `64KB` or `5MB`, found `{text}`"))
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_time(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timeout {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_timeout(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time = || i64::try_from(parse_time(&text).ok()?.as_secs()).ok();
-        let wrong = || D::Error::custom(format!("expected seconds, or a time such as `30m`, found `{}`", text.trim()));
-        text.trim().parse().ok().or_else(time).map(Self).ok_or_else(wrong)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_size(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
-    }
-}
-
 #[cfg(test)]
 impl schemars::JsonSchema for Address {
     fn inline_schema() -> bool {
@@ -130,75 +161,6 @@ impl schemars::JsonSchema for Address {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         generator.subschema_for::<IpAddr>()
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Time {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Timeout {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Timeout".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds; `0` or `-1`: none", "examples": ["5s", 0]})
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Seconds {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Seconds".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["integer", "string"], "description": "`3600`, `30m`, `PT1H`; a bare number is seconds", "examples": [3600, "1h"]})
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Size {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["string", "integer"], "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024", "examples": ["64KB", "5MB"]})
-    }
-}
-
-/// A decimal number.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Number(pub f64);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        number
-            .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("expected a number such as `50` or `12.5`, found `{text}`")))
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Number {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Number".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["number", "string"], "description": "`50`, `12.5`", "examples": [50, 12.5]})
     }
 }
 

@@ -7,7 +7,6 @@ pub(crate) mod forward;
 pub(crate) mod local_response_cache;
 pub(crate) mod model;
 pub(crate) mod plain;
-pub(crate) mod remove_json_attributes;
 mod request_counter;
 mod request_edits;
 mod response_edits;
@@ -55,7 +54,6 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
         local_response_cache::ENTRIES,
         plain::ENTRIES,
         RATE_LIMITER,
-        remove_json_attributes::ENTRIES,
         request_counter::ENTRIES,
         request_edits::ENTRIES,
         response_edits::ENTRIES,

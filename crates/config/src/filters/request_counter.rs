@@ -10,7 +10,7 @@ use tollgate_limiter::metering::{Dimensions, Period};
 use crate::de::canonical;
 use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
-use crate::de::units::Time;
+use crate::de::units::{Time, described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{Filter, RequestCounter};
 use crate::filters::row::{Arguments, Entry, FilterInput};
@@ -18,7 +18,6 @@ use crate::rate_limiter::context::LimiterContext;
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{described_by, read_by};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -32,7 +31,8 @@ struct RequestCounterArgs {
     key_resolver: Texts,
     /// Properties by which the counts of a key are separated: `route`, `method`, `status`; `none` for sums only. Default: all three.
     #[serde(default)]
-    dimensions: Vec<Dimension>,
+    #[cfg_attr(test, schemars(with = "Vec<Dimension>"))]
+    dimensions: Given<Vec<Dimension>>,
     /// Length of one sum: `hour`, `day` or `month`, in UTC. Default `day`.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<PeriodWord>"))]
@@ -94,13 +94,10 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
         PeriodWord::Month => Period::Month,
     };
     let ttl = ttl(args.ttl, period, diagnostics);
-    let has = |dimension| args.dimensions.contains(&dimension);
-    let dimensions = match args.dimensions.is_empty() {
-        true => Dimensions::default(),
-        false => {
-            Dimensions { route: has(Dimension::Route), method: has(Dimension::Method), status: has(Dimension::Status) }
-        }
-    };
+    let words = args.dimensions.or(Vec::new())?;
+    let has = |dimension| words.is_empty() || words.contains(&dimension);
+    let dimensions =
+        Dimensions { route: has(Dimension::Route), method: has(Dimension::Method), status: has(Dimension::Status) };
     let bucket = match &args.bucket {
         Some(bucket) => Some(shared_bucket(bucket, (dimensions, period), context, diagnostics)?),
         None => None,

@@ -9,6 +9,7 @@ use tollgate_filters::retry;
 
 use crate::de::given::Given;
 use crate::de::spanned::Spanned;
+use crate::de::units::{described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
@@ -16,7 +17,7 @@ use crate::sections::resilience::breaker::report_unknown_class;
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_dotted_names};
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{BufferSize, Fraction, MethodName, Number, Status, TimeArgument, described_by, read_by};
+use crate::spec::types::{BufferSize, Fraction, MethodName, Number, Status, TimeArgument};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
@@ -50,7 +51,8 @@ struct RetryArgs {
     /// Statuses that are retried besides `series`. Default: none.
     statuses: Vec<Status>,
     /// Methods that are retried. Default `GET`.
-    methods: Option<Vec<Spanned<MethodName>>>,
+    #[cfg_attr(test, schemars(with = "Option<Vec<MethodName>>"))]
+    methods: Given<Vec<Spanned<MethodName>>>,
     /// Pauses between attempts. Default: no pauses.
     #[cfg_attr(test, schemars(with = "Option<BackoffArgs>"))]
     backoff: Given<BackoffArgs>,
@@ -142,7 +144,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
     let settings = retry::Settings {
         retries: args.retries.map_or(default.retries, |retries| retries.0),
         series: args.series.map_or(vec![5], |classes| classes.into_iter().map(|class| class as u8).collect()),
-        methods: methods(args.methods, at, diagnostics),
+        methods: methods(&args.methods, at, diagnostics),
         faults: faults(args.exceptions.as_deref(), default.faults, diagnostics),
         statuses: args.statuses.into_iter().map(|status| status.0).collect(),
         backoff,
@@ -169,8 +171,8 @@ fn faults(classes: Option<&[Spanned<String>]>, default: FaultSet, diagnostics: &
     })
 }
 
-fn methods(methods: Option<Vec<Spanned<MethodName>>>, at: Span, diagnostics: &mut Diagnostics) -> Vec<Method> {
-    let Some(methods) = methods else { return vec![Method::GET] };
+fn methods(methods: &Given<Vec<Spanned<MethodName>>>, at: Span, diagnostics: &mut Diagnostics) -> Vec<Method> {
+    let Some(methods) = methods.value() else { return vec![Method::GET] };
     if methods.is_empty() {
         diagnostics.error(at, "`methods` is empty").help("remove it for its default GET");
     }
@@ -182,7 +184,7 @@ fn methods(methods: Option<Vec<Spanned<MethodName>>>, at: Span, diagnostics: &mu
             )
             .help("remove it, unless the upstream recognizes repeated requests");
     }
-    methods.into_iter().map(|method| method.value.0).collect()
+    methods.iter().map(|method| method.value.0.clone()).collect()
 }
 
 /// Returns the pauses, if there are any.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::filters::filters;
 use crate::filters::row::Entry;
-use crate::spec::schema::{Named, definition};
+use crate::spec::schema::{DocumentedEntry, definition};
 use crate::spec::tree::Shortcut;
 use crate::spring::names::SKIP;
 
@@ -34,9 +34,9 @@ impl JsonSchema for FilterEntrySchema {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut entries: Vec<&Entry> = filters().collect();
         entries.sort_by_key(|entry| entry.name);
-        let named: Vec<Named> = entries
+        let named: Vec<DocumentedEntry> = entries
             .into_iter()
-            .map(|entry| Named {
+            .map(|entry| DocumentedEntry {
                 name: entry.name,
                 doc: entry.doc,
                 args: (entry.args.schema)(generator).to_value(),

@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use self::template::Template;
 use crate::de;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
@@ -38,8 +39,8 @@ struct RawLocator {
     route_id_prefix: Option<String>,
     url_expression: Option<Spanned<String>>,
     include_expression: Option<Spanned<String>>,
-    predicates: Option<NodeRef>,
-    filters: Option<NodeRef>,
+    predicates: Option<Subtree>,
+    filters: Option<Subtree>,
 }
 
 /// Routes of the services that the registries know.
@@ -77,12 +78,12 @@ pub(crate) fn example() -> Services {
 /// Adds a route for each of `services` to `root`, and for each service that the file itself lists, if the locator is enabled.
 /// Returns in that case whether its expressions depend on metadata. Reports all expressions that are not plain.
 pub(crate) fn add_routes(root: &mut Node, services: &Services, diagnostics: &mut Diagnostics) -> Option<bool> {
-    let node = root.step("discovery").and_then(|node| node.step("locator"))?.clone();
-    let (raw, _) = de::read::<RawLocator>(&node, diagnostics);
+    let node = root.step("discovery").and_then(|node| node.step("locator"))?;
+    let (raw, _) = de::read::<RawLocator>(node, diagnostics);
     if raw.enabled != Some(true) {
         return None;
     }
-    let Some(template) = Template::read(&raw, &node, diagnostics) else { return Some(false) };
+    let Some(template) = Template::read(&raw, node.span, diagnostics) else { return Some(false) };
     let mut services = services.clone();
     services.extend(listed(root));
     let names = services.iter().filter(|(name, _)| is_name(name));

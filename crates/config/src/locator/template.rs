@@ -1,6 +1,6 @@
 //! Route that the locator makes of a service.
 
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::locator::expression::{Expression, Subject};
 use crate::locator::{Metadata, RawLocator};
@@ -22,18 +22,18 @@ type LocatedEntry = (String, Vec<(String, Expression)>);
 
 impl Template {
     /// Reads the settings, and reports all that cannot be used; `None` after an error.
-    pub(super) fn read(raw: &RawLocator, node: &Node, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub(super) fn read(raw: &RawLocator, at: Span, diagnostics: &mut Diagnostics) -> Option<Self> {
         let mark = diagnostics.mark();
         let include = raw.include_expression.as_ref();
         let include = include.filter(|include| !include.value.trim().eq_ignore_ascii_case("true"));
         let include = include.map(|include| Expression::read(include, diagnostics));
-        let default = || Spanned { value: "'lb://'+serviceId".to_owned(), span: node.span };
+        let default = || Spanned { value: "'lb://'+serviceId".to_owned(), span: at };
         let uri = Expression::read(&raw.url_expression.clone().unwrap_or_else(default), diagnostics);
-        let predicates = match raw.predicates.and_then(|at| below(node, at)) {
+        let predicates = match &raw.predicates {
             Some(list) => entries(list, diagnostics),
             None => defaults("Path", &[("pattern", "'/'+serviceId+'/**'")]),
         };
-        let filters = match raw.filters.and_then(|at| below(node, at)) {
+        let filters = match &raw.filters {
             Some(list) => entries(list, diagnostics),
             None => defaults(
                 "RewritePath",
@@ -45,7 +45,7 @@ impl Template {
             return None;
         }
         let is_lower = raw.lower_case_service_id == Some(true);
-        Some(Self { prefix, is_lower, include: include.flatten(), uri: uri?, predicates, filters, at: node.span })
+        Some(Self { prefix, is_lower, include: include.flatten(), uri: uri?, predicates, filters, at })
     }
 
     /// Returns true if a route depends on the metadata of instances.
@@ -131,18 +131,6 @@ fn map(entries: Vec<(String, Node)>, at: Span) -> Node {
     Node { span: at.again(), kind: NodeKind::Map(entries) }
 }
 
-/// Returns the node below `node` at that place.
-fn below(node: &Node, at: NodeRef) -> Option<&Node> {
-    if node.span.node == at.0.node {
-        return Some(node);
-    }
-    match &node.kind {
-        NodeKind::Map(entries) => entries.iter().find_map(|(_, child)| below(child, at)),
-        NodeKind::Seq(items) => items.iter().find_map(|child| below(child, at)),
-        NodeKind::Null | NodeKind::Scalar(_) => None,
-    }
-}
-
 /// Reads predicates or filters: `{name: Path, args: {pattern: "'/'+serviceId"}}` or `Path='/'+serviceId`. Reports all errors.
 fn entries(list: &Node, diagnostics: &mut Diagnostics) -> Vec<LocatedEntry> {
     let NodeKind::Seq(items) = &list.kind else {
@@ -163,9 +151,9 @@ fn entries(list: &Node, diagnostics: &mut Diagnostics) -> Vec<LocatedEntry> {
                 .help("write it like `Path='/'+serviceId+'/**'`");
             continue;
         };
-        let mut given = Vec::new();
-        args.into_iter().for_each(|args| flatten("", args, &mut given));
-        read.push((name.to_owned(), arguments_of(given.into_iter(), diagnostics)));
+        let mut arguments = Vec::new();
+        args.into_iter().for_each(|args| flatten("", args, &mut arguments));
+        read.push((name.to_owned(), arguments_of(arguments.into_iter(), diagnostics)));
     }
     read
 }

@@ -5,7 +5,6 @@
 
 mod accepted;
 mod comments;
-mod names;
 mod placeholders;
 mod print;
 mod routes;
@@ -17,6 +16,7 @@ use tollgate_limiter::store::redis::{Authorities, ClientCertificate};
 
 use self::comments::Comments;
 use self::print::{Item, Value};
+use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Report, Severity, SourceFile, SourceText};
 use crate::load::{Loaded, MigrationFacts, parse_with_services, read};
 use crate::locator::Services;
@@ -68,7 +68,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let explicit = tree.translate(&mut Diagnostics::default());
     let Tree { mut root, properties, .. } = tree;
     placeholders::inline_properties(&mut root, &properties);
-    names::plain(&mut root);
+    use_our_names(&mut root);
     let comments = Comments::of(&text, root.span);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
         Some(NodeKind::Seq(filters)) => filters.len(),
@@ -221,5 +221,48 @@ impl Rewriting<'_> {
         made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
         entries.insert(at, ("tls".to_owned(), made));
         item
+    }
+}
+
+/// Renames the keys of the schema to kebab-case, throughout `root`.
+fn use_our_names(root: &mut Node) {
+    let schema = crate::schema::schema();
+    rename(root, &schema, &schema);
+}
+
+fn rename(node: &mut Node, at: &serde_json::Value, schema: &serde_json::Value) {
+    let alternatives = parts(at, schema);
+    match &mut node.kind {
+        NodeKind::Map(entries) => {
+            for (key, child) in entries {
+                let property = alternatives.iter().find_map(|part| {
+                    let mut properties = part["properties"].as_object()?.iter();
+                    properties.find(|(name, _)| canonical(name) == canonical(key))
+                });
+                if let Some((name, at)) = property {
+                    name.clone_into(key);
+                    rename(child, at, schema);
+                } else if let Some(any) = alternatives.iter().find_map(|part| part.get("additionalProperties")) {
+                    rename(child, any, schema);
+                }
+            }
+        }
+        NodeKind::Seq(items) => {
+            if let Some(at) = alternatives.iter().find_map(|part| part.get("items")) {
+                items.iter_mut().for_each(|item| rename(item, at, schema));
+            }
+        }
+        NodeKind::Null | NodeKind::Scalar(_) => {}
+    }
+}
+
+/// Returns the alternatives of a schema; follows references.
+fn parts<'s>(at: &'s serde_json::Value, schema: &'s serde_json::Value) -> Vec<&'s serde_json::Value> {
+    if let Some(target) = at["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#'))) {
+        return parts(target, schema);
+    }
+    match at["anyOf"].as_array() {
+        Some(alternatives) => alternatives.iter().flat_map(|part| parts(part, schema)).collect(),
+        None => vec![at],
     }
 }

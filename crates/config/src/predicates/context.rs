@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::predicates::for_all_routes::{RawApiVersion, RawVersionUse};
+use crate::raw_config::RawConfig;
 use crate::spec::values::header_name;
 use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
@@ -24,25 +25,14 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) settings: PredicateSettings,
 }
 
-/// Sections that all predicates of one file share.
-#[derive(Clone, Copy)]
-pub(crate) struct PredicateSections<'s> {
-    pub(crate) base_path: Option<&'s Spanned<String>>,
-    pub(crate) predicate: &'s RawPredicateSettings,
-    pub(crate) api_version: Option<&'s Spanned<RawApiVersion>>,
-    /// True if there are `trusted-proxies`.
-    pub(crate) trusts_proxies: bool,
-    pub(crate) switches: &'s Switches,
-}
-
 impl<'s> PredicateContext<'s> {
     /// Checks `base-path`, `predicate` and `api-version`.
-    pub(crate) fn check(sections: PredicateSections<'s>, diagnostics: &mut Diagnostics) -> Self {
-        let PredicateSections { base_path, predicate, api_version, .. } = sections;
-        let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
+    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, diagnostics: &mut Diagnostics) -> Self {
+        let RawConfig { base_path, predicate, api_version, .. } = raw;
+        let base_path = base_path.as_ref().and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
-            switches: sections.switches,
+            switches,
             ignores_trailing_slash: predicate.path.match_trailing_slash.unwrap_or(false),
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
@@ -50,7 +40,7 @@ impl<'s> PredicateContext<'s> {
                 None => HostPort::Optional,
             },
             settings: PredicateSettings {
-                trusts_proxies: sections.trusts_proxies,
+                trusts_proxies: raw.trusted_proxies.is_some(),
                 versions: Arc::new(match api_version {
                     Some(raw) => versions(raw, depth, diagnostics),
                     // Without `api-version`, no request has a version. So `Version` never matches, as in Spring.

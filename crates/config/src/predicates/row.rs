@@ -60,14 +60,14 @@ impl<'c> PredicateInput<'c> {
         &self,
         diagnostics: &mut Diagnostics,
     ) -> Result<([&'c str; R], [Option<&'c str>; N]), Reported> {
-        let found = self.arguments::<N>(diagnostics);
+        let args = self.arguments::<N>(diagnostics);
         let mut required = [""; R];
-        for ((text, arg), argument) in required.iter_mut().zip(found).zip(self.args) {
+        for ((text, arg), argument) in required.iter_mut().zip(args).zip(self.args) {
             let spec = self.spec;
             let message = || format!("`{}` needs the argument `{}`", spec.name, argument.name);
             *text = &arg.ok_or_else(|| diagnostics.error(spec.span, message()).reported())?.value;
         }
-        Ok((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
+        Ok((required, args.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::predicates::table::predicates;
-use crate::spec::schema::{Named, argument_map, definition};
+use crate::spec::schema::{DocumentedEntry, argument_map, definition};
 
 /// A predicate as the file specifies it, for the schema.
 pub(crate) struct PredicateEntrySchema;
@@ -16,9 +16,9 @@ impl JsonSchema for PredicateEntrySchema {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let named: Vec<Named> = predicates()
+        let named: Vec<DocumentedEntry> = predicates()
             .iter()
-            .map(|entry| Named {
+            .map(|entry| DocumentedEntry {
                 name: entry.name,
                 doc: entry.doc,
                 args: argument_map(entry.args, generator),

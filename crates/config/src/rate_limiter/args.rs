@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 
 use crate::de::fields::field_names;
-use crate::de::given::{Given, Named, Texts};
+use crate::de::given::{Given, NamedEntries, Texts};
 use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
@@ -111,7 +111,7 @@ pub(crate) struct LimiterArgs {
     /// Several rules instead of one, at most 6, decided together. Default: none.
     pub(super) limits: Given<Vec<Given<ListedArgs>>>,
     /// Rules by plan: a rule, `limits`, or `unlimited`. Default: none.
-    pub(super) plans: Given<Named<Given<PlanArgs>>>,
+    pub(super) plans: Given<NamedEntries<Given<PlanArgs>>>,
     /// Source of a request's plan: a key resolver, `{table: {KEY: PLAN}}` or `{redis-hash: NAME, cache: 5s}`. Required with `plans`.
     pub(super) plan_resolver: Given<PlanResolverArgs>,
     /// Plan of requests without one. Default: the limiter's own rules.

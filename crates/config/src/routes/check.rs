@@ -1,16 +1,20 @@
 //! `routes` and `default-filters`.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
+use crate::filters::for_all_routes::RawLocalResponseCache;
+use crate::filters::local_response_cache::cache_for_all;
 use crate::filters::model::Filter;
 use crate::filters::row::FilterContext;
-use crate::predicates::context::{PredicateContext, PredicateSections};
+use crate::predicates::context::PredicateContext;
 use crate::predicates::weights::Groups;
-use crate::routes::model::Route;
+use crate::raw_config::RawConfig;
+use crate::routes::model::{Cors, Definition, Route};
 use crate::routes::route::{RouteContext, RouteReader, filter_list, items};
-use crate::sections::upstreams::Named;
-use crate::switches::Switches;
+use crate::sections::upstreams::UpstreamsByName;
+use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, Span};
 use tollgate_routing::{Predicate, covering_routes};
 
@@ -18,14 +22,11 @@ use tollgate_routing::{Predicate, covering_routes};
 pub(crate) struct RouteSections<'r> {
     /// The tree of the file.
     pub(crate) root: &'r Node,
-    pub(crate) predicates: PredicateSections<'r>,
-    /// `fail-on-route-definition-error`.
-    pub(crate) fails_on_errors: bool,
-    /// True if registries add routes.
-    pub(crate) has_locator: bool,
+    /// Its sections.
+    pub(crate) raw: &'r RawConfig,
     /// True if the file has properties of Spring, such as its profiles.
     pub(crate) has_spring: bool,
-    pub(crate) upstreams: &'r Named,
+    pub(crate) upstreams: &'r UpstreamsByName,
     pub(crate) switches: &'r Switches,
 }
 
@@ -35,14 +36,14 @@ pub(crate) fn check(
     filters: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Route> {
-    let &RouteSections { root, switches, upstreams, .. } = sections;
+    let &RouteSections { root, raw, switches, upstreams, .. } = sections;
     let nodes = items(root.step("routes"));
     let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
-    let predicates = PredicateContext::check(sections.predicates, diagnostics);
+    let predicates = PredicateContext::check(raw, switches, diagnostics);
     let context =
         RouteContext { switches, upstreams, filters, predicates: &predicates, default_filters: &default_filters };
-    let mut routes = read_all(nodes, sections.fails_on_errors, &context, diagnostics);
-    if nodes.is_empty() && !sections.has_locator && !diagnostics.has_errors() {
+    let mut routes = read_all(nodes, raw.fail_on_route_definition_error.unwrap_or(true), &context, diagnostics);
+    if nodes.is_empty() && !raw.discovery.has_locator() && !diagnostics.has_errors() {
         let help = if sections.has_spring {
             "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
              `spring.config.import`), or in Java (a `RouteLocator`): bring them into this file"
@@ -114,4 +115,49 @@ fn name(node: &Node, position: usize) -> String {
         None => node.get("id").and_then(Node::scalar),
     };
     id.map_or_else(|| format!("route-{position}"), str::to_owned)
+}
+
+/// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of
+/// every cache.
+pub(crate) fn complete_caches(
+    raw: &RawLocalResponseCache,
+    switches: &Switches,
+    routes: &mut [Route],
+    cors: &Cors,
+    diagnostics: &mut Diagnostics,
+) {
+    let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
+    let shared = is_on.then(|| cache_for_all(raw, diagnostics));
+    let cors = hash_of(format!("{cors:?}"));
+    let mut uncounted = Vec::new();
+    for route in routes {
+        let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
+        if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
+            if route.filters.iter().any(Filter::counts_requests) {
+                uncounted.push(route.id.to_string());
+            }
+            route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
+            route.definition.prepend_filter("LocalResponseCache");
+        }
+        let cache = route
+            .filters
+            .iter_mut()
+            .find_map(|filter| if let Filter::LocalResponseCache(cache) = filter { Some(cache) } else { None });
+        let Some(cache) = cache else { continue };
+        // Cached responses depend on the route's filters and its CORS policy.
+        let Definition { uri, predicates, filters, .. } = &route.definition;
+        cache.identity = hash_of((uri, predicates, filters, cors, format!("{:?}", cache.settings)));
+    }
+    if !uncounted.is_empty() {
+        let routes = uncounted.join("`, `");
+        diagnostics
+            .note(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
+            .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
+    }
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -7,7 +7,6 @@ use http::Method;
 use tollgate_filters::cors::Policy;
 
 use crate::de;
-use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::filters::model::Filter;
@@ -22,7 +21,6 @@ use tollgate_routing::Predicate;
 pub(crate) fn all(
     globalcors: &RawGlobalCors,
     top_level: Option<&Spanned<RawCors>>,
-    nodes: &Nodes<'_>,
     routes: &[Route],
     diagnostics: &mut Diagnostics,
 ) -> Cors {
@@ -40,7 +38,7 @@ pub(crate) fn all(
         add_route_policy(route, cors, &mut table, diagnostics);
     }
     let includes_unrouted = globalcors.add_to_simple_url_handler_mapping.get();
-    let node = globalcors.cors_configurations.and_then(|node| nodes.get(node));
+    let node = globalcors.cors_configurations.as_deref();
     if let Some(node) = node {
         for (pattern, policy) in by_pattern(node, diagnostics) {
             if includes_unrouted {

@@ -8,6 +8,5 @@ mod filters;
 pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw_route;
-pub(crate) mod response_cache;
 pub(crate) mod route;
 pub(crate) mod target;

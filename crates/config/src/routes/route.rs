@@ -16,7 +16,7 @@ use crate::routes::filters::{self as route_filters, FilterSlot, ListedFilter, in
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
 use crate::routes::raw_route::RawRoute;
-use crate::sections::upstreams::{Named, balance};
+use crate::sections::upstreams::{UpstreamsByName, balance};
 use crate::spec::definition::Spec;
 use crate::spec::parse::{NamedForm, Syntax};
 use crate::spec::tree::Shortcut;
@@ -73,7 +73,7 @@ pub(super) fn items(list: Option<&Node>) -> &[Node] {
 /// Settings that all routes of a file share.
 pub(super) struct RouteContext<'r> {
     pub(super) switches: &'r Switches,
-    pub(super) upstreams: &'r Named,
+    pub(super) upstreams: &'r UpstreamsByName,
     pub(super) filters: &'r FilterContext<'r>,
     pub(super) predicates: &'r PredicateContext<'r>,
     pub(super) default_filters: &'r [FilterSlot<'r>],

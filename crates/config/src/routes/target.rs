@@ -9,12 +9,16 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::forward;
 use crate::routes::model::{Route, Target};
-use crate::sections::upstreams::Named;
+use crate::sections::upstreams::UpstreamsByName;
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::Span;
 
 /// Returns the target that `uri` names. Reports errors.
-pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
+pub(crate) fn check(
+    uri: &Spanned<String>,
+    upstreams: &UpstreamsByName,
+    diagnostics: &mut Diagnostics,
+) -> Option<Target> {
     let text = uri.value.trim();
     let at = uri.span;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -115,7 +119,11 @@ mod tests {
     use crate::yaml::Span;
 
     fn target(text: &str) -> Option<Target> {
-        check(&Spanned { value: text.to_owned(), span: Span::ROOT }, &Named::default(), &mut Diagnostics::default())
+        check(
+            &Spanned { value: text.to_owned(), span: Span::ROOT },
+            &UpstreamsByName::default(),
+            &mut Diagnostics::default(),
+        )
     }
 
     #[test]

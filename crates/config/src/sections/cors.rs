@@ -8,7 +8,8 @@ use serde::Deserialize;
 use tollgate_filters::cors::{self, Policy, PolicyError};
 
 use crate::de::defaults::Flag;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::Seconds;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, reasons};
@@ -140,7 +141,7 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
 pub(crate) struct RawGlobalCors {
     /// Policies by path pattern: `"[/api/**]"`. The first match applies.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, RawCors>"))]
-    pub(crate) cors_configurations: Option<NodeRef>,
+    pub(crate) cors_configurations: Option<Subtree>,
     /// Answers preflight requests that match no route.
     pub(crate) add_to_simple_url_handler_mapping: Flag<false>,
     /// Enables `metadata.cors` of routes, as in Spring; the policies here always apply. Default true.

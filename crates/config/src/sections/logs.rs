@@ -6,6 +6,7 @@ use http::HeaderName;
 use serde::Deserialize;
 
 use crate::de::defaults::Word;
+use crate::de::units::read_by;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 
@@ -22,8 +23,7 @@ pub struct AccessLog {
 }
 
 /// Destination of the access log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogOutput {
     /// Standard output.
     #[default]
@@ -44,20 +44,6 @@ pub enum AccessLogFormat {
     Combined,
     /// One JSON object.
     Json,
-}
-
-impl TryFrom<String> for LogOutput {
-    type Error = &'static str;
-
-    fn try_from(output: String) -> Result<Self, Self::Error> {
-        match output.trim() {
-            "" => Err("`output` must be stdout, off or a file's path, found nothing"),
-            "stdout" => Ok(Self::Stdout),
-            // YAML 1.1 reads `off` as false.
-            "off" | "false" => Ok(Self::Off),
-            path => Ok(Self::File(path.into())),
-        }
-    }
 }
 
 /// The gateway's own log, on standard error.
@@ -96,6 +82,24 @@ pub enum LogFormat {
     Json,
 }
 
+read_by! {
+    LogOutput: |output| match output {
+        "" => Err("`output` must be stdout, off or a file's path, found nothing".to_owned()),
+        "stdout" => Ok(LogOutput::Stdout),
+        // YAML 1.1 reads `off` as false.
+        "off" | "false" => Ok(LogOutput::Off),
+        path => Ok(LogOutput::File(path.into())),
+    };
+    IdHeader: |text| {
+        let name = HeaderName::from_bytes(text.as_bytes());
+        let name = name.map_err(|_| format!("`{text}` is not a valid header name"))?;
+        if FRAMING.contains(&name.as_str()) {
+            return Err(format!("`{name}` has a meaning of its own and cannot hold the request id"));
+        }
+        Ok(IdHeader(name))
+    };
+}
+
 impl Logging {
     /// Returns the least severe level that is logged.
     #[must_use]
@@ -123,8 +127,7 @@ pub struct RequestId {
 }
 
 /// Header field of an id.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct IdHeader(HeaderName);
 
 impl RequestId {
@@ -139,19 +142,6 @@ impl RequestId {
 impl Default for IdHeader {
     fn default() -> Self {
         Self(HeaderName::from_static("x-request-id"))
-    }
-}
-
-impl TryFrom<String> for IdHeader {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let name = HeaderName::from_bytes(text.trim().as_bytes());
-        let name = name.map_err(|_| format!("`{text}` is not a valid header name"))?;
-        if FRAMING.contains(&name.as_str()) {
-            return Err(format!("`{name}` has a meaning of its own and cannot hold the request id"));
-        }
-        Ok(Self(name))
     }
 }
 

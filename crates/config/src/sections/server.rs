@@ -8,9 +8,9 @@ use serde::Deserialize;
 use tollgate_routing::{PathRules, Separator};
 
 use crate::de::defaults::{Flag, Or, Word, ipv4, secs};
-use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
@@ -73,7 +73,7 @@ pub struct Server {
     path: PathSettings,
     /// TLS. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
-    ssl: Option<NodeRef>,
+    ssl: Option<Subtree>,
     /// TLS, from `ssl`; `None`: clear text.
     #[serde(skip)]
     pub tls: Option<ServerTls>,
@@ -114,12 +114,7 @@ const CARRY_REQUESTS: [&str; 5] = ["h2", "h2c", "http", "https", "tls"];
 
 impl Server {
     /// Checks the section, and completes it with the values of files and of the environment.
-    pub(crate) fn check(
-        mut self,
-        nodes: &Nodes<'_>,
-        env: &dyn Fn(&str) -> Option<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Self {
+    pub(crate) fn check(mut self, env: &dyn Fn(&str) -> Option<String>, diagnostics: &mut Diagnostics) -> Self {
         let header_size = &mut self.max_http_request_header_size;
         if let (nearest, true) = HeaderBytes::nearest(Size(header_size.get() as u64)) {
             diagnostics
@@ -138,7 +133,7 @@ impl Server {
         }
         // Forwarded fields are checked with `trusted-proxies`.
         self.forward_headers_strategy = None;
-        self.tls = server::check(self.ssl.take(), self.http2.enabled.get(), nodes, diagnostics);
+        self.tls = server::check(self.ssl.take().as_deref(), self.http2.enabled.get(), diagnostics);
         self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
         self
     }

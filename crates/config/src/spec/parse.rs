@@ -120,8 +120,8 @@ impl Syntax {
 
     /// Reports `Name: …` written for `Name=…` or `name: Name`.
     fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Result<(), Reported> {
-        let named = entries.iter().find_map(|(key, value)| Some((key, value, (self.find)(key)?)));
-        let Some((key, value, form)) = named else { return Ok(()) };
+        let name_and_args = entries.iter().find_map(|(key, value)| Some((key, value, (self.find)(key)?)));
+        let Some((key, value, form)) = name_and_args else { return Ok(()) };
         let message = format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun);
         Err(diagnostics.error(value.span.key(), message).reported_with(match &value.kind {
             NodeKind::Scalar(text) if form == NamedForm::Shortcut => format!("write `- {key}={text}`"),
@@ -131,9 +131,9 @@ impl Syntax {
 }
 
 fn report_not_a_map(value: &Node, diagnostics: &mut Diagnostics) {
-    let found = value.describe();
-    let error = diagnostics.error(value.span, format!("expected a map of arguments, found {found}"));
-    if found.contains(':') {
+    let description = value.describe();
+    let error = diagnostics.error(value.span, format!("expected a map of arguments, found {description}"));
+    if description.contains(':') {
         error.help("put a space after the colon: `name: value`");
     }
 }

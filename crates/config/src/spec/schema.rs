@@ -145,7 +145,7 @@ pub(crate) fn with_prefixed_names(schema: &mut Schema) {
 }
 
 /// One predicate or filter for [`definition`].
-pub(crate) struct Named {
+pub(crate) struct DocumentedEntry {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
     /// Schema of `args`.
@@ -156,7 +156,7 @@ pub(crate) struct Named {
 
 /// Returns the schema of one entry of a list of `noun`s: a shortcut, or a map with a name and the arguments of that
 /// name.
-pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
+pub(crate) fn definition(noun: &str, entries: &[DocumentedEntry]) -> Schema {
     let shortcuts: Vec<&str> = entries.iter().filter(|entry| entry.has_shortcut).map(|entry| entry.name).collect();
     let shortcut = json!({
         "type": "string",

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::de::status::parse_status;
-use crate::de::units::{parse_size, parse_time};
+use crate::de::units::{described_by, parse_size, parse_time, read_by};
 
 /// Largest whole number that Lua and Redis keep exactly: 2^53 - 1.
 pub(crate) const MAX_COUNT: u64 = tollgate_limiter::rule::MAX_SAFE_INTEGER;
@@ -94,43 +93,6 @@ impl Deref for HeaderText {
         &self.0
     }
 }
-
-/// Reads a scalar with `parse`.
-pub(crate) fn read<'de, D: Deserializer<'de>, T>(
-    deserializer: D,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T, D::Error> {
-    parse(String::deserialize(deserializer)?.trim()).map_err(D::Error::custom)
-}
-
-/// Implements `Deserialize` by a function of the trimmed text.
-macro_rules! read_by {
-    ($($type:ty: $parse:expr;)*) => {$(
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::spec::types::read(deserializer, $parse)
-            }
-        }
-    )*};
-}
-
-/// Implements `JsonSchema` by a literal.
-macro_rules! described_by {
-    ($($type:ty: $name:literal $schema:tt;)*) => {$(
-        #[cfg(test)]
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!($schema)
-            }
-        }
-    )*};
-}
-
-pub(crate) use {described_by, read_by};
 
 read_by! {
     Count: count;

@@ -35,6 +35,12 @@ fn a_wrong_argument_hides_no_later_check_of_its_filter() {
             ["`weekly`", "`nowhere`"],
             "`ttl`",
         ),
+        ("{name: Retry, args: {methods: [null, [GET]]}}", ["found nothing", "found a list"], "`methods` is empty"),
+        (
+            "{name: RequestCounter, args: {bucket: b}}, {name: RequestCounter, args: {bucket: b, dimensions: [rout, methd]}}",
+            ["found `rout`", "found `methd`"],
+            "other dimensions",
+        ),
     ] {
         let text = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filter}]}}]\n");
         let report = parse("test.yaml", &text, &|_| None).unwrap_err().to_string();
@@ -159,6 +165,18 @@ fn truncated_files_and_missing_lines_cause_no_panic() {
             let height = text.lines().count() + 1;
             assert!(notes.list().iter().all(|problem| problem.line <= height), "{notes}");
         }
+    }
+}
+
+#[test]
+fn a_list_whose_items_are_all_wrong_is_not_empty() {
+    for sections in [
+        "redis: {cluster: {nodes: [[]]}}",
+        "redis: {sentinel: {master: main, nodes: [[]]}}",
+        "jwt: {jwks: 'https://a/keys', algorithms: [[]]}",
+    ] {
+        let text = refused(&format!("{sections}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n"));
+        assert_eq!(text.matches("error: ").count(), 1, "{text}");
     }
 }
 

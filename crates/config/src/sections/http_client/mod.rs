@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::de::defaults::{Or, Word, secs};
-use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::{Size, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::pool::ConnectionPool;
@@ -29,7 +29,7 @@ use crate::sections::tls::{client, client_ssl};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub struct HttpClient {
-    /// Timeout for connecting. Default {}; a bare number is milliseconds, as in Spring.
+    /// Timeout for each of two waits: for a connection that another request establishes, if HTTP/2 can share it, and for a new connection, with name lookup and proxy, without TLS. Default {}; a bare number is milliseconds, as in Spring.
     pub connect_timeout: Or<PositiveTime, { secs(5) }>,
     /// Timeout for the head of a response; `0` or `-1`: none. Default {}; none in a Spring file, as in Spring.
     pub response_timeout: Or<Timeout, { secs(60) }>,
@@ -44,14 +44,14 @@ pub struct HttpClient {
     #[serde(rename = "tls")]
     /// TLS to `https` targets of routes without their own `tls`.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
-    tls_settings: Option<NodeRef>,
+    tls_settings: Option<Subtree>,
     /// Connection pool.
     pub pool: ConnectionPool,
     #[serde(rename = "proxy")]
     /// Proxy for connections to upstreams.
     proxy_settings: Option<Spanned<RawProxy>>,
     // Spring's TLS.
-    ssl: Option<NodeRef>,
+    ssl: Option<Subtree>,
     /// TLS to `https` targets of routes without their own, from `tls` or `ssl`.
     #[serde(skip)]
     pub tls: Arc<Tls>,
@@ -85,8 +85,8 @@ type HeaderBytes = Ranged<Size, 1024, { 16 << 20 }>;
 
 impl HttpClient {
     /// Checks the section, and reads the files of TLS.
-    pub(crate) fn check(mut self, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Self {
-        let (tls, handshake_timeout) = self.read_tls(nodes, diagnostics);
+    pub(crate) fn check(mut self, diagnostics: &mut Diagnostics) -> Self {
+        let (tls, handshake_timeout) = self.read_tls(diagnostics);
         (self.tls, self.handshake_timeout) = (Arc::new(tls.unwrap_or_default()), handshake_timeout);
         self.pool.check(diagnostics);
         self.proxy = self.proxy_settings.take().and_then(|proxy| proxy::check(&proxy, diagnostics)).map(Arc::new);
@@ -94,15 +94,14 @@ impl HttpClient {
     }
 
     /// Checks `tls` or `ssl`. Returns the settings, `None` if absent or after an error, and the handshake timeout.
-    fn read_tls(&mut self, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
-        let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
-        match (node(self.tls_settings.take()), node(self.ssl.take())) {
+    fn read_tls(&mut self, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
+        match (self.tls_settings.take(), self.ssl.take()) {
             (Some(tls), Some(ssl)) => {
                 both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics);
                 (None, HandshakeTimeout::default())
             }
-            (Some(tls), None) => (client::check(tls, diagnostics), HandshakeTimeout::default()),
-            (None, Some(ssl)) => client_ssl::check(ssl, nodes, diagnostics),
+            (Some(tls), None) => (client::check(&tls, diagnostics), HandshakeTimeout::default()),
+            (None, Some(ssl)) => client_ssl::check(&ssl, diagnostics),
             (None, None) => (None, HandshakeTimeout::default()),
         }
     }

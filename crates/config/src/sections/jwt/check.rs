@@ -59,7 +59,7 @@ impl Tokens {
 fn jwt(raw: &Spanned<RawJwt>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
     let (at, raw) = (raw.span.key(), &raw.value);
     let mut settings = Settings::default();
-    if let Some(listed) = &raw.algorithms {
+    if let Some(listed) = raw.algorithms.value() {
         settings.algorithms = listed.iter().filter_map(|name| algorithm(name, diagnostics)).collect();
         if listed.is_empty() {
             diagnostics.error(at, "`algorithms` is empty: every token is rejected").help("remove it for the default");
@@ -100,15 +100,15 @@ fn jwt(raw: &Spanned<RawJwt>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
 
 fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Algorithm> {
     let text = name.value.trim();
-    let known = ALGORITHMS.iter().find(|known| known.eq_ignore_ascii_case(text)).and_then(|known| known.parse().ok());
-    if known.is_none() {
+    let algorithm = ALGORITHMS.iter().find(|name| name.eq_ignore_ascii_case(text)).and_then(|name| name.parse().ok());
+    if algorithm.is_none() {
         if text.eq_ignore_ascii_case("none") {
             diagnostics.error(name.span, "`none` is not a signature: such tokens can be forged").help("remove it");
         } else {
             diagnostics.error(name.span, format!("unknown algorithm `{text}`")).suggest(text, &ALGORITHMS);
         }
     }
-    known
+    algorithm
 }
 
 /// Returns the texts that are not empty. Reports empty ones.

@@ -6,7 +6,7 @@ pub(crate) mod check;
 use serde::Deserialize;
 
 use crate::de::defaults::{Or, secs};
-use crate::de::given::Texts;
+use crate::de::given::{Given, Texts};
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
@@ -22,8 +22,8 @@ pub(crate) struct RawJwt {
     #[cfg_attr(test, schemars(example = &"https://id.example.com/jwks.json"))]
     pub(crate) jwks: Option<Spanned<String>>,
     /// Accepted signature algorithms, of `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`, `HS256`, `HS384` and `HS512`. Default: all except HS, since the shared secret also allows signing.
-    #[cfg_attr(test, schemars(example = &["RS256", "ES256"]))]
-    pub(crate) algorithms: Option<Vec<Spanned<String>>>,
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>", example = &["RS256", "ES256"]))]
+    pub(crate) algorithms: Given<Vec<Spanned<String>>>,
     /// Accepted `iss`, or a list. Default: any.
     #[cfg_attr(test, schemars(with = "StringOrList", example = &"https://id.example.com"))]
     pub(crate) issuer: Texts,

@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::de::defaults::Flag;
 use crate::de::metadata::Metadata;
-use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
+use crate::sections::management::raw::RawRequestSeries;
 use crate::sections::management::raw::{OnTrafficPort, RawManagement};
 use crate::sections::management::tokens::{self, AdminTokens};
 use crate::sections::management::{endpoints, socket, tracing};
@@ -31,7 +30,6 @@ pub(crate) struct TrafficListener<'t> {
 /// Checks the management listener.
 pub(crate) fn management(
     raw: &RawManagement,
-    nodes: &Nodes<'_>,
     traffic: TrafficListener<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
@@ -53,7 +51,7 @@ pub(crate) fn management(
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
-    let tls = server::check(raw.server.ssl, false, nodes, diagnostics);
+    let tls = server::check(raw.server.ssl.as_deref(), false, diagnostics);
     if enabled {
         report_port(port_key, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {

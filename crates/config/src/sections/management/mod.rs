@@ -2,7 +2,6 @@
 
 pub(crate) mod check;
 pub(crate) mod endpoints;
-pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod raw;
 pub(crate) mod socket;

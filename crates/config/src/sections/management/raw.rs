@@ -1,4 +1,4 @@
-//! Raw `management`.
+//! Raw `management` and `metrics`.
 
 use std::collections::BTreeMap;
 #[cfg(test)]
@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use crate::de::defaults::Flag;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::metadata::Metadata;
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::Address;
-use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 #[cfg(test)]
@@ -104,7 +105,7 @@ pub(crate) struct RawManagementServer {
     pub(crate) socket_mode: Option<Spanned<String>>,
     /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
-    pub(crate) ssl: Option<NodeRef>,
+    pub(crate) ssl: Option<Subtree>,
     /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,
     // Spring Boot's prefix of the path of every endpoint.
@@ -194,4 +195,41 @@ pub(crate) struct RawEndpoint {
 pub(crate) struct RawProbes {
     pub(crate) enabled: Option<bool>,
     pub(crate) add_additional_paths: Option<Spanned<bool>>,
+}
+
+/// Metrics of requests that match a route.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRequestSeries {
+    /// Enables the metrics.
+    pub(crate) enabled: Flag<true>,
+    /// Prefix of the metric's name, before `requests`. Default `spring.cloud.gateway`, which gives `spring_cloud_gateway_requests_seconds`.
+    pub(crate) prefix: Option<Spanned<String>>,
+    /// Additional labels by name. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub(crate) tags: Metadata,
+    /// Label with the matched pattern.
+    pub(crate) path_tags: RawPathTags,
+}
+
+/// Label with the matched pattern.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawPathTags {
+    /// Adds a label with the matched pattern of `Path`. Default {}: each pattern adds a series.
+    pub(crate) enabled: Option<Flag<false>>,
+}
+
+/// Labels of all metrics, and access to them.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawCommonTags {
+    /// Labels of all metrics on `/metrics`, by name. Default: none.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub(crate) tags: Metadata,
+    /// Serves `/metrics` without a token on every address, so that Prometheus can read it. Default false.
+    pub(crate) open: Option<Spanned<bool>>,
 }

@@ -157,7 +157,7 @@ fn headers(fields: &Metadata, diagnostics: &mut Diagnostics) -> Vec<(HeaderName,
 }
 
 fn resource(attributes: &Metadata) -> Vec<(String, String)> {
-    let named = [("service.name".to_owned(), "tollgate".to_owned())];
-    let named = named.into_iter().filter(|(name, _)| attributes.get(name).is_none());
-    named.chain(attributes.iter().map(|(name, text)| (name.clone(), text.value.clone()))).collect()
+    let default_name = [("service.name".to_owned(), "tollgate".to_owned())];
+    let default_name = default_name.into_iter().filter(|(name, _)| attributes.get(name).is_none());
+    default_name.chain(attributes.iter().map(|(name, text)| (name.clone(), text.value.clone()))).collect()
 }

@@ -15,9 +15,9 @@ use tollgate_limiter::store::redis::RedisSettings;
 
 use crate::de::defaults::{Flag, Or, millis};
 use crate::de::error::with_help;
-use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 pub(crate) use crate::sections::redis::servers::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
@@ -52,7 +52,7 @@ pub(crate) struct RawRedis {
     sentinel: Option<Spanned<RawSentinel>>,
     /// TLS: `true`, or files. Default false, unless `url` begins with `rediss://`.
     #[cfg_attr(test, schemars(with = "Option<RawTlsOrFlag>"))]
-    tls: Option<NodeRef>,
+    tls: Option<Subtree>,
     /// Protocol version: `resp3` or `resp2`. Default `resp3`, which carries notices between gateways; servers before Redis 6 and some proxies need `resp2`.
     protocol: Option<Spanned<RawProtocol>>,
     /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default {}, so that a slow Redis does not slow down clients.
@@ -71,7 +71,7 @@ pub(crate) struct RawRedis {
     /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order.
     coalesce: Flag<true>,
     // Spring's TLS: `enabled` and `bundle`.
-    ssl: Option<NodeRef>,
+    ssl: Option<Subtree>,
 }
 
 /// Version of the Redis protocol.
@@ -110,11 +110,7 @@ type DecisionTimeout = Or<PositiveTime, { millis(100) }>;
 const MAX_KEY_PREFIX: usize = 64;
 
 /// Checks `redis`. Reports errors.
-pub(crate) fn check(
-    raw: &Spanned<RawRedis>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Result<Redis, Reported> {
+pub(crate) fn check(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Result<Redis, Reported> {
     let redis = &raw.value;
     let timeout = redis.timeout.get();
     if timeout > Duration::from_secs(1) {
@@ -122,7 +118,7 @@ pub(crate) fn check(
             .warn(redis.timeout.span, format!("while Redis hangs, every limited request waits {timeout:?}"))
             .help("100ms is the default");
     }
-    let tls = tls::settings(redis, nodes, diagnostics);
+    let tls = tls::settings(redis, diagnostics);
     let servers = servers::find(raw, diagnostics);
     let (tls, servers) = (tls?, servers?);
     let login = servers::credentials(redis, &servers, diagnostics);

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
+use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::redis::RawRedis;
@@ -22,7 +23,7 @@ pub(crate) struct RawCluster {
     /// Some of its nodes as `host:port`, a list or a text with commas; the others are discovered. Required.
     #[cfg_attr(test, schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"]))]
     #[cfg_attr(test, schemars(with = "StringOrList"))]
-    nodes: Vec<Spanned<String>>,
+    nodes: Given<Vec<Spanned<String>>>,
 }
 
 /// Redis Sentinel.
@@ -36,7 +37,7 @@ pub(crate) struct RawSentinel {
     /// Sentinels as `host:port`. Required.
     #[cfg_attr(test, schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"]))]
     #[cfg_attr(test, schemars(with = "StringOrList"))]
-    nodes: Vec<Spanned<String>>,
+    nodes: Given<Vec<Spanned<String>>>,
     /// User name for the Sentinels. Default: the user `default`.
     username: Option<Spanned<String>>,
     /// Password for the Sentinels. Default: none, no authentication.
@@ -144,17 +145,17 @@ fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> R
 }
 
 fn nodes(
-    list: &[Spanned<String>],
+    list: &Given<Vec<Spanned<String>>>,
     of: &str,
     port: u16,
     at: Span,
     diagnostics: &mut Diagnostics,
 ) -> Result<Vec<HostPort>, Reported> {
-    if list.is_empty() {
+    let Some(list) = list.checked()?.filter(|list| !list.is_empty()) else {
         return Err(diagnostics
             .error(at, format!("`{of}` needs `nodes`"))
             .reported_with(format!("{of}: {{nodes: [\"host1:{port}\", \"host2:{port}\"]}}")));
-    }
+    };
     let nodes: Vec<_> = list.iter().map(|node| host_port(node, of, port, diagnostics)).collect();
     nodes.into_iter().collect()
 }

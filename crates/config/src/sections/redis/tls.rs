@@ -4,8 +4,9 @@ use serde::Deserialize;
 use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
 use crate::de;
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
+use crate::de::units::parse_flag;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
@@ -50,7 +51,7 @@ pub(crate) struct RawSsl {
     enabled: Option<Spanned<bool>>,
     bundle: Option<Spanned<String>>,
     /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
-    bundles: Option<NodeRef>,
+    bundles: Option<Subtree>,
 }
 
 /// TLS settings beside the URL.
@@ -62,13 +63,8 @@ pub(super) enum TlsSettings {
 }
 
 /// Checks `tls` or `ssl`. Reports errors.
-pub(super) fn settings(
-    redis: &RawRedis,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Result<TlsSettings, Reported> {
-    let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
-    match (node(redis.tls), node(redis.ssl)) {
+pub(super) fn settings(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
+    match (&redis.tls, &redis.ssl) {
         (Some(tls), Some(ssl)) => Err(both_given(ssl.span, ("ssl", "tls"), tls.span, diagnostics)),
         (Some(tls), None) => match flag(tls) {
             Some(on) => Ok(on),
@@ -77,7 +73,7 @@ pub(super) fn settings(
         },
         (None, Some(ssl)) => match flag(ssl) {
             Some(on) => Ok(on),
-            None if matches!(ssl.kind, NodeKind::Map(_)) => self::ssl(ssl, nodes, diagnostics),
+            None if matches!(ssl.kind, NodeKind::Map(_)) => self::ssl(ssl, diagnostics),
             None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
         },
         (None, None) => Ok(TlsSettings::Nothing),
@@ -91,11 +87,8 @@ fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Result<TlsS
 
 /// Reads plain `true` or `false`.
 fn flag(node: &Node) -> Option<TlsSettings> {
-    match node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-        Some("true" | "yes" | "on") => Some(TlsSettings::On(Tls::default(), node.span)),
-        Some("false" | "no" | "off") => Some(TlsSettings::Off(node.span)),
-        _ => None,
-    }
+    let is_on = node.scalar().and_then(parse_flag)?;
+    Some(if is_on { TlsSettings::On(Tls::default(), node.span) } else { TlsSettings::Off(node.span) })
 }
 
 fn files(node: &Node, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
@@ -106,7 +99,7 @@ fn files(node: &Node, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Repo
     Ok(TlsSettings::On(tls(&files, diagnostics)?, node.span))
 }
 
-fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
+fn ssl(node: &Node, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
     let (raw, unknown) = de::read::<RawSsl>(node, diagnostics);
     let mut result = Ok(());
     for unknown in &unknown {
@@ -128,8 +121,7 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Result<
             Ok(TlsSettings::Off(span))
         }
         (_, Some(name)) => {
-            let bundles = raw.bundles.and_then(|node| nodes.get(node));
-            let files = bundle::find(name, bundles, Side::Client, diagnostics)?.files;
+            let files = bundle::find(name, raw.bundles.as_deref(), Side::Client, diagnostics)?.files;
             Ok(TlsSettings::On(tls(&files, diagnostics)?, name.span))
         }
         (Some(enabled), None) => Ok(TlsSettings::On(Tls::default(), enabled.span)),

@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::de::defaults::{Flag, Or, secs};
 use crate::de::metadata::Metadata;
-use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
+use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
@@ -37,7 +37,7 @@ pub(crate) struct RawConsul {
     token: Option<Spanned<String>>,
     /// TLS to the agent, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
-    tls: Option<NodeRef>,
+    tls: Option<Subtree>,
     /// Lookup of services.
     discovery: RawConsulDiscovery,
 }
@@ -131,16 +131,9 @@ impl RawConsulDiscovery {
     }
 }
 
-/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
-/// after an error.
-pub(super) fn registration(
-    section: &Spanned<RawConsul>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(Consul, RegisteredInstance)> {
-    let discovery = &section.value.discovery;
+/// Returns the gateway as an instance; `None` if the file does not register it, or after an error.
+fn registered(discovery: &RawConsulDiscovery, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
     let register = discovery.register.filter(|register| register.value)?;
-    let (_, consul) = check(section, nodes, diagnostics)?;
     let lease = discovery.heartbeat.ttl.get();
     let keys = InstanceKeys {
         name_key: "consul.discovery.service-name",
@@ -161,21 +154,17 @@ pub(super) fn registration(
         }
     }
     instance.tags = discovery.tags.iter().map(|tag| tag.value.trim().to_owned()).collect();
-    Some((consul, instance))
+    Some(instance)
 }
 
-/// Checks `consul`. Returns its order and settings; `None` if it is not used, or after an error.
-pub(super) fn check(
-    section: &Spanned<RawConsul>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(i32, Consul)> {
+/// Checks `consul`. Returns `None` if it is off, or after an error.
+pub(super) fn check(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Consul>> {
     let (raw, discovery) = (&section.value, &section.value.discovery);
     if raw.enabled == Some(false) || !discovery.enabled.get() {
         return None;
     }
     let server = agent(section, diagnostics)?;
-    let tls = server::tls_of_consul(raw.tls, nodes, diagnostics)?;
+    let tls = server::tls_of_consul(raw.tls.as_ref(), diagnostics)?;
     let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
     let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {
@@ -193,7 +182,12 @@ pub(super) fn check(
         zone_key: discovery.zone_key().to_owned(),
         wait: discovery.wait.get(),
     };
-    Some((discovery.order.get(), consul))
+    Some(CheckedRegistry {
+        rank: (discovery.order.get(), section.span.node),
+        registry: consul,
+        is_looked_up: true,
+        instance: registered(discovery, diagnostics),
+    })
 }
 
 /// Returns the agent. Spring also takes `scheme://host` as `host`.

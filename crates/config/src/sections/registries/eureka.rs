@@ -8,14 +8,15 @@ use serde::Deserialize;
 
 use crate::de::defaults::{Flag, Or};
 use crate::de::metadata::Metadata;
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
+use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
 #[cfg(test)]
 use crate::sections::registries::server::RawEurekaTls;
 use crate::sections::registries::server::{self, RegistryServer, given};
 use crate::sections::tls::client::Tls;
+use crate::yaml::Span;
 
 /// Eureka as a registry of `lb://` names.
 #[derive(Debug, Default, Deserialize)]
@@ -61,7 +62,7 @@ pub(crate) struct RawEurekaClient {
     order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawEurekaTls>"))]
-    tls: Option<NodeRef>,
+    tls: Option<Subtree>,
 }
 
 /// The gateway as an instance.
@@ -117,25 +118,34 @@ const DEFAULT_ZONE: &str = "defaultZone";
 /// Server without a setting.
 const DEFAULT_URL: &str = "http://localhost:8761/eureka/";
 
-/// Checks `eureka`. Returns its order and settings; `None` if it is not used, or after an error.
-pub(super) fn check(
-    section: &Spanned<RawEureka>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(i32, Eureka)> {
-    if section.value.client.fetch_registry.get() { settings(section, nodes, diagnostics) } else { None }
+/// Checks `eureka`. Returns `None` if it is off, or after an error.
+pub(super) fn check(section: &Spanned<RawEureka>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Eureka>> {
+    let raw = &section.value.client;
+    if raw.enabled == Some(false) {
+        return None;
+    }
+    let register = raw.register_with_eureka.filter(|register| register.value);
+    if !raw.fetch_registry.get() && register.is_none() {
+        return None;
+    }
+    let eureka = Eureka {
+        servers: servers(raw, section, diagnostics)?,
+        tls: server::tls_of_eureka(raw.tls.as_ref(), diagnostics)?,
+        interval: seconds(raw.registry_fetch_interval_seconds),
+        delta: !raw.disable_delta.get(),
+        only_up: raw.filter_only_up_instances.get(),
+        timeout: seconds(raw.eureka_server_connect_timeout_seconds) + seconds(raw.eureka_server_read_timeout_seconds),
+    };
+    Some(CheckedRegistry {
+        rank: (raw.order.get(), section.span.node),
+        registry: eureka,
+        is_looked_up: raw.fetch_registry.get(),
+        instance: register.and_then(|at| registered(&section.value.instance, at.span.key(), diagnostics)),
+    })
 }
 
-/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
-/// after an error.
-pub(super) fn registration(
-    section: &Spanned<RawEureka>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(Eureka, RegisteredInstance)> {
-    let register = section.value.client.register_with_eureka.filter(|register| register.value)?;
-    let (_, eureka) = settings(section, nodes, diagnostics)?;
-    let raw = &section.value.instance;
+/// Returns the gateway as an instance, which the key at `at` registers. Reports errors.
+fn registered(raw: &RawEurekaInstance, at: Span, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
     let keys = InstanceKeys {
         name_key: "eureka.instance.appname",
         name: raw.appname.as_ref(),
@@ -145,7 +155,7 @@ pub(super) fn registration(
         metadata: &raw.metadata_map,
         heartbeat: seconds(raw.lease_renewal_interval_in_seconds),
         lease: seconds(raw.lease_expiration_duration_in_seconds),
-        at: register.span.key(),
+        at,
     };
     let mut instance = instance(keys, diagnostics)?;
     let given_paths = [&raw.home_page_url_path, &raw.status_page_url_path, &raw.health_check_url_path];
@@ -154,30 +164,11 @@ pub(super) fn registration(
             *path = format!("/{}", written.trim_start_matches('/'));
         }
     }
-    Some((eureka, instance))
+    Some(instance)
 }
 
 fn seconds<const DEFAULT: u64>(number: Or<NonZeroU32, DEFAULT>) -> Duration {
     Duration::from_secs(number.get().get().into())
-}
-
-/// Returns the order and settings; `None` if the registry is off, or after an error.
-fn settings(section: &Spanned<RawEureka>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<(i32, Eureka)> {
-    let raw = &section.value.client;
-    if raw.enabled == Some(false) {
-        return None;
-    }
-    let servers = servers(raw, section, diagnostics)?;
-    let timeout = seconds(raw.eureka_server_connect_timeout_seconds) + seconds(raw.eureka_server_read_timeout_seconds);
-    let eureka = Eureka {
-        servers,
-        tls: server::tls_of_eureka(raw.tls, nodes, diagnostics)?,
-        interval: seconds(raw.registry_fetch_interval_seconds),
-        delta: !raw.disable_delta.get(),
-        only_up: raw.filter_only_up_instances.get(),
-        timeout,
-    };
-    Some((raw.order.get(), eureka))
 }
 
 /// Returns the servers of all zones, those of the own zone first.
@@ -195,9 +186,9 @@ fn servers(
     let default = Spanned { value: DEFAULT_URL.to_owned(), span: section.span };
     let of_zone = |zone: &str| {
         // An environment variable has no capital letters.
-        let named = |name: &str| raw.service_url.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let found = named(zone).or_else(|| named(DEFAULT_ZONE)).map(|(_, urls)| urls);
-        found.filter(|urls| !urls.value.trim().is_empty()).unwrap_or(&default).clone()
+        let urls_of = |name: &str| raw.service_url.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let urls = urls_of(zone).or_else(|| urls_of(DEFAULT_ZONE)).map(|(_, urls)| urls);
+        urls.filter(|urls| !urls.value.trim().is_empty()).unwrap_or(&default).clone()
     };
     let mut servers = Vec::new();
     for urls in zones.iter().map(|zone| of_zone(zone)) {

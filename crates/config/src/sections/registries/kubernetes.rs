@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::de::defaults::{Flag, Or};
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
+use crate::sections::registries::registration::CheckedRegistry;
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
@@ -47,7 +48,7 @@ pub(crate) struct RawKubernetesClient {
     service_account_namespace_path: Option<Spanned<String>>,
     /// TLS to the API server, instead of `ca-cert-file`, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
-    tls: Option<NodeRef>,
+    tls: Option<Subtree>,
 }
 
 /// Lookup of services in Kubernetes.
@@ -108,13 +109,12 @@ pub enum KubernetesToken {
 /// Files of the pod's service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Checks `kubernetes`. Returns its order and settings; `None` if it is not used, or after an error.
+/// Checks `kubernetes`. Returns `None` if it is off, or after an error.
 pub(super) fn check(
     section: &Spanned<RawKubernetes>,
-    nodes: &Nodes<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
-) -> Option<(i32, Kubernetes)> {
+) -> Option<CheckedRegistry<Kubernetes>> {
     let (raw, client, discovery) = (&section.value, &section.value.client, &section.value.discovery);
     if raw.enabled == Some(false) || !discovery.enabled.get() {
         return None;
@@ -134,7 +134,7 @@ pub(super) fn check(
             .help("a name has lower-case letters, digits and `-`");
     }
     let kubernetes = Kubernetes {
-        tls: tls(client, &server, nodes, diagnostics)?,
+        tls: tls(client, &server, diagnostics)?,
         server,
         token,
         namespaces: names,
@@ -143,7 +143,12 @@ pub(super) fn check(
         secure_ports: discovery.known_secure_ports.clone().unwrap_or_else(|| vec![443, 8443]),
         not_ready: discovery.include_not_ready_addresses.get(),
     };
-    Some((discovery.order.get(), kubernetes))
+    Some(CheckedRegistry {
+        rank: (discovery.order.get(), section.span.node),
+        registry: kubernetes,
+        is_looked_up: true,
+        instance: None,
+    })
 }
 
 /// Returns the API server: the configured one, or that of the cluster in which the gateway runs. A file is checked outside of
@@ -175,10 +180,10 @@ fn namespaces(client: &RawKubernetesClient, discovery: &RawKubernetesDiscovery) 
     names.sort_unstable();
     names.dedup();
     if names.is_empty() {
-        let named = given(discovery.namespace.as_ref()).or_else(|| given(client.namespace.as_ref()));
+        let configured_name = given(discovery.namespace.as_ref()).or_else(|| given(client.namespace.as_ref()));
         let file = given(client.service_account_namespace_path.as_ref());
         let of_pod = || std::fs::read_to_string(file.map_or(format!("{ACCOUNT}/namespace"), str::to_owned)).ok();
-        let name = named.map(str::to_owned).or_else(of_pod).map(|name| name.trim().to_owned());
+        let name = configured_name.map(str::to_owned).or_else(of_pod).map(|name| name.trim().to_owned());
         names.push(name.filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned()));
     }
     names
@@ -189,12 +194,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= 63 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn tls(
-    client: &RawKubernetesClient,
-    server: &RegistryServer,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Tls> {
+fn tls(client: &RawKubernetesClient, server: &RegistryServer, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let account = format!("{ACCOUNT}/ca.crt");
     let at = client.ca_cert_file.as_ref().map_or(crate::yaml::Span::ROOT, |file| file.span);
     if client.tls.is_some() && given(client.ca_cert_file.as_ref()).is_some() {
@@ -202,7 +202,7 @@ fn tls(
     }
     match given(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
-            server::tls(client.tls, nodes, diagnostics)
+            server::tls(client.tls.as_ref(), diagnostics)
         }
         Some(file) => trusting(file, at, diagnostics),
         None if std::path::Path::new(&account).exists() => trusting(&account, at, diagnostics),

@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use crate::de::defaults::{Or, secs};
 use crate::de::metadata::Metadata;
-use crate::de::nodes::Nodes;
 use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::registration::{InstanceKeys, RegisteredInstance, instance};
+use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
@@ -62,7 +62,7 @@ pub(crate) struct RawNacosDiscovery {
     order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
-    tls: Option<NodeRef>,
+    tls: Option<Subtree>,
     /// Registers the gateway itself, as an ephemeral instance. Default false.
     register_enabled: Option<Spanned<bool>>,
     /// Name under which the gateway registers. Default: `spring.application.name`, in a Spring file.
@@ -102,12 +102,8 @@ pub struct Nacos {
     pub interval: Duration,
 }
 
-/// Checks `nacos`. Returns its order and settings; `None` if it is not used, or after an error.
-pub(super) fn check(
-    section: &Spanned<RawNacos>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(i32, Nacos)> {
+/// Checks `nacos`. Returns `None` if it is off, or after an error.
+pub(super) fn check(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Nacos>> {
     let (raw, discovery) = (&section.value, &section.value.discovery);
     if discovery.enabled == Some(false) {
         return None;
@@ -122,26 +118,24 @@ pub(super) fn check(
     let group = text(&discovery.group);
     let nacos = Nacos {
         servers: servers(section, diagnostics)?,
-        tls: server::tls(discovery.tls, nodes, diagnostics)?,
+        tls: server::tls(discovery.tls.as_ref(), diagnostics)?,
         login: username.map(|username| (username.to_owned(), Secret(password))),
         namespace: if namespace == "public" { String::new() } else { namespace },
         group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },
         clusters: text(&discovery.clusters),
         interval: discovery.poll_interval.get(),
     };
-    Some((discovery.order.get(), nacos))
+    Some(CheckedRegistry {
+        rank: (discovery.order.get(), section.span.node),
+        registry: nacos,
+        is_looked_up: true,
+        instance: registered(discovery, diagnostics),
+    })
 }
 
-/// Checks the registration, if the file switches it on. Returns the registry and the gateway as an instance; `None` without one, or
-/// after an error.
-pub(super) fn registration(
-    section: &Spanned<RawNacos>,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<(Nacos, RegisteredInstance)> {
-    let discovery = &section.value.discovery;
+/// Returns the gateway as an instance; `None` if the file does not register it, or after an error.
+fn registered(discovery: &RawNacosDiscovery, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
     let register = discovery.register_enabled.filter(|register| register.value)?;
-    let (_, nacos) = check(section, nodes, diagnostics)?;
     let keys = InstanceKeys {
         name_key: "nacos.discovery.service",
         name: discovery.service.as_ref(),
@@ -160,7 +154,7 @@ pub(super) fn registration(
     if let Some(cluster) = given(discovery.cluster_name.as_ref()) {
         instance.cluster = cluster.to_owned();
     }
-    Some((nacos, instance))
+    Some(instance)
 }
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {

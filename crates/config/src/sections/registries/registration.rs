@@ -9,6 +9,25 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::registries::server::given;
 use crate::yaml::Span;
 
+/// A section of a registry after its check.
+pub(super) struct CheckedRegistry<R> {
+    /// Spring's `order`, then the place in the file.
+    pub(super) rank: (i32, u32),
+    pub(super) registry: R,
+    /// True if services are looked up there.
+    pub(super) is_looked_up: bool,
+    /// The gateway, if it registers there.
+    pub(super) instance: Option<RegisteredInstance>,
+}
+
+impl<R> CheckedRegistry<R> {
+    /// Returns the same with the registry that `of_kind` makes.
+    pub(super) fn of<K>(self, of_kind: fn(R) -> K) -> CheckedRegistry<K> {
+        let Self { rank, registry, is_looked_up, instance } = self;
+        CheckedRegistry { rank, registry: of_kind(registry), is_looked_up, instance }
+    }
+}
+
 /// The gateway as an instance of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredInstance {

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use http::Uri;
+use serde::Deserialize;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de;
+use crate::de::given::Given;
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
-#[cfg(test)]
-use crate::sections::tls::client::RawClientTls;
-use crate::sections::tls::client::{self, Tls};
+use crate::sections::tls::client::{self, RawClientTls, Tls};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
@@ -142,14 +143,15 @@ pub(super) fn given(text: Option<&Spanned<String>>) -> Option<&str> {
 }
 
 /// TLS to a Eureka server.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[expect(dead_code, reason = "describes a section in the schema of which one key is read by hand")]
-pub(crate) struct RawEurekaTls {
+#[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(super) struct RawEurekaTls {
     /// Enables these settings. Default true; in a Spring file, stores need `enabled: true`.
-    enabled: Option<bool>,
-    #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    enabled: Given<bool>,
+    #[serde(rename = "$tollgate::SameMap")]
+    #[cfg_attr(test, schemars(flatten))]
     tls: RawClientTls,
 }
 
@@ -163,16 +165,13 @@ const OF_CONSUL: [(&str, &str); 5] = [
 ];
 
 /// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
-pub(super) fn tls(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    match node.and_then(|node| nodes.get(node)) {
-        Some(node) => client::check(node, diagnostics),
-        None => Some(Tls::default()),
-    }
+pub(super) fn tls(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    node.map_or(Some(Tls::default()), |node| client::check(node, diagnostics))
 }
 
 /// Checks `consul.tls`, which may have the names of Spring Cloud Consul.
-pub(super) fn tls_of_consul(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let Some(mut node) = node.and_then(|node| nodes.get(node)).cloned() else { return Some(Tls::default()) };
+pub(super) fn tls_of_consul(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let Some(mut node) = node.map(|node| Node::clone(node)) else { return Some(Tls::default()) };
     if let NodeKind::Map(entries) = &mut node.kind
         && entries.iter().any(|(key, _)| matches!(canonical(key).as_str(), "keystorepath" | "certificatepath"))
     {
@@ -186,26 +185,13 @@ pub(super) fn tls_of_consul(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostic
 }
 
 /// Checks `eureka.client.tls`, which `enabled` switches.
-pub(super) fn tls_of_eureka(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let Some(mut node) = node.and_then(|node| nodes.get(node)).cloned() else { return Some(Tls::default()) };
-    let enabled = take_enabled(&mut node);
-    match enabled.as_ref().map(|enabled| (enabled.scalar().map(|text| text.trim().to_ascii_lowercase()), enabled.span))
-    {
-        Some((Some(text), _)) if matches!(text.as_str(), "false" | "no" | "off") => return Some(Tls::default()),
-        Some((Some(text), _)) if matches!(text.as_str(), "true" | "yes" | "on") => {}
-        Some((_, span)) => {
-            diagnostics.error(span, "`enabled` must be true or false");
-            return None;
-        }
-        None => {}
+pub(super) fn tls_of_eureka(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let Some(node) = node else { return Some(Tls::default()) };
+    let (RawEurekaTls { enabled, tls }, unknown) = de::read(node, diagnostics);
+    match enabled.or(true).ok()? {
+        true => client::settings(tls, &unknown, diagnostics),
+        false => Some(Tls::default()),
     }
-    client::check(&node, diagnostics)
-}
-
-fn take_enabled(node: &mut Node) -> Option<Node> {
-    let NodeKind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
-    Some(entries.remove(at).1)
 }
 
 #[cfg(test)]

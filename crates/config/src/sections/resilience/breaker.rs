@@ -10,10 +10,9 @@ use tollgate_filters::fault::FaultSet;
 use crate::de::defaults::{Flag, Or, Word, secs};
 use crate::de::ranged::{PositiveTime, Ranged, UNBOUNDED};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Number, Time};
+use crate::de::units::{Number, Time, described_by};
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::inherit::Based;
-use crate::spec::types::described_by;
 
 /// Number of calls, or of seconds of a window.
 type Count = Ranged<u32, 1, 1_000_000>;

@@ -124,8 +124,8 @@ fn named<'n>(
 ) -> Result<(&'static Kind, &'n Node), Reported> {
     let wanted = name.value.trim();
     let of_kind = |kind: &Kind| bundles.and_then(|bundles| bundles.get(kind.name));
-    let mut found = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?)));
-    match (found.next(), found.next()) {
+    let mut bundles_of_name = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?)));
+    match (bundles_of_name.next(), bundles_of_name.next()) {
         (Some(bundle), None) => return Ok(bundle),
         (Some(_), Some(_)) => {
             let text = format!("the SSL bundle `{wanted}` is given twice: below `pem` and below `jks`");

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::de;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::diagnostics::{Diagnostics, Reported};
+use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 use crate::sections::no_effect;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
@@ -53,8 +53,13 @@ pub(super) const OF_CONTENTS: &str = "the type of a store is read from its conte
 
 /// Checks `tls`. Reports errors.
 pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let (raw, unknown) = de::read::<RawClientTls>(node, diagnostics);
-    for unknown in &unknown {
+    let (raw, unknown) = de::read(node, diagnostics);
+    settings(raw, &unknown, diagnostics)
+}
+
+/// Checks the settings in `raw`, whose section has the keys `unknown` besides. Reports errors.
+pub(crate) fn settings(raw: RawClientTls, unknown: &[UnknownKey], diagnostics: &mut Diagnostics) -> Option<Tls> {
+    for unknown in unknown {
         let name = unknown.path.last().map_or("", String::as_str);
         // A typo must not weaken TLS: an error in Spring files, too.
         diagnostics.error(unknown.span.key(), format!("unknown key `{name}`")).suggest(name, &unknown.fields);

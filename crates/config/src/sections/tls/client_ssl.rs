@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use crate::de;
 use crate::de::defaults::{Or, secs};
-use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::subtree::Subtree;
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::no_effect;
@@ -40,11 +40,11 @@ pub(crate) struct RawClientSsl {
     key_store_password: Option<Spanned<String>>,
     key_password: Option<Spanned<String>>,
     /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
-    bundles: Option<NodeRef>,
+    bundles: Option<Subtree>,
 }
 
 /// Checks `ssl`. Returns the settings and the handshake timeout.
-pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
+pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> (Option<Tls>, HandshakeTimeout) {
     let (raw, unknown) = de::read::<RawClientSsl>(node, diagnostics);
     for unknown in &unknown {
         let name = unknown.path.join(".");
@@ -66,11 +66,11 @@ pub(crate) fn check(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostic
     ];
     no_effect("ssl.", &keys, diagnostics);
     let handshake_timeout = raw.handshake_timeout;
-    (settings(raw, nodes, diagnostics).ok(), handshake_timeout)
+    (settings(raw, diagnostics).ok(), handshake_timeout)
 }
 
 /// Applies Spring's precedence: a bundle replaces all other settings, and certificates win over the insecure trust manager.
-fn settings(raw: RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Result<Tls, Reported> {
+fn settings(raw: RawClientSsl, diagnostics: &mut Diagnostics) -> Result<Tls, Reported> {
     let insecure = raw.use_insecure_trust_manager.filter(|on| on.value);
     let key_store = Store {
         location: raw.key_store,
@@ -88,7 +88,7 @@ fn settings(raw: RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics)
     if let Some(store) = key_store.file(files::CLIENT.key_store, diagnostics)? {
         return Err(both_given(name.span, ("key-store", "ssl-bundle"), store.span, diagnostics));
     }
-    let files = bundle::find(name, raw.bundles.and_then(|node| nodes.get(node)), Side::Client, diagnostics)?.files;
+    let files = bundle::find(name, raw.bundles.as_deref(), Side::Client, diagnostics)?.files;
     let trusted = raw.trusted_x509_certificates.filter(|locations| !locations.value.is_empty());
     for at in insecure.map(|on| on.span).into_iter().chain(trusted.map(|locations| locations.span)) {
         diagnostics.mistake(at.key(), "this has no effect beside `ssl-bundle`").help("remove it");

@@ -9,8 +9,8 @@ use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
@@ -56,7 +56,7 @@ pub(crate) struct RawServerSsl {
     #[cfg_attr(test, schemars(skip))]
     server_name_bundles: Option<Vec<RawServerName>>,
     // Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
-    bundles: Option<NodeRef>,
+    bundles: Option<Subtree>,
 }
 
 /// TLS with clients: valid certificates with their keys. Shared, so that clients can resume sessions on any
@@ -86,19 +86,15 @@ const NAMES: Names = Names {
 };
 
 /// Checks `server.ssl` or `management.server.ssl`. Returns `None` for clear text, or after an error.
-pub(crate) fn check(
-    ssl: Option<NodeRef>,
-    http2: bool,
-    nodes: &Nodes<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<ServerTls> {
-    let node = ssl.and_then(|ssl| nodes.get(ssl))?;
-    let (raw, unknown) = de::read::<RawServerSsl>(node, diagnostics);
+pub(crate) fn check(ssl: Option<&Node>, http2: bool, diagnostics: &mut Diagnostics) -> Option<ServerTls> {
+    let node = ssl?;
+    let (mut raw, unknown) = de::read::<RawServerSsl>(node, diagnostics);
     if raw.enabled == Some(false) {
         return None;
     }
     unknown.iter().for_each(|unknown| report(unknown, diagnostics));
-    let bundles = raw.bundles.and_then(|node| nodes.get(node));
+    let bundles = raw.bundles.take();
+    let bundles = bundles.as_deref();
     let by_name = sni::read(raw.server_name_bundles.as_deref().unwrap_or_default(), bundles, diagnostics);
     let client_auth = raw.client_auth.filter(|auth| auth.value != RawClientAuth::None);
     let enabled_protocols = raw.enabled_protocols.clone();

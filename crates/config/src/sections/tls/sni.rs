@@ -32,16 +32,16 @@ pub(super) struct ByName {
 
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let named = hello.server_name().and_then(|name| self.named(&name.to_ascii_lowercase()));
-        Some(Arc::clone(named.unwrap_or(&self.default)))
+        let certificate = hello.server_name().and_then(|name| self.named(&name.to_ascii_lowercase()));
+        Some(Arc::clone(certificate.unwrap_or(&self.default)))
     }
 }
 
 impl ByName {
     /// Returns the certificates in DER, each with its name; the default has the name `""`.
     pub(super) fn certificates(&self) -> Vec<(String, CertificateDer<'static>)> {
-        let named = self.by_name.iter().map(|(name, key)| (name.as_str(), key));
-        let all = [("", &self.default)].into_iter().chain(named);
+        let by_name = self.by_name.iter().map(|(name, key)| (name.as_str(), key));
+        let all = [("", &self.default)].into_iter().chain(by_name);
         let mut all: Vec<_> =
             all.filter_map(|(name, key)| Some((name.to_owned(), key.cert.first()?.clone()))).collect();
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

@@ -183,7 +183,10 @@ fn registries_have_the_stores_of_spring_and_their_own_names() {
     for (yaml, error) in [
         (format!("spring.cloud.consul.tls: {{key-store-path: {jks}}}"), "-deststoretype PKCS12` converts it"),
         (format!("eureka.client.tls: {{enabled: true, trust-store: {jks}}}"), "-deststoretype PKCS12` converts it"),
-        (format!("eureka.client.tls: {{enabled: maybe, trust-store: {trust}}}"), "`enabled` must be true or false"),
+        (
+            format!("eureka.client.tls: {{enabled: maybe, trust-store: {trust}}}"),
+            "expected true or false, found `maybe`",
+        ),
         (format!("spring.cloud.consul.tls: {{{of_consul}, ca: {trust}}}"), "`ca` and `trust-store` are both given"),
         (format!("spring.cloud.consul.tls: {{{of_consul}, cert: {trust}}}"), "`cert` and `key-store` are both given"),
         ("spring.cloud.consul.tls: {certificate-path: nowhere.p12}".to_owned(), "cannot use the store nowhere.p12"),

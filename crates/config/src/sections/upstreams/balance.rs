@@ -4,8 +4,8 @@ use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::yaml::Span;
@@ -53,13 +53,11 @@ impl Balance {
 
 /// Checks `balance` and `hash-by`. Reports errors.
 pub(super) fn check(
-    (balance, hash_by): (Option<&Spanned<RawBalance>>, Option<NodeRef>),
+    (balance, hash_by): (Option<&Spanned<RawBalance>>, Option<&Subtree>),
     at: Span,
-    nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Balance> {
-    let hash_by = hash_by.and_then(|node| nodes.get(node));
     let balance = match balance.map(|balance| balance.value) {
         None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
         Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,

@@ -52,8 +52,8 @@ impl Discovered {
         let names: BTreeSet<&str> = clients.keys().copied().chain(with_path).collect();
         let mut settings = |name: &str| {
             let client = clients.get(name);
-            let own = client.filter(|(_, client)| client.configurations.is_some());
-            let lists = own.map_or(lists, |(lists, _)| *lists);
+            let with_lists = client.filter(|(_, client)| client.configurations.is_some());
+            let lists = with_lists.map_or(lists, |(lists, _)| *lists);
             let checks = client.and_then(|(_, client)| client.health_check.as_ref()).or(raw.health_check.as_ref());
             let health = if lists.checked { health_check(name, checks, diagnostics) } else { None };
             ServiceSettings { lists, health }
@@ -66,8 +66,8 @@ impl Discovered {
 
     /// Returns the settings of the service `name`.
     pub(super) fn settings(&self, name: &str) -> &ServiceSettings {
-        let own = self.by_name.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        own.map_or(&self.general, |(_, settings)| settings)
+        let service = self.by_name.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        service.map_or(&self.general, |(_, settings)| settings)
     }
 
     /// Returns the zone that a service prefers.

@@ -9,6 +9,7 @@ use crate::de::error::with_help;
 use crate::de::given::Given;
 use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
+use crate::de::units::read_by;
 use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
@@ -35,8 +36,7 @@ pub struct DnsQuery {
 }
 
 /// Name to look up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DnsName(String);
 
 /// Types of DNS records.
@@ -70,9 +70,32 @@ pub struct Dns {
 }
 
 /// A DNS server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DnsServer(pub SocketAddr);
+
+read_by! {
+    DnsName: |text| {
+        let host = text.trim_end_matches('.');
+        let fits = !host.is_empty()
+            && host.len() <= 253
+            && host.split('.').all(|label| {
+                (1..=63).contains(&label.len())
+                    && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            });
+        if !fits || host.parse::<IpAddr>().is_ok() {
+            let help = "write it like `orders.internal`; list addresses under `endpoints`";
+            return Err(with_help(&format!("`{text}` is not a valid DNS name"), help));
+        }
+        Ok(DnsName(host.to_owned()))
+    };
+    DnsServer: |text| {
+        let with_default_port = || Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 53));
+        text.parse().ok().or_else(with_default_port).map(DnsServer).ok_or_else(|| {
+            let message = format!("`dns.server` must be an address, found `{text}`");
+            with_help(&message, "write it like `10.0.0.2`, or `10.0.0.2:53`")
+        })
+    };
+}
 
 impl DnsQuery {
     /// Checks the query, whose section is at `at`.
@@ -107,37 +130,5 @@ impl DnsQuery {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.map_or(self.scheme.0.default_port(), |port| port.get())
-    }
-}
-
-impl TryFrom<String> for DnsName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let host = text.trim().trim_end_matches('.');
-        let fits = !host.is_empty()
-            && host.len() <= 253
-            && host.split('.').all(|label| {
-                (1..=63).contains(&label.len())
-                    && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-            });
-        if !fits || host.parse::<IpAddr>().is_ok() {
-            let help = "write it like `orders.internal`; list addresses under `endpoints`";
-            return Err(with_help(&format!("`{text}` is not a valid DNS name"), help));
-        }
-        Ok(Self(host.to_owned()))
-    }
-}
-
-impl TryFrom<String> for DnsServer {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let host = text.trim();
-        let with_default_port = || Some(SocketAddr::new(host.trim_matches(['[', ']']).parse().ok()?, 53));
-        host.parse().ok().or_else(with_default_port).map(Self).ok_or_else(|| {
-            let message = format!("`dns.server` must be an address, found `{text}`");
-            with_help(&message, "write it like `10.0.0.2`, or `10.0.0.2:53`")
-        })
     }
 }

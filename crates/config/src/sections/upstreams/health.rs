@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::de::defaults::{Flag, Or, secs};
 use crate::de::error::with_help;
 use crate::de::ranged::{PositiveTime, Ranged};
+use crate::de::units::read_by;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 use crate::spec::types::Status;
@@ -44,19 +45,37 @@ pub struct HealthCheck {
 }
 
 /// Path of a health check.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckPath(pub PathAndQuery);
 
 /// `Host` of a health check.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckHost(pub HeaderValue);
 
 /// Ranges of statuses.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(pub Vec<RangeInclusive<u16>>);
+
+read_by! {
+    CheckPath: |text| {
+        let path = text.parse().ok().filter(|_| text.starts_with('/')).map(CheckPath);
+        path.ok_or_else(|| with_help(&format!("`path` must begin with `/`, found `{text}`"), "write it like `/health`"))
+    };
+    CheckHost: |text| {
+        let host = HeaderValue::from_str(text).ok().filter(|host| !host.is_empty());
+        host.map(CheckHost).ok_or_else(|| format!("`{text}` is not a valid `Host`"))
+    };
+    // Parses ranges of statuses: `200-299, 401`.
+    Statuses: |text| {
+        let range = |part: &str| {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            let bounds = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
+            (bounds.0 <= bounds.1 && bounds.0 >= 100 && bounds.1 <= 999).then_some(bounds.0..=bounds.1)
+        };
+        let ranges: Option<Vec<_>> = text.split(',').map(|part| range(part.trim())).collect();
+        ranges.map(Statuses).ok_or_else(|| format!("expected statuses such as `200-299, 401`, found `{text}`"))
+    };
+}
 
 impl Default for CheckPath {
     fn default() -> Self {
@@ -64,43 +83,9 @@ impl Default for CheckPath {
     }
 }
 
-impl TryFrom<String> for CheckPath {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let text = text.trim();
-        let path = text.parse().ok().filter(|_| text.starts_with('/')).map(Self);
-        path.ok_or_else(|| with_help(&format!("`path` must begin with `/`, found `{text}`"), "write it like `/health`"))
-    }
-}
-
-impl TryFrom<String> for CheckHost {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let host = HeaderValue::from_str(text.trim()).ok().filter(|host| !host.is_empty());
-        host.map(Self).ok_or_else(|| format!("`{text}` is not a valid `Host`"))
-    }
-}
-
 impl Default for Statuses {
     fn default() -> Self {
         Self(vec![200..=399])
-    }
-}
-
-impl TryFrom<String> for Statuses {
-    type Error = String;
-
-    /// Parses ranges of statuses: `200-299, 401`.
-    fn try_from(text: String) -> Result<Self, String> {
-        let range = |part: &str| {
-            let (low, high) = part.split_once('-').unwrap_or((part, part));
-            let bounds = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
-            (bounds.0 <= bounds.1 && bounds.0 >= 100 && bounds.1 <= 999).then_some(bounds.0..=bounds.1)
-        };
-        let ranges: Option<Vec<_>> = text.split(',').map(|part| range(part.trim())).collect();
-        ranges.map(Self).ok_or_else(|| format!("expected statuses such as `200-299, 401`, found `{text}`"))
     }
 }
 

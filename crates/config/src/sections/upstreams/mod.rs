@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::de::nodes::Nodes;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 #[cfg(test)]
@@ -49,7 +49,7 @@ pub(crate) struct RawUpstream {
     balance: Option<Spanned<RawBalance>>,
     /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
-    hash_by: Option<NodeRef>,
+    hash_by: Option<Subtree>,
     /// Active health checks. Default: none.
     health: Option<HealthCheck>,
     /// Ejection of failing endpoints.
@@ -88,32 +88,30 @@ pub(crate) fn check(
     discovery: &RawDiscovery,
     loadbalancer: &RawLoadBalancer,
     has_registry: bool,
-    nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
-) -> Named {
+) -> UpstreamsByName {
     let services = Discovered::check(loadbalancer, diagnostics);
     let mut listed = BTreeMap::new();
     for (name, section) in upstreams {
         let discovered = has_registry.then_some(&services);
-        let upstream = upstream(name, section, discovered, nodes, key_resolvers, diagnostics);
+        let upstream = upstream(name, section, discovered, key_resolvers, diagnostics);
         listed.insert(name.clone(), upstream.map(Arc::new));
     }
     spring::add(&mut listed, discovery, &services, diagnostics);
-    Named::new(listed, has_registry.then_some(services))
+    UpstreamsByName::new(listed, has_registry.then_some(services))
 }
 
 fn upstream(
     name: &str,
     raw: &Spanned<RawUpstream>,
     discovered: Option<&Discovered>,
-    nodes: &Nodes<'_>,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Upstream> {
     let endpoints = endpoints(name, raw, discovered, diagnostics);
     let balance =
-        balance::check((raw.value.balance.as_ref(), raw.value.hash_by), raw.span, nodes, key_resolvers, diagnostics);
+        balance::check((raw.value.balance.as_ref(), raw.value.hash_by.as_ref()), raw.span, key_resolvers, diagnostics);
     Some(Upstream {
         name: name.into(),
         endpoints: endpoints?,
@@ -165,7 +163,7 @@ fn endpoints(
 
 /// Upstreams of a file, and those of the registries that its routes name.
 #[derive(Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct UpstreamsByName {
     /// Upstreams of the file; `None` for one with errors, which are reported.
     listed: BTreeMap<String, Option<Arc<Upstream>>>,
     /// Names in `listed` by their lower-case form; of several, the first.
@@ -176,7 +174,7 @@ pub(crate) struct Named {
     discovered: RefCell<BTreeMap<String, Arc<Upstream>>>,
 }
 
-impl Named {
+impl UpstreamsByName {
     pub(super) fn new(listed: BTreeMap<String, Option<Arc<Upstream>>>, services: Option<Discovered>) -> Self {
         let mut by_lower_case = HashMap::new();
         for name in listed.keys() {

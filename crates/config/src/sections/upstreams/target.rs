@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Section, closest, quoted};
 use crate::sections::upstreams::endpoints::Scheme;
-use crate::sections::upstreams::{Named, Upstream};
+use crate::sections::upstreams::{Upstream, UpstreamsByName};
 use crate::yaml::Span;
 
 /// Returns the upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
 pub(crate) fn check(
     uri: &Spanned<String>,
-    named: &Named,
+    named: &UpstreamsByName,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Arc<Upstream>, Option<Scheme>)> {
     let (text, at) = (uri.value.trim(), uri.span);
@@ -72,7 +72,7 @@ fn missing(name: &str) -> Missing {
 
 /// Returns the upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry,
 /// every name may exist.
-fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
+fn upstream(name: &str, at: Span, named: &UpstreamsByName, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
     let Some(upstream) = named.get(name) else {
         if named.has_registry() {
             return named.discover(name, at, diagnostics);

@@ -102,8 +102,8 @@ pub(super) fn instance(
         .filter(|_| settings.lists.weighted)
         .and_then(|weight| weight.value.trim().parse().ok());
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
-    let own = raw.metadata.get("zone").map(|zone| zone.value.trim());
-    let priority = u16::from(zone.is_some_and(|zone| own != Some(zone)));
+    let instance_zone = raw.metadata.get("zone").map(|zone| zone.value.trim());
+    let priority = u16::from(zone.is_some_and(|zone| instance_zone != Some(zone)));
     Some(ListedEndpoint { address: endpoint(&uri, diagnostics).ok()?, weight, priority })
 }
 

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::de::canonical;
 use crate::de::defaults::{Flag, Or, Word, secs};
 use crate::de::metadata::Metadata;
-use crate::de::nodes::Nodes;
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::discovered::Discovered;
@@ -78,7 +78,7 @@ pub(crate) struct RawSpringHealth {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDiscovery {
     // Routes from a registry, read by [`crate::locator`].
-    pub(super) locator: Option<NodeRef>,
+    pub(super) locator: Option<Subtree>,
     // Spring Cloud Commons' switch.
     pub(crate) enabled: Option<Spanned<bool>>,
     /// Spring Cloud Commons' clients of registries.
@@ -115,9 +115,8 @@ pub(crate) struct RawInstance {
 
 impl RawDiscovery {
     /// Returns true if registries add routes.
-    pub(crate) fn has_locator(&self, nodes: &Nodes<'_>) -> bool {
-        let node = self.locator.and_then(|node| nodes.get(node));
-        let enabled = node.and_then(|node| node.step("enabled"));
+    pub(crate) fn has_locator(&self) -> bool {
+        let enabled = self.locator.as_ref().and_then(|locator| locator.step("enabled"));
         enabled.and_then(Node::scalar).is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 }
@@ -166,28 +165,21 @@ pub(super) fn add(
     }
 }
 
-/// Facts about the file that the check of the locator needs.
-pub(crate) struct Located<'l> {
-    /// True if a registry is in use.
-    pub(crate) has_registry: bool,
-    /// All properties of the file.
-    pub(crate) properties: &'l Node,
-}
-
-/// Reports `discovery.locator` without a registry, or if it is disabled. Returns true if a registry is missing.
+/// Reports `discovery.locator` without a registry, or if it is disabled. Returns true if a registry is missing. `properties` are
+/// all of the file.
 pub(crate) fn check_locator(
     discovery: &RawDiscovery,
-    located: &Located<'_>,
-    nodes: &Nodes<'_>,
+    has_registry: bool,
+    properties: &Node,
     diagnostics: &mut Diagnostics,
 ) -> bool {
-    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return false };
+    let Some(node) = &discovery.locator else { return false };
     let NodeKind::Map(entries) = &node.kind else { return false };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     let is_on = |value: &&Node| value.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
     let is_off = discovery.enabled.as_ref().is_some_and(|enabled| !enabled.value);
     match enabled.filter(is_on) {
-        None if enabled.is_some() && located.has_registry => false,
+        None if enabled.is_some() && has_registry => false,
         None => {
             diagnostics
                 .note(node.span.key(), "`discovery.locator` is disabled and has no effect")
@@ -195,15 +187,15 @@ pub(crate) fn check_locator(
                 .help("remove it");
             false
         }
-        Some(enabled) if is_off || !located.has_registry && likely_registry::is_switched_off(located.properties) => {
+        Some(enabled) if is_off || !has_registry && likely_registry::is_switched_off(properties) => {
             diagnostics
                 .warn(enabled.span, "`discovery.locator` makes no routes: the registries of the file are switched off")
                 .help("switch one of them on, or set `enabled: false` here");
             false
         }
-        Some(_) if located.has_registry || !discovery.client.simple.instances.is_empty() => false,
+        Some(_) if has_registry || !discovery.client.simple.instances.is_empty() => false,
         Some(enabled) => {
-            let value = likely_registry::proposal(located.properties);
+            let value = likely_registry::proposal(properties);
             let missing =
                 Missing { section: Section::Registry, name: "registry".to_owned(), value, comment: String::new() };
             diagnostics
