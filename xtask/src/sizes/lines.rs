@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 78_969),
-    ("config", 15_803),
+    (ALL, 78_803),
+    ("config", 15_639),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_096),
@@ -20,7 +20,7 @@ const LIMITS: [(&str, usize); 8] = [
     ("src", 7_796),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 842;
+const MAX_FILES: usize = 838;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
