@@ -10,7 +10,7 @@ use crate::consul::ConsulRegistry;
 use crate::eureka::EurekaRegistry;
 use crate::kubernetes::KubernetesRegistry;
 use crate::metadata::InstanceMetadata;
-use crate::nacos::NacosRegistry;
+use crate::nacos::{NacosClient, NacosRegistry};
 use crate::names::{NamesSink, ServiceNames};
 use crate::service::{InstanceSink, Service};
 use crate::{Follower, Registry, RegistryStatus, Subscriptions};
@@ -32,7 +32,9 @@ impl Registries {
             match settings {
                 tollgate_config::Registry::Consul(settings) => Rc::new(ConsulRegistry::new(settings)),
                 tollgate_config::Registry::Eureka(settings) => Rc::new(EurekaRegistry::new(settings)),
-                tollgate_config::Registry::Nacos(settings) => Rc::new(NacosRegistry::new(settings)),
+                tollgate_config::Registry::Nacos(settings) => {
+                    Rc::new(NacosRegistry(Rc::new(NacosClient::new(settings))))
+                }
                 tollgate_config::Registry::Kubernetes(settings) => Rc::new(KubernetesRegistry::new(settings)),
             }
         });

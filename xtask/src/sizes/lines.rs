@@ -10,11 +10,11 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 78_803),
+    (ALL, 78_799),
     ("config", 15_639),
     ("spring", 4_300),
     ("document", 2_570),
-    ("proxy", 14_096),
+    ("proxy", 14_094),
     ("limiter", 12_109),
     ("filters", 10_173),
     ("src", 7_796),

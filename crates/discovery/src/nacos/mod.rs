@@ -29,14 +29,7 @@ const MAX_PAGES: usize = 20;
 
 /// Registry whose services are looked up in Nacos.
 #[derive(Debug)]
-pub(super) struct NacosRegistry(Rc<NacosClient>);
-
-impl NacosRegistry {
-    /// Creates the registry. It opens connections when services are watched.
-    pub(super) fn new(settings: &Nacos) -> Self {
-        Self(Rc::new(NacosClient::new(settings)))
-    }
-}
+pub(super) struct NacosRegistry(pub(super) Rc<NacosClient>);
 
 impl Registry for NacosRegistry {
     fn status(&self) -> &Arc<RegistryStatus> {

@@ -115,7 +115,7 @@ pub async fn serve<H: Handler>(
             }
             return;
         }
-        match Box::pin(serve_http1(io, &limits.head, timeouts.write, served, handler, &open)).await {
+        match Box::pin(serve_http1(io, limits.head, timeouts.write, served, handler, &open)).await {
             Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
             Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
             Served::Tunnel(stream, tunnel) => {

@@ -72,7 +72,7 @@ pub(super) enum Served {
 /// Serves HTTP/1 until the connection ends or is idle.
 pub(super) async fn serve_http1<H: Handler>(
     io: ClientIo,
-    limits: &HeadLimits,
+    limits: HeadLimits,
     write_timeout: Duration,
     served: Rc<ServedConnection>,
     handler: Rc<H>,
@@ -81,12 +81,7 @@ pub(super) async fn serve_http1<H: Handler>(
     let (recorder, connected) = (Rc::clone(&handler), Rc::clone(&served));
     let activity = &connected.activity;
     let service = service_fn(move |request| respond(&*handler, request, &served));
-    let mut connection = http1::Builder::new()
-        .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
-        .max_headers(limits.max_fields)
-        .max_header_size(limits.max_bytes)
-        .max_buf_size(limits.max_bytes.max(64 * 1024))
-        .serve_connection(TokioIo::new(io), service);
+    let mut connection = builder(limits).serve_connection(TokioIo::new(io), service);
     let leave = |cx: &Context<'_>| {
         // hyper does not always ask for more of the response after it has written everything.
         if activity.may_go_on() {
@@ -122,6 +117,16 @@ pub(super) async fn serve_http1<H: Handler>(
     }
     let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty();
     close(io, refusal, is_sending, write_timeout).await
+}
+
+fn builder(limits: HeadLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
+        .max_headers(limits.max_fields)
+        .max_header_size(limits.max_bytes)
+        .max_buf_size(limits.max_bytes.max(64 * 1024));
+    builder
 }
 
 /// Ends a connection, with `refusal` if hyper's own response to the head was withheld.

@@ -53,7 +53,7 @@ pin_project! {
     }
 }
 
-/// First attempt of a request, which has been sent.
+/// First attempt of a request.
 pub(super) struct Sent {
     call: Call,
     pick: Pick,
@@ -107,6 +107,15 @@ impl Sent {
         poll_timeout(&mut self.connection.deadline, timeout, self.upload.as_deref(), cx)
     }
 
+    /// Sends `request` outside of the path that nearly every request takes.
+    async fn exchange(mut self, request: Request<Body>) -> Response<Body> {
+        let Self { call, connection, upload, timer, .. } = &mut self;
+        match call.exchange(connection, request, upload.as_deref(), *timer).await {
+            Ok(response) => self.call.received(response, self.timer, self.pick, self.connection, self.upload),
+            Err(error) => self.failed(error).await,
+        }
+    }
+
     fn received(self, response: Response<hyper::body::Incoming>) -> Response<Body> {
         let Self { call, pick, mut connection, replay, upload, timer } = self;
         connection.head_received(Some(&response));
@@ -135,12 +144,15 @@ impl Call {
             Ok(prepared) => prepared,
             Err(response) => return Forwarding::ready(*response),
         };
+        let Prepared { replay, upload } = prepared;
         let timer = Timer::start();
         let sending = match &mut connection.sender {
-            Sender::Http2(..) => return Forwarding::boxed(self.send(pick, connection, request, prepared, timer)),
+            Sender::Http2(..) => {
+                let sent = Sent { call: self, pick, connection, replay, upload, timer };
+                return Forwarding::boxed(sent.exchange(request));
+            }
             Sender::Http1(http1) => http1.send(request, InterimRelay::current(&self.forward.header_policy)),
         };
-        let Prepared { replay, upload } = prepared;
         connection.expect_head(self.forward.timeouts.response.map(|timeout| timer.started() + timeout));
         Forwarding::First { sending, sent: Some(Sent { call: self, pick, connection, replay, upload, timer }) }
     }
@@ -151,27 +163,11 @@ impl Call {
             Err(response) => return response,
         };
         match self.prepare(&mut request, &pick, &mut connection) {
-            Ok(prepared) => self.send(pick, connection, request, prepared, Timer::start()).await,
-            Err(response) => *response,
-        }
-    }
-
-    async fn send(
-        self,
-        pick: Pick,
-        mut connection: Box<Connection>,
-        request: Request<Body>,
-        prepared: Prepared,
-        timer: Timer,
-    ) -> Response<Body> {
-        let Prepared { replay, upload } = prepared;
-        match self.exchange(&mut connection, request, upload.as_deref(), timer).await {
-            Ok(response) => self.received(response, timer, pick, connection, upload),
-            Err(error) => {
-                timer.responded();
-                drop(connection);
-                Box::pin(self.send_again(error, replay, pick, upload)).await
+            Ok(Prepared { replay, upload }) => {
+                let sent = Sent { call: self, pick, connection, replay, upload, timer: Timer::start() };
+                sent.exchange(request).await
             }
+            Err(response) => *response,
         }
     }
 
