@@ -154,8 +154,7 @@ fn routes(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Cors) {
     let &CheckInput { root, switches, .. } = input;
-    let sections =
-        RouteSections { root, raw, has_spring: input.properties.get("spring").is_some(), upstreams, switches };
+    let sections = RouteSections { root, raw, has_spring: input.properties.get("spring").is_some(), upstreams };
     let mut routes = crate::routes::check::check(&sections, context, diagnostics);
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     crate::routes::target::report_lost_forwards(&context.forwards.borrow(), &routes, diagnostics);

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::check::{self, CheckInput};
-use crate::de;
 use crate::diagnostics::{Diagnostics, DocumentId, Report, SourceFile, SourceText, UnknownKey};
 use crate::locator::{self, Locator, Services};
 use crate::model::Config;
@@ -18,7 +17,7 @@ use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
 use crate::yaml::Span;
-use crate::{filters, predicates as predicate_table};
+use crate::{de, filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]

@@ -7,8 +7,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
-use crate::filters::row::FilterContext;
-use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::filters::row::{Arguments, Entry, FilterContext, FilterInput};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;

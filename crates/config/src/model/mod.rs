@@ -17,16 +17,13 @@ pub use crate::sections::forwarding::{ForwardedHeaders, Forwarding, HeaderAction
 pub use crate::sections::http_client::pool::{ConnectionPool, Leasing};
 pub use crate::sections::http_client::proxy::{Proxy, ProxyKind, ProxyLogin};
 pub use crate::sections::http_client::{Http2, HttpClient};
-pub use crate::sections::logs::RequestId;
-pub use crate::sections::logs::{AccessLog, AccessLogFormat, LogOutput};
-pub use crate::sections::logs::{LogFormat, Logging};
+pub use crate::sections::logs::{AccessLog, AccessLogFormat, LogFormat, LogOutput, Logging, RequestId};
 pub use crate::sections::management::check::KeyHashing;
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::OtlpExport;
-pub use crate::sections::memory::Memory;
-pub use crate::sections::memory::Metering;
+pub use crate::sections::memory::{Memory, Metering};
 pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
@@ -42,8 +39,7 @@ pub use crate::sections::upstreams::balance::Balance;
 pub use crate::sections::upstreams::discovered::ServiceQuery;
 pub use crate::sections::upstreams::dns::{Dns, DnsQuery, DnsServer, Records};
 pub use crate::sections::upstreams::endpoints::{EndpointAddress, ListedEndpoint, Scheme};
-pub use crate::sections::upstreams::health::Ejection;
-pub use crate::sections::upstreams::health::{CheckHost, CheckPath, HealthCheck, Statuses};
+pub use crate::sections::upstreams::health::{CheckHost, CheckPath, Ejection, HealthCheck, Statuses};
 pub use crate::sections::upstreams::{EndpointSource, Upstream};
 
 /// The whole configuration.

@@ -27,7 +27,6 @@ pub(crate) struct RouteSections<'r> {
     /// True if the file has properties of Spring, such as its profiles.
     pub(crate) has_spring: bool,
     pub(crate) upstreams: &'r UpstreamsByName,
-    pub(crate) switches: &'r Switches,
 }
 
 /// Returns every enabled route, in the order in which routes are tried.
@@ -36,12 +35,11 @@ pub(crate) fn check(
     filters: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Route> {
-    let &RouteSections { root, raw, switches, upstreams, .. } = sections;
+    let &RouteSections { root, raw, upstreams, .. } = sections;
     let nodes = items(root.step("routes"));
     let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
-    let predicates = PredicateContext::check(raw, switches, diagnostics);
-    let context =
-        RouteContext { switches, upstreams, filters, predicates: &predicates, default_filters: &default_filters };
+    let predicates = PredicateContext::check(raw, filters.switches, diagnostics);
+    let context = RouteContext { upstreams, filters, predicates: &predicates, default_filters: &default_filters };
     let mut routes = read_all(nodes, raw.fail_on_route_definition_error.unwrap_or(true), &context, diagnostics);
     if nodes.is_empty() && !raw.discovery.has_locator() && !diagnostics.has_errors() {
         let help = if sections.has_spring {

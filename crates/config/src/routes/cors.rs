@@ -11,8 +11,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::filters::model::Filter;
 use crate::routes::model::{Cors, Route};
-use crate::sections::cors::{RawCors, RawGlobalCors};
-use crate::sections::cors::{RouteCors, policy};
+use crate::sections::cors::{RawCors, RawGlobalCors, RouteCors, policy};
 use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::de;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::Filter;
 use crate::filters::row::FilterContext;
 use crate::filters::{self, configure_breaker};
-use crate::predicates;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::filters::{self as route_filters, FilterSlot, ListedFilter, interleave};
@@ -21,8 +19,8 @@ use crate::spec::definition::Spec;
 use crate::spec::parse::{NamedForm, Syntax};
 use crate::spec::tree::Shortcut;
 use crate::spring::names::{SKIP, refusal};
-use crate::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
+use crate::{de, predicates};
 use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 
@@ -72,7 +70,6 @@ pub(super) fn items(list: Option<&Node>) -> &[Node] {
 
 /// Settings that all routes of a file share.
 pub(super) struct RouteContext<'r> {
-    pub(super) switches: &'r Switches,
     pub(super) upstreams: &'r UpstreamsByName,
     pub(super) filters: &'r FilterContext<'r>,
     pub(super) predicates: &'r PredicateContext<'r>,
@@ -223,7 +220,7 @@ impl<'r> RouteReader<'r> {
             diagnostics.error(self.node.span, "route without `uri`").help("write its target: `uri: http://host:port`");
             return None;
         };
-        self.context.switches.refuse_target(&uri.value, uri.span, diagnostics).ok()?;
+        self.context.filters.switches.refuse_target(&uri.value, uri.span, diagnostics).ok()?;
         crate::routes::target::check(uri, self.context.upstreams, diagnostics)
     }
 

@@ -13,8 +13,7 @@ use crate::sections::registries::registration::CheckedRegistry;
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
-use crate::sections::tls::client::Tls;
-use crate::sections::tls::client::trusting;
+use crate::sections::tls::client::{Tls, trusting};
 
 /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
 #[derive(Debug, Default, Deserialize)]

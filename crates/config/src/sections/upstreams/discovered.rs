@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
-use crate::sections::upstreams::health::Ejection;
-use crate::sections::upstreams::health::HealthCheck;
+use crate::sections::upstreams::health::{Ejection, HealthCheck};
 use crate::sections::upstreams::spring::instances::{Lists, health_check, report_unused_checks};
 use crate::sections::upstreams::spring::{RawLoadBalancer, ZoneScope};
 use crate::sections::upstreams::{EndpointSource, Upstream};

@@ -28,8 +28,7 @@ use crate::sections::upstreams::dns::DnsQuery;
 #[cfg(test)]
 use crate::sections::upstreams::endpoints::RawEndpointEntry;
 use crate::sections::upstreams::endpoints::{EndpointEntry, ListedEndpoint};
-use crate::sections::upstreams::health::Ejection;
-use crate::sections::upstreams::health::HealthCheck;
+use crate::sections::upstreams::health::{Ejection, HealthCheck};
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 use crate::yaml::Span;
 
