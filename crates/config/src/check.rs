@@ -16,7 +16,7 @@ use crate::sections::management::check::{TrafficListener, management, request_se
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, UpstreamsByName};
-use crate::spec::values::header_name;
+use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::Node;
 

@@ -65,4 +65,4 @@ pub use crate::schema::SCHEMA;
 pub use crate::sections::jwt::check::{Jwt, KeySource};
 pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;
-pub use crate::spec::types::Status;
+pub use crate::spec::argument_types::Status;

@@ -20,7 +20,7 @@ use crate::sections::forwarding::{RawForwarded, RawHeaders, RawHttpServer, RawXF
 use crate::sections::http_client::HttpClient;
 use crate::sections::jwt::RawJwt;
 use crate::sections::logs::{AccessLog, Logging, RequestId};
-use crate::sections::management::raw::{RawManagement, RawRequestSeries};
+use crate::sections::management::keys::{RawManagement, RawRequestSeries};
 use crate::sections::memory::{Memory, Metering};
 use crate::sections::redis::RawRedis;
 use crate::sections::registries::consul::RawConsul;

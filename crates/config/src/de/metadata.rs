@@ -2,7 +2,7 @@
 
 use serde::de::{Deserialize, Deserializer};
 
-use crate::de::given::NamedEntries;
+use crate::de::argument_value::NamedEntries;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::yaml::{Node, NodeKind};

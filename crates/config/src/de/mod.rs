@@ -5,10 +5,10 @@
 //! absent. So one run reports all errors.
 
 pub(crate) mod access;
+pub(crate) mod argument_value;
 pub(crate) mod defaults;
 pub(crate) mod error;
 pub(crate) mod fields;
-pub(crate) mod given;
 pub(crate) mod metadata;
 pub(crate) mod ranged;
 mod read;
@@ -35,7 +35,7 @@ use crate::yaml::{Node, NodeKind, Span};
 /// Name of the newtype for a value with its span, and for a span alone: [`Spanned`](crate::de::spanned::Spanned),
 /// [`NodeRef`](crate::de::spanned::NodeRef).
 pub(crate) const SPANNED: &str = "$tollgate::Spanned";
-/// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
+/// Name of the newtype of an argument that may be wrong: see [`crate::de::argument_value::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";

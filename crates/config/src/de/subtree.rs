@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use serde::de::{Deserialize, Deserializer};
 
-use crate::de::given::NamedEntries;
+use crate::de::argument_value::NamedEntries;
 use crate::de::spanned::{Spanned, schema_of_anything};
 use crate::yaml::{Node, NodeKind};
 

@@ -8,10 +8,10 @@ use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
 use crate::filters::row::{Arguments, Entry, FilterContext, FilterInput};
+use crate::spec::argument_types::{BufferSize, Status};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{BufferSize, Status};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {

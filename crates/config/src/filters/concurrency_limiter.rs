@@ -6,7 +6,7 @@ use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
 
-use crate::de::given::{Given, Texts};
+use crate::de::argument_value::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{ConcurrencyLimiter, Filter};
@@ -15,12 +15,12 @@ use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::store::report_missing_redis;
 use crate::rate_limiter::users::warn_of_key;
-use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
+use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
+use crate::spec::argument_types::{Count, FieldName, Status, TimeArgument};
 #[cfg(test)]
 use crate::spec::schema::arguments;
+use crate::spec::single_values::refusal;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{Count, FieldName, Status, TimeArgument};
-use crate::spec::values::refusal;
 use crate::yaml::Span;
 
 /// Arguments of `ConcurrencyLimiter`.

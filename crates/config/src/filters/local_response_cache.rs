@@ -13,8 +13,8 @@ use crate::filters::model::{Filter, FilterPosition, ResponseCache};
 use crate::filters::row::{Arguments, Entry};
 #[cfg(test)]
 use crate::spec::schema::arguments;
+use crate::spec::single_values::above_zero;
 use crate::spec::tree::Shortcut;
-use crate::spec::values::above_zero;
 
 /// Spring's default for `LocalResponseCache`.
 const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);

@@ -17,11 +17,11 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::spec::argument_types::{FieldName, Status, Text};
 #[cfg(test)]
 use crate::spec::schema::arguments;
+use crate::spec::single_values::above_zero;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{FieldName, Status, Text};
-use crate::spec::values::above_zero;
 
 /// Four times the limit of Spring's codecs.
 const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 
+use crate::de::argument_value::{Given, Texts};
 use crate::de::canonical;
-use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::de::units::{Time, described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};

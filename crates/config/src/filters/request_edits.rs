@@ -7,10 +7,10 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::spec::argument_types::{HeaderText, Segments, Text};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{HeaderText, Segments, Text};
 
 /// Argument of `StripPrefix`.
 #[derive(Deserialize)]

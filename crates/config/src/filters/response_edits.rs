@@ -10,10 +10,10 @@ use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::request_edits::{HeaderArgs, HeaderNameArgs};
 use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::spec::argument_types::{FieldName, HeaderText, Text};
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::{FieldName, HeaderText, Text};
 
 /// Arguments of `AddResponseHeader`.
 #[derive(Deserialize)]

@@ -10,10 +10,10 @@ use crate::filters::for_all_routes::RawSecureHeaders;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::spec::argument_types::Text;
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::Text;
 
 /// Arguments of `SecureHeaders`.
 #[derive(Deserialize)]

@@ -7,10 +7,10 @@ use crate::de::units::Size;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry};
+use crate::spec::argument_types::FieldName;
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::tree::Shortcut;
-use crate::spec::types::FieldName;
 
 /// Spring's default for `RequestSize`: 5 000 000 bytes.
 const DEFAULT_MAX_SIZE: u64 = 5_000_000;

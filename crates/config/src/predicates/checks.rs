@@ -4,7 +4,7 @@ use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::predicates::row::{Checked, PredicateInput, take_named};
 use crate::spec::PredicateSpec;
-use crate::spec::values::flag;
+use crate::spec::single_values::flag;
 use tollgate_routing::{Predicate, PredicateArgument};
 
 impl PredicateInput<'_> {

@@ -7,7 +7,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::for_all_routes::{RawApiVersion, RawVersionUse};
 use crate::raw_config::RawConfig;
-use crate::spec::values::header_name;
+use crate::spec::single_values::header_name;
 use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
 

@@ -4,21 +4,21 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
+use crate::de::argument_value::{Given, NamedEntries, Texts};
 use crate::de::fields::field_names;
-use crate::de::given::{Given, NamedEntries, Texts};
 use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
 #[cfg(test)]
-use crate::rate_limiter::words::AlgorithmName;
-use crate::rate_limiter::words::{
+use crate::rate_limiter::value_enums::AlgorithmName;
+use crate::rate_limiter::value_enums::{
     Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg, OnStoreFailureWord,
     Window,
 };
+use crate::spec::argument_types::{Count, FieldName, Percent, Rate, Status, TimeArgument};
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_prefixed_names};
-use crate::spec::types::{Count, FieldName, Percent, Rate, Status, TimeArgument};
 use crate::yaml::Span;
 
 /// Arguments that make one rule.

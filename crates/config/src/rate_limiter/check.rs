@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, Reported, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
-use crate::rate_limiter::{Naming, lease, plans, rules, settings, store, users};
+use crate::rate_limiter::{Naming, lease, plans, rules, shared_settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
 use crate::spring::limiter_bean;
@@ -43,12 +43,12 @@ pub(crate) fn check(
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
     if let (Err(reported), false) = (check_bean(&args, diagnostics), args.rule.replenish_rate.is_given()) {
         // The rate comes from the missing bean. The settings are checked to report a missing key resolver in the same run.
-        let _ = settings::settings(&args, context, diagnostics);
+        let _ = shared_settings::settings(&args, context, diagnostics);
         return Err(reported);
     }
     let rules = shapes.and_then(|()| rules::rules(&args, spec.span, context, diagnostics));
     let plans = shapes.and_then(|()| plans::plans(&args, context, diagnostics));
-    let settings = settings::settings(&args, context, diagnostics);
+    let settings = shared_settings::settings(&args, context, diagnostics);
     let storage = store::storage(&args, spec.span, context, diagnostics);
     let bucket = match args.bucket.checked()? {
         None => Ok(None),

@@ -14,10 +14,10 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::{KeyResolvers, Preflights};
 use crate::rate_limiter::for_all_routes::{RawLimiterHeaders, RawLimiterSettings};
-use crate::rate_limiter::settings::{families, throw_on_limit};
-use crate::rate_limiter::words::ErrorBodyWord;
+use crate::rate_limiter::shared_settings::{families, throw_on_limit};
+use crate::rate_limiter::value_enums::ErrorBodyWord;
 use crate::sections::redis::RawRedis;
-use crate::spec::values::{header_name, refusal};
+use crate::spec::single_values::{header_name, refusal};
 
 /// Settings and registries that all limiters of one file share.
 pub(crate) struct LimiterContext<'c> {

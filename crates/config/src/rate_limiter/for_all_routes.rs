@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
-use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
-use crate::spec::types::Status;
+use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
+use crate::spec::argument_types::Status;
 
 /// Settings of limiters on all routes.
 #[derive(Debug, Default, Deserialize)]

@@ -10,12 +10,12 @@ pub(crate) mod naming;
 mod plans;
 mod rule;
 mod rules;
-pub(crate) mod settings;
+pub(crate) mod shared_settings;
 pub(crate) mod store;
 #[cfg(test)]
 mod tests;
 pub(crate) mod users;
-pub(crate) mod words;
+pub(crate) mod value_enums;
 
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 pub use self::naming::{NamedLimit, Naming};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::de::given::Given;
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, PlanArgs, PlanResolverArgs, PlanTableArgs};

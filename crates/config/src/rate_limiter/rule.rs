@@ -5,13 +5,13 @@ use std::time::Duration;
 use tollgate_limiter::algorithm::SettingsForm;
 use tollgate_limiter::rule::{Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Rule, RuleError, TokenBucket};
 
+use crate::de::argument_value::Given;
 use crate::de::canonical;
-use crate::de::given::Given;
 use crate::diagnostics::{Diagnostics, Reported, suggest};
 use crate::rate_limiter::args::RuleArgs;
-use crate::rate_limiter::words::{Align, CalendarWord, Window};
+use crate::rate_limiter::value_enums::{Align, CalendarWord, Window};
+use crate::spec::argument_types::{MAX_COUNT, Rate, TimeArgument};
 use crate::spec::rejection::Rejection;
-use crate::spec::types::{MAX_COUNT, Rate, TimeArgument};
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.

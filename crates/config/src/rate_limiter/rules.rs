@@ -5,7 +5,7 @@ use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
 use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::MAX_CHECKS;
 
-use crate::de::given::Given;
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, ListedArgs, RuleArgs};
@@ -13,8 +13,8 @@ use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
 use crate::rate_limiter::naming::shown_name;
 use crate::rate_limiter::rule::rule;
-use crate::rate_limiter::words::{CostArg, Mode};
-use crate::spec::types::{MAX_COUNT, Percent};
+use crate::rate_limiter::value_enums::{CostArg, Mode};
+use crate::spec::argument_types::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 
 /// Returns the limiter's own rules. Reports errors.

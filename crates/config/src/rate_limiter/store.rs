@@ -6,14 +6,14 @@ use std::time::Duration;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::given::Given;
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, LockArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, GatewayNumber, LockRetry, RateLimiter, StoreKind};
-use crate::rate_limiter::words::{AtomicityWord, LockRetryWord};
+use crate::rate_limiter::value_enums::{AtomicityWord, LockRetryWord};
 use crate::yaml::Span;
 
 /// Store settings of one limiter.

@@ -1,17 +1,17 @@
 //! Predicates and filters as the file specifies them: `Name=a,b`, or a name and named arguments.
 //!
 //! [`parse`] reads the text or map into a [`Spec`]; [`tree`] turns its arguments into nodes for the positioned
-//! deserializer; [`values`] reads single arguments.
+//! deserializer; [`single_values`] reads single arguments.
 
+pub(crate) mod argument_types;
 pub(crate) mod definition;
 mod masked;
 pub(crate) mod parse;
 pub(crate) mod rejection;
 #[cfg(test)]
 pub(crate) mod schema;
+pub(crate) mod single_values;
 pub(crate) mod tree;
-pub(crate) mod types;
-pub(crate) mod values;
 
 use crate::spec::definition::Spec;
 

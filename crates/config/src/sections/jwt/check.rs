@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::given::Texts;
+use crate::de::argument_value::Texts;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::jwt::RawJwt;
 use crate::sections::tls::files::both_given;
-use crate::spec::values::header_name;
+use crate::spec::single_values::header_name;
 use crate::yaml::Span;
 
 /// Names of signature algorithms.

@@ -5,8 +5,8 @@ pub(crate) mod check;
 
 use serde::Deserialize;
 
+use crate::de::argument_value::{Given, Texts};
 use crate::de::defaults::{Or, secs};
-use crate::de::given::{Given, Texts};
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;

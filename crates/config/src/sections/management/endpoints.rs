@@ -2,8 +2,8 @@
 
 use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
+use crate::sections::management::keys::{RawAccess, RawEndpoint, RawManagement};
 use crate::sections::management::model::{Actuator, TrafficEndpoints};
-use crate::sections::management::raw::{RawAccess, RawEndpoint, RawManagement};
 
 /// Spring Boot's and Spring Cloud's endpoints, which `include: "*"` exposes.
 const KNOWN_ENDPOINTS: [&str; 34] = [

@@ -2,8 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod endpoints;
+pub(crate) mod keys;
 pub(crate) mod model;
-pub(crate) mod raw;
 pub(crate) mod socket;
 pub(crate) mod tokens;
 pub(crate) mod tracing;

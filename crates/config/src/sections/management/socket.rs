@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::raw::RawManagementServer;
+use crate::sections::management::keys::RawManagementServer;
 
 /// Permissions without `socket-mode`: the user of the gateway.
 const DEFAULT_MODE: u32 = 0o600;

@@ -13,7 +13,7 @@ use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::raw::RawManagement;
+use crate::sections::management::keys::RawManagement;
 
 /// Share of sampled traces without `sampling.probability`, as in Spring Boot.
 const DEFAULT_PROBABILITY: f64 = 0.1;

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
-use crate::de::given::Given;
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::redis::RawRedis;

@@ -6,7 +6,7 @@ use http::Uri;
 use serde::Deserialize;
 
 use crate::de;
-use crate::de::given::Given;
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Deserialize;
 
+use crate::de::argument_value::Given;
 use crate::de::defaults::{Or, Word, secs};
 use crate::de::error::with_help;
-use crate::de::given::Given;
 use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::de::units::read_by;

@@ -14,7 +14,7 @@ use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::units::read_by;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
-use crate::spec::types::Status;
+use crate::spec::argument_types::Status;
 
 /// Active health checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -9,7 +9,7 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::units::{described_by, parse_size, read_by};
 use crate::rate_limiter::model::GatewayNumber;
-use crate::spec::types::{MAX_COUNT, TimeArgument, time_argument};
+use crate::spec::argument_types::{MAX_COUNT, TimeArgument, time_argument};
 
 /// `mode`. YAML 1.1 reads `off` as false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

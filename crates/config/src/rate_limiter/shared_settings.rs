@@ -8,16 +8,16 @@ use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template};
 
-use crate::de::given::{Given, Texts};
+use crate::de::argument_value::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::rules::enforcement;
-use crate::rate_limiter::words::OnLimitArg;
+use crate::rate_limiter::value_enums::OnLimitArg;
 use crate::sections::forwarding::trusted_proxies::network;
-use crate::spec::types::Status;
-use crate::spec::values::refusal;
+use crate::spec::argument_types::Status;
+use crate::spec::single_values::refusal;
 use crate::yaml::Span;
 
 /// Checks the settings that apply to all rules.

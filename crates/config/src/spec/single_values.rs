@@ -6,8 +6,8 @@ use http::header::HeaderName;
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, parse_flag};
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::spec::argument_types::Status;
 use crate::spec::definition::Arg;
-use crate::spec::types::Status;
 use crate::yaml::Span;
 
 /// Reads `true` or `false`.
