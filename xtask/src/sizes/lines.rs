@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 78_799),
-    ("config", 15_639),
+    (ALL, 78_775),
+    ("config", 15_615),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_094),
