@@ -5,12 +5,7 @@ use std::fmt;
 use crate::decision::Decision;
 use crate::pattern_error::PatternError;
 use crate::request::Variables;
-use crate::segment::{
-    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, decide_segments, match_segments, parse,
-    split_segment,
-};
-
-const SEPARATOR: char = PatternKind::Host.separator();
+use crate::segment::{GlobToken, PatternPart, SegmentPattern, SegmentsPattern};
 
 /// A pattern for the value of `Host` in [normal form](crate::normalize_host). It matches label by label and includes the port, as
 /// in Spring; case and a final dot make no difference.
@@ -18,12 +13,8 @@ const SEPARATOR: char = PatternKind::Host.separator();
 /// `?` is one character and `*` any number of them within a label. `**` is any number of labels. `{name}` and
 /// `{name:regex}` capture one label. So `**.foo.org` matches `www.foo.org` and `foo.org`, and `**.foo.org:*` matches
 /// `www.foo.org:8080`. Unlike in Spring, an expression in braces may contain dots; it is still matched with one label.
-#[derive(Clone, Debug)]
-pub struct HostPattern {
-    text: Box<str>,
-    parts: Box<[PatternPart]>,
-    starts_with_dot: bool,
-}
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostPattern(SegmentsPattern<'.'>);
 
 // === impl HostPattern ===
 
@@ -33,15 +24,7 @@ impl HostPattern {
     /// # Errors
     /// See [`PatternError`].
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
-        if pattern.is_empty() {
-            return Err(PatternError::Empty);
-        }
-        let starts_with_dot = pattern.starts_with('.');
-        let mut parts = parse(pattern, usize::from(starts_with_dot), PatternKind::Host)?;
-        if matches!(parts.last(), Some(PatternPart::Segment(SegmentPattern::Empty))) {
-            parts.pop();
-        }
-        Ok(Self { text: pattern.into(), parts: parts.into(), starts_with_dot })
+        SegmentsPattern::parse(pattern).map(Self)
     }
 
     /// Returns true if `host` certainly matches. Does not allocate.
@@ -53,30 +36,20 @@ impl HostPattern {
     /// Decides if `host` matches.
     #[must_use]
     pub fn decide(&self, host: &str) -> Decision {
-        let Some(labels) = self.labels(host) else { return Decision::No };
-        decide_segments(&self.parts, labels, SEPARATOR, |label, text, is_last| {
-            label.decide(SegmentText::of_host(text), is_last)
-        })
+        if self.starts_as(host) { self.0.decide(labels(host)) } else { Decision::No }
     }
 
     /// Adds the variables of `host` to `out` if it matches.
     pub fn capture(&self, host: &str, out: &mut Variables) {
-        let Some(labels) = self.labels(host) else { return };
-        let mut starts = vec![None; self.parts.len() + 1];
-        let record = |part: usize, remaining| starts.get_mut(part).map_or((), |start| *start = remaining);
-        if match_segments(&self.parts, labels, SEPARATOR, label_matches, record) {
-            for (part, start) in self.parts.iter().zip(&starts) {
-                if let (PatternPart::Segment(label), Some(text)) = (part, start) {
-                    label.capture(SegmentText::of_host(split_segment(text, SEPARATOR).0), out);
-                }
-            }
+        if self.starts_as(host) {
+            self.0.capture(labels(host), out);
         }
     }
 
     /// Returns the suffix that all matching hosts share: at most `max_labels` whole labels, without the port, as in
     /// [`suffixes`]. `None` if the pattern does not fix the last label.
     pub(super) fn literal_suffix(&self, max_labels: usize) -> Option<String> {
-        let mut parts = self.parts.iter().rev();
+        let mut parts = self.0.parts.iter().rev();
         let mut suffix = match parts.next() {
             Some(PatternPart::Segment(SegmentPattern::Literal(label))) => before_colon(label).to_owned(),
             // `org:*`: the text before the colon is a whole label.
@@ -95,31 +68,18 @@ impl HostPattern {
 
     /// Returns the names of the variables.
     pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
+        self.0.variable_names()
     }
 
-    /// Returns `host` without its first and last dot; `Some(None)` if it has no labels. `None` if only one of `host` and
-    /// the pattern starts with a dot, so that they cannot match.
-    fn labels<'h>(&self, host: &'h str) -> Option<Option<&'h str>> {
-        if host.starts_with('.') != self.starts_with_dot {
-            return None;
-        }
-        let host = host.strip_prefix('.').unwrap_or(host);
-        let labels = host.strip_suffix('.').unwrap_or(host);
-        Some(Some(labels).filter(|labels| !labels.is_empty()))
-    }
-}
-
-/// The text decides what is parsed.
-impl PartialEq for HostPattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+    /// Returns true if both or neither of `host` and the pattern start with a dot. Otherwise they do not match.
+    fn starts_as(&self, host: &str) -> bool {
+        host.starts_with('.') == self.0.text.starts_with('.')
     }
 }
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.0.fmt(f)
     }
 }
 
@@ -127,8 +87,7 @@ impl fmt::Display for HostPattern {
 ///
 /// If a pattern matches `host` and has a [`HostPattern::literal_suffix`], that suffix is among them.
 pub(super) fn suffixes(host: &str) -> impl Iterator<Item = &str> {
-    let host = host.strip_prefix('.').unwrap_or(host);
-    let host = host.strip_suffix('.').unwrap_or(host);
+    let host = without_outer_dots(host);
     let last = host.rfind('.').map_or(0, |dot| dot + 1);
     let host = &host[..last + before_colon(&host[last..]).len()];
     host.rmatch_indices('.').map(|(dot, _)| &host[dot + 1..]).chain(std::iter::once(host))
@@ -138,8 +97,14 @@ fn before_colon(label: &str) -> &str {
     label.split(':').next().unwrap_or(label)
 }
 
-fn label_matches(label: &SegmentPattern, text: &str, is_last: bool) -> bool {
-    label.decide(SegmentText::of_host(text), is_last) == Decision::Yes
+/// Returns the labels of `host`; `None` if it has none.
+fn labels(host: &str) -> Option<&str> {
+    Some(without_outer_dots(host)).filter(|labels| !labels.is_empty())
+}
+
+fn without_outer_dots(host: &str) -> &str {
+    let host = host.strip_prefix('.').unwrap_or(host);
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 #[cfg(test)]

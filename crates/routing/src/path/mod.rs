@@ -4,12 +4,8 @@ use std::fmt;
 
 use crate::decision::Decision;
 use crate::pattern_error::PatternError;
-use crate::request::{Variables, set_variable};
-use crate::segment::{
-    PatternKind, PatternPart, SegmentPattern, SegmentText, decide_segments, match_segments, parse, split_segment,
-};
-
-const SEPARATOR: char = PatternKind::Path.separator();
+use crate::request::Variables;
+use crate::segment::{PatternPart, SegmentsPattern};
 
 /// A pattern for request paths, case-sensitive, matched segment by segment.
 ///
@@ -25,11 +21,8 @@ const SEPARATOR: char = PatternKind::Path.separator();
 /// parameters (`;a=b`) are removed and its escapes are decoded. So a pattern is written decoded: `/a b`, not `/a%20b`.
 /// An encoded slash (`%2F`) is a character of its segment. A final `*` also matches an empty segment, as in Spring:
 /// `/a/*` matches `/a/`. Unlike in Spring, `**` and `{*name}` may be anywhere; each takes as few segments as possible.
-#[derive(Clone, Debug)]
-pub struct PathPattern {
-    text: Box<str>,
-    parts: Box<[PatternPart]>,
-}
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathPattern(SegmentsPattern<'/'>);
 
 // === impl PathPattern ===
 
@@ -39,12 +32,7 @@ impl PathPattern {
     /// # Errors
     /// See [`PatternError`]. One of them is a segment that no normalized path contains: its route would never match.
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
-        if pattern.is_empty() {
-            return Err(PatternError::Empty);
-        }
-        let start = usize::from(pattern.starts_with('/'));
-        let parts = parse(pattern, start, PatternKind::Path)?;
-        Ok(Self { text: pattern.into(), parts: parts.into() })
+        SegmentsPattern::parse(pattern).map(Self)
     }
 
     /// Returns true if the normalized `path` certainly matches. If `trailing_slash` is true, a `/` at the end of the path
@@ -59,12 +47,7 @@ impl PathPattern {
     /// Decides if the normalized `path` matches, as [`matches`](Self::matches) does.
     #[must_use]
     pub fn decide(&self, path: &str, trailing_slash: bool) -> Decision {
-        let decide = |rest| {
-            decide_segments(&self.parts, Some(rest), SEPARATOR, |segment, text, is_last| {
-                segment.decide(SegmentText::of_path(text), is_last)
-            })
-        };
-        Decision::any(alternatives(path, trailing_slash).map(decide))
+        Decision::any(alternatives(path, trailing_slash).map(|segments| self.0.decide(Some(segments))))
     }
 
     /// Adds the variables of `path` to `out` if it matches. Values stay percent-encoded: in another path, `%2F` and
@@ -72,44 +55,33 @@ impl PathPattern {
     ///
     /// The value of `{*name}` starts with `/`, or is empty if no segment is left.
     pub fn capture(&self, path: &str, trailing_slash: bool, out: &mut Variables) {
-        // The text from the start of each part on. A final `**` ends the search, so the start after it stays `None`.
-        let mut starts = vec![None; self.parts.len() + 1];
-        for segments in alternatives(path, trailing_slash) {
-            let record = |part: usize, remaining| starts.get_mut(part).map_or((), |start| *start = remaining);
-            if match_segments(&self.parts, Some(segments), SEPARATOR, segment_matches, record) {
-                for (part, start) in self.parts.iter().zip(starts.windows(2)) {
-                    if let &[from, to] = start {
-                        capture_part(part, from, to, out);
-                    }
-                }
-                return;
-            }
-        }
+        let _ = alternatives(path, trailing_slash).any(|segments| self.0.capture(Some(segments), out));
     }
 
     /// Returns the names of the variables.
     pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
+        self.0.variable_names()
     }
 
     /// Returns true if each path that `narrow` matches certainly matches this pattern, or leaves it undecided.
     /// `same_slash` is true if this pattern ignores a final `/` wherever `narrow` does.
     pub(crate) fn covers(&self, narrow: &Self, same_slash: bool) -> bool {
-        let (wide, is_open) = match self.parts.split_last() {
+        let (parts, narrow_parts) = (&self.0.parts, &narrow.0.parts);
+        let (wide, is_open) = match parts.split_last() {
             Some((PatternPart::AnySegments(_), segments)) => (segments, true),
-            _ => (&*self.parts, false),
+            _ => (&**parts, false),
         };
         let is_comparable = is_open || same_slash;
-        if is_comparable && self.text == narrow.text {
+        if is_comparable && self == narrow {
             return true;
         }
-        let has_room = if is_open { narrow.parts.len() >= wide.len() } else { narrow.parts.len() == wide.len() };
-        let mut pairs = wide.iter().zip(&narrow.parts).enumerate();
+        let has_room = if is_open { narrow_parts.len() >= wide.len() } else { narrow_parts.len() == wide.len() };
+        let mut pairs = wide.iter().zip(narrow_parts).enumerate();
         is_comparable
             && has_room
             && pairs.all(|(at, pair)| match pair {
                 (PatternPart::Segment(wide_segment), PatternPart::Segment(segment)) => {
-                    wide_segment.covers(segment, !is_open && at + 1 == wide.len(), at + 1 == narrow.parts.len())
+                    wide_segment.covers(segment, !is_open && at + 1 == wide.len(), at + 1 == narrow_parts.len())
                 }
                 _ => false,
             })
@@ -117,23 +89,16 @@ impl PathPattern {
 
     /// Returns the leading segments that all matching paths share, up to the first `**`; `None` is any segment.
     pub(crate) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
-        self.parts.iter().map_while(|part| match part {
+        self.0.parts.iter().map_while(|part| match part {
             PatternPart::Segment(segment) => Some(segment.literal()),
             PatternPart::AnySegments(_) => None,
         })
     }
 }
 
-/// The text decides what is parsed.
-impl PartialEq for PathPattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.0.fmt(f)
     }
 }
 
@@ -143,36 +108,6 @@ fn alternatives(path: &str, trailing_slash: bool) -> impl Iterator<Item = &str> 
     let segments = path.strip_prefix('/');
     let without_slash = segments.and_then(|segments| segments.strip_suffix('/')).filter(|_| trailing_slash);
     segments.into_iter().chain(without_slash)
-}
-
-fn segment_matches(segment: &SegmentPattern, text: &str, is_last: bool) -> bool {
-    segment.decide(SegmentText::of_path(text), is_last) == Decision::Yes
-}
-
-/// Adds the variables of one part, which matched the text from `start` to `end`; both are suffixes of the path.
-fn capture_part(part: &PatternPart, start: Option<&str>, end: Option<&str>, out: &mut Variables) {
-    match part {
-        PatternPart::Segment(segment) => {
-            if let Some(start) = start {
-                segment.capture(SegmentText::of_path(split_segment(start, SEPARATOR).0), out);
-            }
-        }
-        PatternPart::AnySegments(Some(name)) => {
-            let mut value = String::new();
-            let mut remaining = start;
-            // Suffixes of one text are equal if their lengths are.
-            while remaining.map(str::len) != end.map(str::len)
-                && let Some(text) = remaining
-            {
-                let (first, rest) = split_segment(text, SEPARATOR);
-                value.push(SEPARATOR);
-                value.push_str(SegmentText::of_path(first).encoded());
-                remaining = rest;
-            }
-            set_variable(out, name, value);
-        }
-        PatternPart::AnySegments(None) => {}
-    }
 }
 
 #[cfg(test)]

@@ -64,8 +64,8 @@ impl Condition for Weight {
             return "the route's weight is 0".to_owned();
         }
         let draw = self.draw(request.random);
-        let (group, last, first_own, last_own) = (&self.group, total - 1, range.start, range.end - 1);
-        format!("group `{group}` drew {draw} of 0 to {last}, the route has {first_own} to {last_own}")
+        let (group, last, first_of_route, last_of_route) = (&self.group, total - 1, range.start, range.end - 1);
+        format!("group `{group}` drew {draw} of 0 to {last}, the route has {first_of_route} to {last_of_route}")
     }
 
     fn reads(&self) -> Vec<RequestPart<'_>> {
@@ -111,10 +111,10 @@ pub(crate) fn assign_shares<'p>(routes: impl Iterator<Item = Vec<&'p mut Weight>
     for (route, weights) in &mut routes {
         for weight in weights {
             let Some(group) = groups.get_mut(&weight.group) else { continue };
-            let own = group.weights.get(route).copied().map_or(0, u64::from);
+            let weight_of_route = group.weights.get(route).copied().map_or(0, u64::from);
             let range = group.ranges.entry(*route).or_insert_with(|| {
                 let start = group.total;
-                group.total += own;
+                group.total += weight_of_route;
                 start..group.total
             });
             weight.share = Share { salt: group.salt, total: 0, range: range.clone() };

@@ -5,7 +5,6 @@ mod parse;
 mod pattern;
 mod text;
 
-pub(crate) use self::matcher::{PatternPart, decide_segments, match_segments, split_segment};
-pub(crate) use self::parse::{PatternKind, parse};
+pub(crate) use self::matcher::{PatternPart, SegmentsPattern, split_segment};
 pub(crate) use self::pattern::{GlobToken, SegmentPattern};
 pub(crate) use self::text::SegmentText;

@@ -11,7 +11,7 @@ use crate::pattern_error::PatternError;
 
 /// The two kinds of patterns. Only path patterns have `{*name}` and reject segments that no normalized path contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PatternKind {
+pub(super) enum PatternKind {
     Path,
     Host,
 }
@@ -29,7 +29,7 @@ struct Parser<'p> {
 }
 
 /// Parses `pattern`, starting at byte `start`.
-pub(crate) fn parse(pattern: &str, start: usize, kind: PatternKind) -> Result<Vec<PatternPart>, PatternError> {
+pub(super) fn parse(pattern: &str, start: usize, kind: PatternKind) -> Result<Vec<PatternPart>, PatternError> {
     let mut parser = Parser { pattern, kind, names: Vec::new() };
     parser.split(start)?.into_iter().map(|segment| parser.part(segment)).collect()
 }
@@ -37,8 +37,12 @@ pub(crate) fn parse(pattern: &str, start: usize, kind: PatternKind) -> Result<Ve
 // === impl PatternKind ===
 
 impl PatternKind {
-    /// Returns the character between two segments.
-    pub(crate) const fn separator(self) -> char {
+    /// Returns the kind with this character between two segments.
+    pub(super) const fn of_separator(separator: char) -> Self {
+        if separator == '.' { Self::Host } else { Self::Path }
+    }
+
+    fn separator(self) -> char {
         match self {
             Self::Path => '/',
             Self::Host => '.',

@@ -45,7 +45,7 @@ pub(super) fn group_name(index: usize) -> String {
 
 impl SegmentPattern {
     /// Decides if `text` matches. `is_last` is true if the pattern ends here.
-    pub(crate) fn decide(&self, text: SegmentText<'_>, is_last: bool) -> Decision {
+    pub(super) fn decide(&self, text: SegmentText<'_>, is_last: bool) -> Decision {
         let matches = match self {
             Self::Empty => text.raw_is_empty(),
             Self::Literal(literal) => text.equals(literal),
@@ -82,7 +82,7 @@ impl SegmentPattern {
     }
 
     /// Adds the variables of `text`, which must match.
-    pub(crate) fn capture(&self, text: SegmentText<'_>, out: &mut Variables) {
+    pub(super) fn capture(&self, text: SegmentText<'_>, out: &mut Variables) {
         match self {
             Self::Variable(name) => set_variable(out, name, text.encoded().to_owned()),
             Self::Regex { regex, names } => {
@@ -118,7 +118,7 @@ impl SegmentPattern {
     }
 }
 
-/// Returns true if `tokens` match the whole `text`. Like [`match_segments`](super::match_segments), it does not recurse: after
+/// Returns true if `tokens` match the whole `text`. Like the search of [`SegmentsPattern`](super::SegmentsPattern), it does not recurse: after
 /// a mismatch, only the last `*` takes one more character.
 fn glob(tokens: &[GlobToken], mut text: DecodedBytes<'_>) -> bool {
     let mut at = 0;

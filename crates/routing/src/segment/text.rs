@@ -34,7 +34,7 @@ impl<'a> SegmentText<'a> {
     }
 
     /// Creates the text of a host label, which is not decoded.
-    pub(crate) fn of_host(raw: &'a str) -> Self {
+    pub(super) fn of_host(raw: &'a str) -> Self {
         Self { raw, value: raw, is_encoded: false }
     }
 
@@ -61,7 +61,7 @@ impl<'a> SegmentText<'a> {
     }
 
     /// Returns the text without matrix parameters, its escapes as in the path.
-    pub(crate) fn encoded(self) -> &'a str {
+    pub(super) fn encoded(self) -> &'a str {
         self.value
     }
 

@@ -1,9 +1,10 @@
 //! Routes that get no request, because a route before them matches all of theirs.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::index::{Index, MAX_COVERING};
-use super::prefixes::{PathPrefix, path_prefixes};
+use super::prefixes::{PathPrefix, path_prefixes, required_keys};
 use crate::path::PathPattern;
 use crate::predicate::{Combination, Predicate};
 
@@ -34,8 +35,11 @@ impl<'r> Coverage<'r> {
         for text in exact.iter().flatten() {
             *uses.entry(text).or_default() += 1;
         }
-        let rarity = |texts: &[String]| texts.iter().filter_map(|text| uses.get(&**text)).sum::<usize>();
-        let keys = routes.iter().map(|predicates| (path_prefixes(*predicates), required_texts(predicates, &rarity)));
+        // Each route that predicates cover has at least one of these texts. Rare ones exclude the most routes.
+        let rarity = |texts: &[String]| Reverse(texts.iter().filter_map(|text| uses.get(&**text)).sum::<usize>());
+        let text = |predicate: &Predicate| predicate.exact_text().map(|text| vec![text]);
+        let keys =
+            routes.iter().map(|predicates| (path_prefixes(predicates), required_keys(predicates, &text, &rarity)));
         let index = Index::of_keys(keys);
         Self { routes, exact, index }
     }
@@ -43,7 +47,7 @@ impl<'r> Coverage<'r> {
     /// Returns the covering route of each route, and the number of pairs that were compared.
     fn find_all(&self) -> (Vec<Option<usize>>, usize) {
         let mut compared = 0;
-        let found = self.routes.iter().zip(&self.exact).enumerate().map(|(position, (later, texts))| {
+        let covering = self.routes.iter().zip(&self.exact).enumerate().map(|(position, (later, texts))| {
             let patterns = later.iter().flat_map(Predicate::nested_path_patterns);
             let paths: Vec<PathPrefix<'_>> = patterns.map(|pattern| PathPattern::prefix(pattern).collect()).collect();
             let earlier = self.index.covering(&paths, texts).take_while(|earlier| *earlier < position);
@@ -51,8 +55,8 @@ impl<'r> Coverage<'r> {
             earlier
                 .find(|earlier| self.routes.get(*earlier).is_some_and(|earlier| Predicate::all_imply(later, earlier)))
         });
-        let found = found.collect();
-        (found, compared)
+        let covering = covering.collect();
+        (covering, compared)
     }
 }
 
@@ -66,21 +70,6 @@ fn all_texts(predicates: &[Predicate]) -> Vec<String> {
     texts.sort_unstable();
     texts.dedup();
     texts
-}
-
-/// Returns texts of which each route that `predicates` cover has at least one; `None` if there are no such texts. Of
-/// several lists, the one with the smallest `rarity` excludes the most routes.
-fn required_texts(predicates: &[Predicate], rarity: &impl Fn(&[String]) -> usize) -> Option<Vec<String>> {
-    let of_one = |predicate: &Predicate| match predicate.combination() {
-        Some(Combination::All(members)) => required_texts(members, rarity),
-        Some(Combination::Any(members)) => {
-            let required = |member| required_texts(std::slice::from_ref(member), rarity);
-            let all: Option<Vec<_>> = members.iter().map(required).collect();
-            all.map(|lists| lists.into_iter().flatten().collect())
-        }
-        None => predicate.exact_text().map(|text| vec![text]),
-    };
-    predicates.iter().filter_map(of_one).min_by_key(|texts| rarity(texts))
 }
 
 #[cfg(test)]

@@ -127,8 +127,8 @@ impl Node {
         if !self.texts.is_empty()
             && let Some(host) = host
         {
-            let known = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.texts.get(suffix));
-            known.for_each(|routes| candidates.push(routes));
+            let lists = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.texts.get(suffix));
+            lists.for_each(|routes| candidates.push(routes));
         }
         let Some(remaining) = remaining else { return };
         if self.children.is_empty() && self.wildcard.is_none() {

@@ -1,5 +1,6 @@
 //! Path prefixes and host suffixes of a route's predicates: the keys of the index.
 
+use crate::host::HostPattern;
 use crate::path::PathPattern;
 use crate::predicate::{Combination, Predicate};
 
@@ -9,24 +10,32 @@ pub(super) const MAX_LABELS: usize = 6;
 /// The leading segments of a path; `None` is any segment.
 pub(super) type PathPrefix<'p> = Vec<Option<&'p str>>;
 
-/// Returns path prefixes of which each matching path has at least one; `None` if the predicates do not limit the path.
+/// Returns keys of which each request that `predicates` accept has at least one, such as path prefixes; `None` if the
+/// predicates demand none. `of_one` returns the keys of a predicate without members.
 ///
-/// All predicates must hold, so the prefixes of any one of them are sufficient. Chosen is the list whose shortest prefix is
-/// the longest: it excludes the most routes.
-pub(super) fn path_prefixes<'p>(predicates: impl IntoIterator<Item = &'p Predicate>) -> Option<Vec<PathPrefix<'p>>> {
-    let known = predicates.into_iter().filter_map(prefixes_of);
-    known.max_by_key(|prefixes| prefixes.iter().map(Vec::len).min())
-}
-
-fn prefixes_of(predicate: &Predicate) -> Option<Vec<PathPrefix<'_>>> {
-    match predicate.combination() {
-        Some(Combination::All(members)) => path_prefixes(members),
+/// All predicates must hold, so the keys of any one of them are sufficient: those of the highest `rank` exclude the most
+/// routes.
+pub(super) fn required_keys<'p, K, R: Ord>(
+    predicates: &'p [Predicate],
+    of_one: &impl Fn(&'p Predicate) -> Option<Vec<K>>,
+    rank: &impl Fn(&[K]) -> R,
+) -> Option<Vec<K>> {
+    let of_each = |predicate: &'p Predicate| match predicate.combination() {
+        Some(Combination::All(members)) => required_keys(members, of_one, rank),
         Some(Combination::Any(members)) => {
-            let all: Option<Vec<_>> = members.iter().map(prefixes_of).collect();
+            let required = |member| required_keys(std::slice::from_ref(member), of_one, rank);
+            let all: Option<Vec<_>> = members.iter().map(required).collect();
             all.map(|lists| lists.into_iter().flatten().collect())
         }
-        None => Some(predicate.path_patterns()?.iter().map(prefix_of).collect()),
-    }
+        None => of_one(predicate),
+    };
+    predicates.iter().filter_map(of_each).max_by_key(|keys| rank(keys))
+}
+
+/// Returns path prefixes of which each matching path has at least one: the list whose shortest prefix is the longest.
+pub(super) fn path_prefixes(predicates: &[Predicate]) -> Option<Vec<PathPrefix<'_>>> {
+    let of_one = |predicate| Some(Predicate::path_patterns(predicate)?.iter().map(prefix_of).collect());
+    required_keys(predicates, &of_one, &|prefixes: &[PathPrefix<'_>]| prefixes.iter().map(Vec::len).min())
 }
 
 fn prefix_of(pattern: &PathPattern) -> PathPrefix<'_> {
@@ -36,19 +45,9 @@ fn prefix_of(pattern: &PathPattern) -> PathPrefix<'_> {
     prefix
 }
 
-/// Returns host suffixes of which each matching host has at least one; `None` if the predicates do not limit the host.
-pub(super) fn host_suffixes<'p>(predicates: impl IntoIterator<Item = &'p Predicate>) -> Option<Vec<String>> {
-    let known = predicates.into_iter().filter_map(suffixes_of);
-    known.max_by_key(|suffixes| suffixes.iter().map(String::len).min())
-}
-
-fn suffixes_of(predicate: &Predicate) -> Option<Vec<String>> {
-    match predicate.combination() {
-        Some(Combination::All(members)) => host_suffixes(members),
-        Some(Combination::Any(members)) => {
-            let all: Option<Vec<_>> = members.iter().map(suffixes_of).collect();
-            all.map(|lists| lists.into_iter().flatten().collect())
-        }
-        None => predicate.host_patterns()?.iter().map(|pattern| pattern.literal_suffix(MAX_LABELS)).collect(),
-    }
+/// Returns host suffixes of which each matching host has at least one: the list whose shortest suffix is the longest.
+pub(super) fn host_suffixes(predicates: &[Predicate]) -> Option<Vec<String>> {
+    let suffix_of = |pattern: &HostPattern| pattern.literal_suffix(MAX_LABELS);
+    let of_one = |predicate: &Predicate| predicate.host_patterns()?.iter().map(suffix_of).collect();
+    required_keys(predicates, &of_one, &|suffixes: &[String]| suffixes.iter().map(String::len).min())
 }
