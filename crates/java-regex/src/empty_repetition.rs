@@ -7,19 +7,19 @@ use regex_syntax::hir::{Hir, HirKind};
 /// or a choice.
 pub(super) fn repeats_empty_match(pattern: &str) -> bool {
     let parsed = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
-    parsed.is_ok_and(|hir| contains_one(&hir))
+    parsed.is_ok_and(|hir| contains_repeated_empty_match(&hir))
 }
 
-fn contains_one(hir: &Hir) -> bool {
+fn contains_repeated_empty_match(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Repetition(repetition) => {
-            let (inner, repeats) = (&repetition.sub, repetition.max.is_none_or(|max| max > 1));
-            let may_be_empty = inner.properties().minimum_len() == Some(0);
-            let differs = inner.properties().explicit_captures_len() > 0 || has_choice(inner);
-            (repeats && may_be_empty && differs) || contains_one(inner)
+            let (repeated, repeats) = (&repetition.sub, repetition.max.is_none_or(|max| max > 1));
+            let may_be_empty = repeated.properties().minimum_len() == Some(0);
+            let has_group_or_choice = repeated.properties().explicit_captures_len() > 0 || has_choice(repeated);
+            (repeats && may_be_empty && has_group_or_choice) || contains_repeated_empty_match(repeated)
         }
-        HirKind::Capture(capture) => contains_one(&capture.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(contains_one),
+        HirKind::Capture(capture) => contains_repeated_empty_match(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(contains_repeated_empty_match),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
     }
 }

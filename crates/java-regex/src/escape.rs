@@ -22,7 +22,9 @@ pub(super) enum Escaped {
 const DIGIT: &str = "0-9";
 const WORD: &str = "A-Za-z0-9_";
 const SPACE: &str = r"\x20\t\n\x0B\f\r";
+/// Of byte texts and of Unicode texts.
 const VERTICAL: (&str, &str) = (r"\n\x0B\f\r\x85", r"\n\x0B\f\r\x{85}\x{2028}\x{2029}");
+/// Of byte texts and of Unicode texts.
 const HORIZONTAL: (&str, &str) =
     (r"\x20\t\xA0", r"\x20\t\x{A0}\x{1680}\x{180e}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}");
 
@@ -45,7 +47,7 @@ const POSIX: [(&str, &str); 13] = [
 
 /// Parses the text after a `\`.
 pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Result<Escaped, RegexError> {
-    let of = |(bytes, unicode): (&'static str, &'static str)| match charset {
+    let for_charset = |(bytes, unicode): (&'static str, &'static str)| match charset {
         Charset::Bytes => bytes,
         Charset::Unicode => unicode,
     };
@@ -59,10 +61,10 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
         'W' => Escaped::NegatedClass(WORD),
         's' => Escaped::Class(SPACE),
         'S' => Escaped::NegatedClass(SPACE),
-        'v' => Escaped::Class(of(VERTICAL)),
-        'V' => Escaped::NegatedClass(of(VERTICAL)),
-        'h' => Escaped::Class(of(HORIZONTAL)),
-        'H' => Escaped::NegatedClass(of(HORIZONTAL)),
+        'v' => Escaped::Class(for_charset(VERTICAL)),
+        'V' => Escaped::NegatedClass(for_charset(VERTICAL)),
+        'h' => Escaped::Class(for_charset(HORIZONTAL)),
+        'H' => Escaped::NegatedClass(for_charset(HORIZONTAL)),
         't' => Escaped::Char('\t'),
         'n' => Escaped::Char('\n'),
         'r' => Escaped::Char('\r'),
@@ -80,7 +82,7 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
         'x' => character(hexadecimal(&digits(chars, 2), 2)?)?,
         'u' => utf16(chars)?,
         '0' => octal(chars)?,
-        'p' | 'P' => property(chars, char == 'P')?,
+        'p' | 'P' => posix_or_unicode_class(chars, char == 'P')?,
         'Q' => Escaped::Quoted(quoted(chars)),
         _ if char.is_ascii_alphanumeric() => return Err(RegexError::Unsupported(format!("\\{char}"))),
         _ => Escaped::Char(char),
@@ -123,8 +125,8 @@ fn octal(chars: &mut Peekable<Chars<'_>>) -> Result<Escaped, RegexError> {
     let mut digit = || chars.next_if(|char| char.is_digit(8)).and_then(|char| char.to_digit(8));
     let mut code =
         digit().ok_or_else(|| RegexError::Invalid("`\\0` must be followed by one to three octal digits".to_owned()))?;
-    let most = if code > 3 { 1 } else { 2 };
-    for _ in 0..most {
+    let further_digits = if code > 3 { 1 } else { 2 };
+    for _ in 0..further_digits {
         let Some(next) = digit() else { break };
         code = code * 8 + next;
     }
@@ -132,7 +134,7 @@ fn octal(chars: &mut Peekable<Chars<'_>>) -> Result<Escaped, RegexError> {
 }
 
 /// Parses `\p{Name}`. Names other than those of ASCII classes are passed to the engines.
-fn property(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, RegexError> {
+fn posix_or_unicode_class(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, RegexError> {
     let name = if chars.next_if_eq(&'{').is_some() {
         chars.by_ref().take_while(|char| *char != '}').collect()
     } else {

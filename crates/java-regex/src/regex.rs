@@ -7,7 +7,7 @@ use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 use crate::charset::Charset;
 use crate::empty_repetition;
 use crate::error::{MAX_BACKTRACKS, RegexError, TooSlow};
-use crate::translate::{Target, translate};
+use crate::translate::{Dialect, translate};
 
 /// Maximum size of one compiled expression in bytes: thousands of routes must fit into memory.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
@@ -27,16 +27,14 @@ enum Engine {
 }
 
 /// Searches texts repeatedly and keeps the groups of the last match.
-pub struct Matcher<'r> {
-    regex: &'r JavaRegex,
-    groups: Groups,
-}
+#[derive(Debug)]
+pub struct Matcher<'r>(Search<'r>);
 
-enum Groups {
-    /// Not recorded, which makes a search faster.
-    NotRecorded,
-    Linear(CaptureLocations),
-    Backtracking(Vec<Option<(usize, usize)>>),
+/// An engine and the groups of its last match. `None` does not record them, which makes a search faster.
+#[derive(Debug)]
+enum Search<'r> {
+    Linear(&'r Regex, Option<CaptureLocations>),
+    Backtracking(&'r fancy_regex::Regex, Option<Vec<Option<(usize, usize)>>>),
 }
 
 // === impl JavaRegex ===
@@ -62,15 +60,15 @@ impl JavaRegex {
 
     /// Translates `expression`, applies `wrap` to the result, and compiles it.
     fn compile(expression: &str, charset: Charset, wrap: impl Fn(&str) -> String) -> Result<Self, RegexError> {
-        let linear = translate(expression, Target { charset, backtracks: false })?;
+        let linear = translate(expression, Dialect { charset, backtracks: false })?;
         if !linear.needs_backtracking {
-            return Self::linear(&wrap(&linear.pattern), linear.groups, charset);
+            return Self::with_linear_engine(&wrap(&linear.pattern), linear.groups, charset);
         }
-        let translated = translate(expression, Target { charset, backtracks: true })?;
-        Self::backtracking(wrap(&translated.pattern), translated.groups, charset)
+        let translated = translate(expression, Dialect { charset, backtracks: true })?;
+        Self::with_backtracking_engine(&wrap(&translated.pattern), translated.groups, charset)
     }
 
-    fn linear(pattern: &str, groups: usize, charset: Charset) -> Result<Self, RegexError> {
+    fn with_linear_engine(pattern: &str, groups: usize, charset: Charset) -> Result<Self, RegexError> {
         let mut builder = RegexBuilder::new(pattern);
         builder.unicode(charset == Charset::Unicode);
         builder.size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
@@ -82,7 +80,7 @@ impl JavaRegex {
         Ok(Self { engine: Engine::Linear(regex), group_names })
     }
 
-    fn backtracking(pattern: String, groups: usize, charset: Charset) -> Result<Self, RegexError> {
+    fn with_backtracking_engine(pattern: &str, groups: usize, charset: Charset) -> Result<Self, RegexError> {
         let mode = match charset {
             Charset::Bytes => fancy_regex::BytesMode::Ascii,
             Charset::Unicode => fancy_regex::BytesMode::UnicodeBytes,
@@ -90,7 +88,8 @@ impl JavaRegex {
         let mut options = fancy_regex::RegexOptionsBuilder::new();
         options.bytes_mode(mode).backtrack_limit(MAX_BACKTRACKS).max_prog_size(MAX_COMPILED_BYTES / 64);
         options.delegate_size_limit(MAX_COMPILED_BYTES).delegate_dfa_size_limit(MAX_COMPILED_BYTES);
-        let regex = options.build(pattern).map_err(|error| RegexError::Syntax(last_line(&error.to_string())))?;
+        let regex =
+            options.build(pattern.to_owned()).map_err(|error| RegexError::Syntax(last_line(&error.to_string())))?;
         let group_names = group_names(regex.capture_names(), groups);
         Ok(Self { engine: Engine::Backtracking(Box::new(regex)), group_names })
     }
@@ -109,17 +108,19 @@ impl JavaRegex {
     /// Returns a matcher that records groups.
     #[must_use]
     pub fn matcher(&self) -> Matcher<'_> {
-        let groups = match &self.engine {
-            Engine::Linear(regex) => Groups::Linear(regex.capture_locations()),
-            Engine::Backtracking(_) => Groups::Backtracking(Vec::new()),
-        };
-        Matcher { regex: self, groups }
+        Matcher(match &self.engine {
+            Engine::Linear(regex) => Search::Linear(regex, Some(regex.capture_locations())),
+            Engine::Backtracking(regex) => Search::Backtracking(regex, Some(Vec::new())),
+        })
     }
 
     /// Returns a matcher that does not record groups, which is faster.
     #[must_use]
     pub fn matcher_without_groups(&self) -> Matcher<'_> {
-        Matcher { regex: self, groups: Groups::NotRecorded }
+        Matcher(match &self.engine {
+            Engine::Linear(regex) => Search::Linear(regex, None),
+            Engine::Backtracking(regex) => Search::Backtracking(regex, None),
+        })
     }
 
     /// Returns the number of groups. Group 0, the whole match, is included.
@@ -164,8 +165,8 @@ impl fmt::Debug for JavaRegex {
 }
 
 /// Returns the names of group 0 and of `groups` more. The engines drop groups that cannot match, as in `(a){0}`.
-fn group_names<'r>(known: impl Iterator<Item = Option<&'r str>>, groups: usize) -> Box<[Option<Box<str>>]> {
-    known.map(|name| name.map(Box::from)).chain(std::iter::repeat(None)).take(groups + 1).collect()
+fn group_names<'r>(engine_names: impl Iterator<Item = Option<&'r str>>, groups: usize) -> Box<[Option<Box<str>>]> {
+    engine_names.map(|name| name.map(Box::from)).chain(std::iter::repeat(None)).take(groups + 1).collect()
 }
 
 /// Returns the last line of an engine's message, which has the reason; the lines before it draw the position.
@@ -182,40 +183,32 @@ impl Matcher<'_> {
     /// # Errors
     /// Returns [`TooSlow`] past the backtracking limit.
     pub fn find_at(&mut self, text: &[u8], from: usize) -> Result<Option<(usize, usize)>, TooSlow> {
-        match (&self.regex.engine, &mut self.groups) {
-            (Engine::Linear(regex), Groups::NotRecorded) => {
-                Ok(regex.find_at(text, from).map(|found| (found.start(), found.end())))
+        match &mut self.0 {
+            Search::Linear(regex, None) => {
+                Ok(regex.find_at(text, from).map(|matched| (matched.start(), matched.end())))
             }
-            (Engine::Backtracking(regex), Groups::NotRecorded) => {
-                let found = regex.find_from_pos(text, from).map_err(|_| TooSlow)?;
-                Ok(found.map(|found| (found.start(), found.end())))
+            Search::Linear(regex, Some(locations)) => {
+                Ok(regex.captures_read_at(locations, text, from).map(|matched| (matched.start(), matched.end())))
             }
-            (Engine::Linear(regex), Groups::Linear(locations)) => {
-                Ok(regex.captures_read_at(locations, text, from).map(|found| (found.start(), found.end())))
+            Search::Backtracking(regex, None) => {
+                let matched = regex.find_from_pos(text, from).map_err(|_| TooSlow)?;
+                Ok(matched.map(|matched| (matched.start(), matched.end())))
             }
-            (Engine::Backtracking(regex), Groups::Backtracking(slots)) => {
-                slots.clear();
-                let Some(found) = regex.captures_from_pos(text, from).map_err(|_| TooSlow)? else { return Ok(None) };
-                slots.extend(found.iter().map(|group| group.map(|group| (group.start(), group.end()))));
-                Ok(slots.first().copied().flatten())
+            Search::Backtracking(regex, Some(group_spans)) => {
+                group_spans.clear();
+                let Some(groups) = regex.captures_from_pos(text, from).map_err(|_| TooSlow)? else { return Ok(None) };
+                group_spans.extend(groups.iter().map(|group| group.map(|group| (group.start(), group.end()))));
+                Ok(group_spans.first().copied().flatten())
             }
-            _ => Ok(None), // unreachable: engine and groups come from the same regex
         }
     }
 
     /// Returns the start and end of a group in the last match; `None` if the group did not participate.
     #[must_use]
     pub fn group(&self, index: usize) -> Option<(usize, usize)> {
-        match &self.groups {
-            Groups::NotRecorded => None,
-            Groups::Linear(locations) => locations.get(index),
-            Groups::Backtracking(slots) => slots.get(index).copied().flatten(),
+        match &self.0 {
+            Search::Linear(_, locations) => locations.as_ref()?.get(index),
+            Search::Backtracking(_, group_spans) => *group_spans.as_ref()?.get(index)?,
         }
-    }
-}
-
-impl fmt::Debug for Matcher<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Matcher").field(self.regex).finish()
     }
 }

@@ -8,9 +8,9 @@ use crate::class::ClassTranslator;
 use crate::error::RegexError;
 use crate::escape::{Escaped, escape, push_escaped};
 
-/// The engine and the texts to translate for.
+/// The syntax to translate to: that of an engine, for texts in a charset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct Dialect {
     pub(super) charset: Charset,
     /// True for the backtracking engine.
     pub(super) backtracks: bool,
@@ -28,7 +28,7 @@ pub(super) struct Translated {
 
 struct Translator<'e> {
     chars: Peekable<Chars<'e>>,
-    target: Target,
+    dialect: Dialect,
     out: String,
     needs_backtracking: bool,
     /// True after the flag `(?x)`: white space and comments are ignored.
@@ -46,16 +46,16 @@ enum Quantifier {
     /// A `?` would make it reluctant, a `+` possessive.
     Open,
     /// The same after `{2}`, which has no possessive form in the engine.
-    OpenCounts,
+    OpenCounted,
     /// Complete, with its modifier.
     Closed,
 }
 
-pub(super) fn translate(expression: &str, target: Target) -> Result<Translated, RegexError> {
+pub(super) fn translate(expression: &str, dialect: Dialect) -> Result<Translated, RegexError> {
     let out = String::with_capacity(expression.len() + 16);
     let chars = expression.chars().peekable();
     let mut translator =
-        Translator { chars, target, out, needs_backtracking: false, has_comments: false, groups: 0, open: Vec::new() };
+        Translator { chars, dialect, out, needs_backtracking: false, has_comments: false, groups: 0, open: Vec::new() };
     translator.run()?;
     let Translator { out: pattern, needs_backtracking, groups, .. } = translator;
     Ok(Translated { pattern, needs_backtracking, groups })
@@ -92,19 +92,19 @@ impl Translator<'_> {
     fn quantifier(&mut self, char: char, previous: Quantifier, atom: usize) -> Result<Quantifier, RegexError> {
         match (char, previous) {
             ('{', Quantifier::None) => {
-                self.counts()?;
-                return Ok(Quantifier::OpenCounts);
+                self.counted_repetition()?;
+                return Ok(Quantifier::OpenCounted);
             }
             (_, Quantifier::None) => {
                 self.out.push(char);
                 return Ok(Quantifier::Open);
             }
-            ('?', Quantifier::Open | Quantifier::OpenCounts) => self.out.push('?'),
+            ('?', Quantifier::Open | Quantifier::OpenCounted) => self.out.push('?'),
             ('+', Quantifier::Open) => {
                 self.needs_backtracking = true;
                 self.out.push('+');
             }
-            ('+', Quantifier::OpenCounts) => {
+            ('+', Quantifier::OpenCounted) => {
                 self.needs_backtracking = true;
                 self.out.insert_str(atom, "(?>");
                 self.out.push(')');
@@ -116,12 +116,12 @@ impl Translator<'_> {
     }
 
     fn class(&mut self) -> Result<(), RegexError> {
-        let (charset, has_comments) = (self.target.charset, self.has_comments);
+        let (charset, has_comments) = (self.dialect.charset, self.has_comments);
         ClassTranslator { chars: &mut self.chars, charset, has_comments, out: &mut self.out }.run(0)
     }
 
     /// Translates `{2}`, `{2,}` or `{2,3}` after its opening brace.
-    fn counts(&mut self) -> Result<(), RegexError> {
+    fn counted_repetition(&mut self) -> Result<(), RegexError> {
         self.out.push('{');
         if !self.chars.peek().is_some_and(char::is_ascii_digit) {
             return Err(RegexError::Invalid("`{` must be followed by a number: write `\\{` for a brace".to_owned()));
@@ -142,37 +142,32 @@ impl Translator<'_> {
         if let Some(first @ '1'..='9') = self.chars.peek().copied() {
             return self.back_reference(first);
         }
-        match self.chars.peek() {
+        let assertion = match self.chars.peek() {
             Some('k') => {
-                self.chars.next();
                 self.needs_backtracking = true;
-                self.out.push_str("\\k");
+                r"\k"
             }
             // ASCII in both charsets. The backtracking engine has one mode for the whole expression.
-            Some('b') => {
-                self.chars.next();
-                let unicode = self.target.charset == Charset::Unicode && !self.target.backtracks;
-                self.out.push_str(if unicode { r"(?-u:\b)" } else { r"\b" });
-            }
-            Some('B') => {
-                self.chars.next();
-                self.out.push_str(r"\B");
-            }
-            Some('A') => {
-                self.chars.next();
-                self.out.push_str(r"\A");
-            }
-            Some('z' | 'Z') => {
-                self.chars.next();
-                self.out.push_str(r"\z");
-            }
-            _ => match escape(&mut self.chars, self.target.charset)? {
-                Escaped::Char(char) => push_escaped(char, &mut self.out),
-                Escaped::Class(class) => self.out.push_str(&format!("[{class}]")),
-                Escaped::NegatedClass(class) => self.out.push_str(&format!("[^{class}]")),
-                Escaped::Verbatim(text) => self.out.push_str(&text),
-                Escaped::Quoted(text) => text.chars().for_each(|char| push_escaped(char, &mut self.out)),
-            },
+            Some('b') if self.dialect.charset == Charset::Unicode && !self.dialect.backtracks => r"(?-u:\b)",
+            Some('b') => r"\b",
+            Some('B') => r"\B",
+            Some('A') => r"\A",
+            Some('z' | 'Z') => r"\z",
+            _ => return self.character_or_class(),
+        };
+        self.chars.next();
+        self.out.push_str(assertion);
+        Ok(())
+    }
+
+    /// Translates an escape that has the same meaning inside of a class.
+    fn character_or_class(&mut self) -> Result<(), RegexError> {
+        match escape(&mut self.chars, self.dialect.charset)? {
+            Escaped::Char(char) => push_escaped(char, &mut self.out),
+            Escaped::Class(class) => self.out.push_str(&format!("[{class}]")),
+            Escaped::NegatedClass(class) => self.out.push_str(&format!("[^{class}]")),
+            Escaped::Verbatim(text) => self.out.push_str(&text),
+            Escaped::Quoted(text) => text.chars().for_each(|char| push_escaped(char, &mut self.out)),
         }
         Ok(())
     }

@@ -48,11 +48,7 @@ pub(crate) fn take_tagged<'d>(input: &mut &'d [u8], tag: u8) -> Option<&'d [u8]>
 
 /// Returns all values of `input`.
 pub(crate) fn all(mut input: &[u8]) -> Option<Vec<Element<'_>>> {
-    let mut found = Vec::new();
-    while !input.is_empty() {
-        found.push(take(&mut input)?);
-    }
-    Some(found)
+    std::iter::from_fn(|| (!input.is_empty()).then(|| take(&mut input))).collect()
 }
 
 /// Writes a value.

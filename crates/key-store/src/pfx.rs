@@ -30,8 +30,9 @@ enum Part<'s> {
 
 struct Bag<'s> {
     whole: &'s [u8],
-    /// Private key with its name, which may be missing.
-    key: Option<Option<String>>,
+    /// True for a private key.
+    is_key: bool,
+    name: Option<String>,
 }
 
 impl<'s> Pfx<'s> {
@@ -54,8 +55,8 @@ impl<'s> Pfx<'s> {
 
     /// Returns the names of the private keys. A key without a name has its number.
     pub(crate) fn aliases(&self) -> Vec<String> {
-        let keys = self.parts.iter().flat_map(Part::bags).filter_map(|bag| bag.key.as_ref());
-        keys.enumerate().map(|(at, name)| name.clone().unwrap_or_else(|| (at + 1).to_string())).collect()
+        let keys = self.parts.iter().flat_map(Part::bags).filter(|bag| bag.is_key);
+        keys.enumerate().map(|(at, key)| key.name.clone().unwrap_or_else(|| (at + 1).to_string())).collect()
     }
 
     /// Returns the store with the private key number `at` only. Its checksum is wrong.
@@ -67,7 +68,7 @@ impl<'s> Pfx<'s> {
             .map(|part| match part {
                 Part::Opaque(whole) => whole.to_vec(),
                 Part::Plain(bags) => {
-                    let kept = bags.iter().filter(|bag| bag.key.is_none() || keys.next() == Some(at));
+                    let kept = bags.iter().filter(|bag| !bag.is_key || keys.next() == Some(at));
                     write_data(&kept.map(|bag| bag.whole).collect::<Vec<_>>())
                 }
             })
@@ -97,8 +98,7 @@ impl<'s> Bag<'s> {
         let kind = der::take_tagged(&mut content, OBJECT_IDENTIFIER)?;
         let is_key = matches!(kind.strip_prefix(&BAG), Some([1 | 2]));
         let _value = der::take(&mut content)?;
-        let name = || name(der::take_tagged(&mut content, SET)?);
-        Some(Self { whole: bag.whole, key: is_key.then(name) })
+        Some(Self { whole: bag.whole, is_key, name: der::take_tagged(&mut content, SET).and_then(name) })
     }
 }
 
