@@ -22,22 +22,22 @@ impl Algorithm for FixedWindow {
     /// A denial writes only if the kind of the window is new to the key, or the clock was set far back.
     #[inline]
     fn decide(&self, state: Option<&Windows>, now: Moment, cost: u64) -> (RuleVerdict, Option<Windows>) {
-        let Counted { mut own, mut others, is_stale } = self.counted(state, now);
-        let left = self.limit().saturating_sub(own.used);
-        let ends_in_us = own.rest_us(now);
+        let Counted { mut rule_window, mut others, is_stale } = self.counted(state, now);
+        let left = self.limit().saturating_sub(rule_window.used);
+        let ends_in_us = rule_window.rest_us(now);
         if cost <= left {
-            own.used += cost;
+            rule_window.used += cost;
             if cost > 0 {
                 others.iter_mut().for_each(|other| other.window.take(cost, now));
             }
-            let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
+            let reset_after_us = if rule_window.used > 0 { ends_in_us } else { 0 };
             let verdict = RuleVerdict::allowed(left - cost, reset_after_us, now);
-            return (verdict, (cost > 0 || is_stale).then(|| Windows::new(own, others, now.now_us)));
+            return (verdict, (cost > 0 || is_stale).then(|| Windows::new(rule_window, others, now.now_us)));
         }
         let retry_after_us = (cost <= self.limit()).then_some(ends_in_us);
-        let reset_after_us = if own.used > 0 { ends_in_us } else { 0 };
+        let reset_after_us = if rule_window.used > 0 { ends_in_us } else { 0 };
         let verdict = RuleVerdict::denied(left, retry_after_us, reset_after_us, now);
-        (verdict, is_stale.then(|| Windows::new(own, others, now.now_us)))
+        (verdict, is_stale.then(|| Windows::new(rule_window, others, now.now_us)))
     }
 
     /// Returns tokens to the open windows in which they were taken. A correction never ends a window earlier and never
@@ -51,7 +51,7 @@ impl Algorithm for FixedWindow {
         if more < 0 {
             return windows.give_back(more.unsigned_abs(), counted_at_us, &fresh);
         }
-        let left = self.limit().saturating_sub(windows.at(&fresh).own.used);
+        let left = self.limit().saturating_sub(windows.at(&fresh).rule_window.used);
         let taken = more.unsigned_abs().min(left);
         (taken > 0).then(|| windows.take(taken, &fresh))
     }

@@ -50,7 +50,7 @@ pub(super) struct Used<W> {
 /// Windows at one time, for one rule.
 pub(super) struct Counted<W> {
     /// Window of the rule's kind.
-    pub(super) own: W,
+    pub(super) rule_window: W,
     /// Windows of other kinds that were used lately.
     pub(super) others: Vec<Used<W>>,
     /// True if the state must be written even if nothing is consumed.
@@ -59,21 +59,21 @@ pub(super) struct Counted<W> {
 
 impl<W> Counted<W> {
     /// Returns the windows of a key without tokens.
-    pub(super) fn fresh(own: W) -> Self {
-        Self { own, others: Vec::new(), is_stale: false }
+    pub(super) fn fresh(rule_window: W) -> Self {
+        Self { rule_window, others: Vec::new(), is_stale: false }
     }
 }
 
 impl<W: LengthWindow> ByLength<W> {
-    pub(super) fn new(own: W, mut others: Vec<Used<W>>, now_us: u64) -> Self {
+    pub(super) fn new(rule_window: W, mut others: Vec<Used<W>>, now_us: u64) -> Self {
         if others.is_empty() {
-            return Self::One(own);
+            return Self::One(rule_window);
         }
         while others.len() >= MAX_LENGTHS {
             let first = (0..others.len()).min_by_key(|at| (others[*at].at_us, others[*at].window.id()));
             others.swap_remove(first.unwrap_or(0));
         }
-        others.insert(0, Used { window: own, at_us: now_us });
+        others.insert(0, Used { window: rule_window, at_us: now_us });
         Self::Several(others.into())
     }
 
@@ -89,16 +89,16 @@ impl<W: LengthWindow> ByLength<W> {
     /// Returns the window of the kind of `fresh`, and those of other kinds whose rules use the key, each as `current` returns
     /// it.
     pub(super) fn split(&self, fresh: &W, now_us: u64, mut current: impl FnMut(W) -> W) -> (Option<W>, Vec<Used<W>>) {
-        let (mut own, mut others) = (None, Vec::new());
+        let (mut rule_window, mut others) = (None, Vec::new());
         for Used { window, at_us } in self.all(now_us) {
             let (window, at_us) = (current(window), at_us.min(now_us));
             if window.id() == fresh.id() {
-                own = Some(window);
+                rule_window = Some(window);
             } else if now_us - at_us < 2 * window.length_us().max(fresh.length_us()) {
                 others.push(Used { window, at_us });
             }
         }
-        (own, others)
+        (rule_window, others)
     }
 
     #[inline]

@@ -19,28 +19,28 @@ impl Algorithm for Quota {
     /// Without a period, a denial has no retry delay, since only a grant helps. A denial writes only if the calendar is
     /// new to the key, or the period now ends earlier than stored, because the clock was set far back.
     fn decide(&self, state: Option<&QuotaState>, now: Moment, cost: u64) -> (RuleVerdict, Option<QuotaState>) {
-        let Current { mut own, mut others, is_stale, .. } = self.at(state, now);
-        let left = self.remaining_of(&own);
-        let ends_after_us = own.ends_at_us - now.wall_us;
+        let Current { mut rule_period, mut others, is_stale, .. } = self.at(state, now);
+        let left = self.remaining_of(&rule_period);
+        let ends_after_us = rule_period.ends_at_us - now.wall_us;
         let verdict = if cost <= left {
-            own.count(cost as i64);
+            rule_period.count(cost as i64);
             others.iter_mut().filter(|other| other.is_open(now)).for_each(|other| other.count(cost as i64));
-            RuleVerdict::allowed(self.remaining_of(&own), own.reset_after_us(now), now)
+            RuleVerdict::allowed(self.remaining_of(&rule_period), rule_period.reset_after_us(now), now)
         } else {
-            let renews = own.ends_at_us < u64::MAX && cost <= self.allowance();
-            RuleVerdict::denied(left, renews.then_some(ends_after_us), own.reset_after_us(now), now)
+            let renews = rule_period.ends_at_us < u64::MAX && cost <= self.allowance();
+            RuleVerdict::denied(left, renews.then_some(ends_after_us), rule_period.reset_after_us(now), now)
         };
         let is_changed = is_stale || cost > 0 && cost <= left;
-        (verdict, is_changed.then(|| QuotaState::new(Some(own), others)))
+        (verdict, is_changed.then(|| QuotaState::new(Some(rule_period), others)))
     }
 
     /// Tokens of an earlier period are not returned to the current one, whatever rule counted them. The store limits
     /// returned tokens to the cost of the request, since `used` includes grants. A correction adds no calendar, since it
     /// may come from an earlier rule.
     fn settle(&self, state: Option<&QuotaState>, now: Moment, more: i64, counted_at_us: u64) -> Option<QuotaState> {
-        let Current { mut own, mut others, origin, is_stale } = self.at(state, now);
+        let Current { mut rule_period, mut others, origin, is_stale } = self.at(state, now);
         let mut is_changed = is_stale && origin != PeriodOrigin::New;
-        let more = more.min(self.remaining_of(&own) as i64);
+        let more = more.min(self.remaining_of(&rule_period) as i64);
         let mut settle = |period: &mut Period| {
             if more > 0 || period.began_at_us <= counted_at_us {
                 let before = period.used;
@@ -50,10 +50,10 @@ impl Algorithm for Quota {
         };
         others.iter_mut().filter(|other| other.is_open(now)).for_each(&mut settle);
         if origin == PeriodOrigin::Open || more > 0 && origin != PeriodOrigin::New {
-            settle(&mut own);
+            settle(&mut rule_period);
         }
-        let own = Some(own).filter(|_| origin != PeriodOrigin::New);
-        is_changed.then(|| QuotaState::new(own, others))
+        let rule_period = Some(rule_period).filter(|_| origin != PeriodOrigin::New);
+        is_changed.then(|| QuotaState::new(rule_period, others))
     }
 
     #[inline]
@@ -65,22 +65,22 @@ impl Algorithm for Quota {
 impl Quota {
     /// Returns the remaining tokens.
     pub(crate) fn remaining(&self, state: Option<&QuotaState>, now: Moment) -> u64 {
-        self.remaining_of(&self.at(state, now).own)
+        self.remaining_of(&self.at(state, now).rule_period)
     }
 
     /// Returns the state after a grant of `more` tokens, if it changes; a negative grant removes tokens.
     pub(crate) fn grant(&self, state: Option<&QuotaState>, now: Moment, more: i64) -> Option<QuotaState> {
-        let Current { mut own, others, is_stale, .. } = self.at(state, now);
-        own.count(more.saturating_neg());
-        (is_stale || more != 0).then(|| QuotaState::new(Some(own), others))
+        let Current { mut rule_period, others, is_stale, .. } = self.at(state, now);
+        rule_period.count(more.saturating_neg());
+        (is_stale || more != 0).then(|| QuotaState::new(Some(rule_period), others))
     }
 
     /// Returns the state with exactly `left` tokens remaining, if it changes.
     pub(crate) fn set(&self, state: Option<&QuotaState>, now: Moment, left: u64) -> Option<QuotaState> {
-        let Current { mut own, others, is_stale, .. } = self.at(state, now);
-        let before = own.used;
-        own.used = self.allowance() as i64 - left.min(MAX_SAFE_INTEGER) as i64;
-        (is_stale || own.used != before).then(|| QuotaState::new(Some(own), others))
+        let Current { mut rule_period, others, is_stale, .. } = self.at(state, now);
+        let before = rule_period.used;
+        rule_period.used = self.allowance() as i64 - left.min(MAX_SAFE_INTEGER) as i64;
+        (is_stale || rule_period.used != before).then(|| QuotaState::new(Some(rule_period), others))
     }
 
     fn remaining_of(&self, period: &Period) -> u64 {

@@ -20,30 +20,31 @@ impl Algorithm for SlidingWindowCounter {
 
     /// A denial writes only if the length of the window is new to the key, or the clock was set back.
     fn decide(&self, state: Option<&Counters>, now: Moment, cost: u64) -> (RuleVerdict, Option<Counters>) {
-        let Counted { mut own, mut others, is_stale } = self.counted(state, now);
-        let left = self.left(&own, now.now_us);
+        let Counted { mut rule_window, mut others, is_stale } = self.counted(state, now);
+        let left = self.left(&rule_window, now.now_us);
         if cost <= left {
-            own.current += cost;
+            rule_window.current += cost;
             others.iter_mut().for_each(|other| other.window.current += cost);
-            let verdict = RuleVerdict::allowed(left - cost, own.reset_after_us(now.now_us), now);
-            return (verdict, (cost > 0 || is_stale).then(|| Counters::new(own, others, now.now_us)));
+            let verdict = RuleVerdict::allowed(left - cost, rule_window.reset_after_us(now.now_us), now);
+            return (verdict, (cost > 0 || is_stale).then(|| Counters::new(rule_window, others, now.now_us)));
         }
-        let retry_after_us = (cost <= self.limit()).then(|| self.wait_us(&own, now.now_us, cost));
-        let verdict = RuleVerdict::denied(left, retry_after_us, own.reset_after_us(now.now_us), now);
-        (verdict, is_stale.then(|| Counters::new(own, others, now.now_us)))
+        let retry_after_us = (cost <= self.limit()).then(|| self.wait_us(&rule_window, now.now_us, cost));
+        let verdict = RuleVerdict::denied(left, retry_after_us, rule_window.reset_after_us(now.now_us), now);
+        (verdict, is_stale.then(|| Counters::new(rule_window, others, now.now_us)))
     }
 
     /// Returns tokens to the windows in which they were consumed, while those windows count.
     fn settle(&self, state: Option<&Counters>, now: Moment, more: i64, counted_at_us: u64) -> Option<Counters> {
         let mut counted = self.counted(state, now);
         let mut changed = counted.is_stale;
-        let taken = if more > 0 { more.unsigned_abs().min(self.left(&counted.own, now.now_us)) } else { 0 };
-        for windows in std::iter::once(&mut counted.own).chain(counted.others.iter_mut().map(|other| &mut other.window))
+        let taken = if more > 0 { more.unsigned_abs().min(self.left(&counted.rule_window, now.now_us)) } else { 0 };
+        for windows in
+            std::iter::once(&mut counted.rule_window).chain(counted.others.iter_mut().map(|other| &mut other.window))
         {
             changed |= taken > 0 || more < 0 && windows.give_back(more.unsigned_abs(), counted_at_us);
             windows.current += taken;
         }
-        changed.then(|| Counters::new(counted.own, counted.others, now.now_us))
+        changed.then(|| Counters::new(counted.rule_window, counted.others, now.now_us))
     }
 
     #[inline]

@@ -39,7 +39,7 @@ impl Algorithm for TokenBucket {
     fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
         match state {
             Some(bucket) if bucket.flow != self.flow().id => self.decide_another(bucket, now, cost),
-            _ => self.decide_with(Debt::own(state, self, now.now_us), self.flow(), now, cost),
+            _ => self.decide_with(Debt::of_present_rule(state, self, now.now_us), self.flow(), now, cost),
         }
     }
 
@@ -48,7 +48,7 @@ impl Algorithm for TokenBucket {
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, counted_at_us: u64) -> Option<Bucket> {
         let (debt, flow) = match state {
             Some(bucket) if bucket.flow != self.flow().id => Debt::of_another(bucket, self, now.now_us),
-            _ => (Debt::own(state, self, now.now_us), *self.flow()),
+            _ => (Debt::of_present_rule(state, self, now.now_us), *self.flow()),
         };
         let units = u128::from(more.unsigned_abs()) * u128::from(flow.units);
         let bounded = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);

@@ -98,10 +98,10 @@ impl Ledger {
     /// Adds `cell` to the one of `key`. Returns false if the key is new and the ledger is full. A cell for `overflow` always
     /// has room: their number is bounded by scopes, fields and periods.
     pub(super) fn add(&self, key: &[u8], cell: Cell, overflow: bool) -> bool {
-        let shard = &mut *self.own_shard().lock();
+        let shard = &mut *self.thread_shard().lock();
         let requests = cell.counts.requests;
-        if let Some(known) = shard.cells.get_mut(key) {
-            known.counts.add(&cell.counts);
+        if let Some(counted) = shard.cells.get_mut(key) {
+            counted.counts.add(&cell.counts);
         } else if overflow || self.cells.load(Relaxed) < self.max_cells {
             self.cells.fetch_add(1, Relaxed);
             shard.cells.insert(key.into(), cell);
@@ -114,7 +114,7 @@ impl Ledger {
     }
 
     /// Returns the shard of the current thread.
-    fn own_shard(&self) -> &Mutex<ShardState> {
+    fn thread_shard(&self) -> &Mutex<ShardState> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
             static MINE: ThreadCell<Option<usize>> = const { ThreadCell::new(None) };

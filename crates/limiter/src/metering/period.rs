@@ -1,6 +1,10 @@
 //! Calendar periods in UTC.
 
+use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use jiff::tz::Offset;
 
 /// Period over which requests are summed. Each period has its own counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,18 +33,15 @@ impl Period {
 
     /// Appends the start of the period that contains `unix_secs`: `2026-11`, `2026-11-21` or `2026-11-21T13`.
     pub(super) fn write(self, unix_secs: u64, out: &mut Vec<u8>) {
-        let (year, month, day) = civil(unix_secs / DAY_SECS);
-        write_digits(year, 4, out);
-        out.push(b'-');
-        write_digits(month, 2, out);
-        if self == Self::Month {
-            return;
+        let second = i64::try_from(unix_secs).unwrap_or(i64::MAX);
+        let time = Offset::UTC.to_datetime(Timestamp::from_second(second).unwrap_or(Timestamp::MAX));
+        // Writing to a vector cannot fail.
+        let _ = write!(out, "{:04}-{:02}", time.year(), time.month());
+        if self != Self::Month {
+            let _ = write!(out, "-{:02}", time.day());
         }
-        out.push(b'-');
-        write_digits(day, 2, out);
         if self == Self::Hour {
-            out.push(b'T');
-            write_digits(unix_secs % DAY_SECS / 3_600, 2, out);
+            let _ = write!(out, "T{:02}", time.hour());
         }
     }
 }
@@ -48,26 +49,6 @@ impl Period {
 /// Returns the current time in seconds since 1970.
 pub(super) fn unix_secs() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-fn write_digits(number: u64, at_least: u32, out: &mut Vec<u8>) {
-    let digits = number.checked_ilog10().map_or(1, |log| log + 1).max(at_least);
-    out.extend((0..digits).rev().map(|place| b'0' + (number / 10_u64.pow(place) % 10) as u8));
-}
-
-/// Returns the year, month and day `days` after 1970-01-01.
-///
-/// Source: Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>). Its years begin
-/// in March, so the leap day is the last day of the year.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let day_of_era = days % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (days / 146_097 * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
@@ -110,6 +91,11 @@ mod tests {
 
     #[test]
     fn every_day_of_four_centuries_follows_the_one_before() {
+        let civil = |days: u64| {
+            let text = text(Period::Day, days * DAY_SECS);
+            let numbers: Vec<u64> = text.split('-').map(|number| number.parse().unwrap()).collect();
+            (numbers[0], numbers[1], numbers[2])
+        };
         let mut before = civil(0);
         for days in 1..146_097 {
             let day = civil(days);

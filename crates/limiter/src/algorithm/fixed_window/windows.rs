@@ -28,8 +28,8 @@ pub(super) struct Opening {
 }
 
 impl Windows {
-    pub(super) fn new(own: Window, others: Vec<Used<Window>>, now_us: u64) -> Self {
-        Self(ByLength::new(own, others, now_us))
+    pub(super) fn new(rule_window: Window, others: Vec<Used<Window>>, now_us: u64) -> Self {
+        Self(ByLength::new(rule_window, others, now_us))
     }
 
     /// Returns the windows with `change` applied to each, if any of them changes.
@@ -60,15 +60,15 @@ impl Windows {
             && window.kind == fresh.kind
         {
             let (window, is_stale) = window.bounded(fresh);
-            let own = if window.is_open(fresh.now) { window } else { fresh.window() };
-            return Counted { own, others: Vec::new(), is_stale };
+            let rule_window = if window.is_open(fresh.now) { window } else { fresh.window() };
+            return Counted { rule_window, others: Vec::new(), is_stale };
         }
         self.at_several(fresh)
     }
 
     fn at_several(&self, fresh: &Opening) -> Counted<Window> {
         let (mut is_stale, mut most) = (false, None);
-        let (own, others) = self.0.split(&fresh.window(), fresh.now.now_us, |window| {
+        let (rule_window, others) = self.0.split(&fresh.window(), fresh.now.now_us, |window| {
             let bound = match window.kind == fresh.kind {
                 true => Some(*fresh),
                 false => Opening::of(window.kind, fresh.now),
@@ -81,15 +81,15 @@ impl Windows {
             window
         });
         let Some(most) = most else { return Counted::fresh(fresh.window()) };
-        let own = match own {
-            Some(own) if own.is_open(fresh.now) => own,
+        let rule_window = match rule_window {
+            Some(rule_window) if rule_window.is_open(fresh.now) => rule_window,
             Some(_) => fresh.window(),
             None => {
                 is_stale |= most > 0;
                 Window { used: most, ..fresh.window() }
             }
         };
-        Counted { own, others, is_stale }
+        Counted { rule_window, others, is_stale }
     }
 
     /// Returns the windows with `amount` more tokens in each; a window of the kind of `fresh` opens as that.

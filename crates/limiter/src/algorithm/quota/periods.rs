@@ -35,7 +35,7 @@ pub(super) struct Period {
 /// Quota at a moment, for one rule.
 pub(super) struct Current {
     /// Period of the rule.
-    pub(super) own: Period,
+    pub(super) rule_period: Period,
     /// Periods of other calendars, some of them ended.
     pub(super) others: Vec<Period>,
     pub(super) origin: PeriodOrigin,
@@ -56,14 +56,14 @@ pub(super) enum PeriodOrigin {
 
 impl QuotaState {
     /// Creates the state of the rule's period and those of other calendars, of which there must be one at least.
-    pub(super) fn new(own: Option<Period>, mut others: Vec<Period>) -> Self {
-        while others.len() + usize::from(own.is_some()) > Quota::MAX_CALENDARS {
+    pub(super) fn new(rule_period: Option<Period>, mut others: Vec<Period>) -> Self {
+        while others.len() + usize::from(rule_period.is_some()) > Quota::MAX_CALENDARS {
             let first = (0..others.len()).min_by_key(|at| (others[*at].ends_at_us, others[*at].calendar));
             others.swap_remove(first.unwrap_or(0));
         }
-        match (own, &others[..]) {
+        match (rule_period, &others[..]) {
             (Some(only), []) | (None, &[only]) => Self(Kept::One(only)),
-            _ => Self(Kept::Several(own.into_iter().chain(others).collect())),
+            _ => Self(Kept::Several(rule_period.into_iter().chain(others).collect())),
         }
     }
 
@@ -87,16 +87,21 @@ impl QuotaState {
         };
         let others: Vec<Period> = all.clone().filter(|period| period.calendar != fresh.calendar).collect();
         match all.clone().find(|period| period.calendar == fresh.calendar) {
-            Some(own) if own.is_open(now) => {
-                let is_cut = own.used != 0 && latest_end_us < own.ends_at_us;
-                let keeps_end = own.used != 0 && !is_cut;
-                let ends_at_us = if keeps_end { own.ends_at_us } else { fresh.ends_at_us };
-                Current { own: Period { ends_at_us, ..own }, others, origin: PeriodOrigin::Open, is_stale: is_cut }
+            Some(rule_period) if rule_period.is_open(now) => {
+                let is_cut = rule_period.used != 0 && latest_end_us < rule_period.ends_at_us;
+                let keeps_end = rule_period.used != 0 && !is_cut;
+                let ends_at_us = if keeps_end { rule_period.ends_at_us } else { fresh.ends_at_us };
+                Current {
+                    rule_period: Period { ends_at_us, ..rule_period },
+                    others,
+                    origin: PeriodOrigin::Open,
+                    is_stale: is_cut,
+                }
             }
-            Some(_) => Current { own: fresh, others, origin: PeriodOrigin::Fresh, is_stale: false },
+            Some(_) => Current { rule_period: fresh, others, origin: PeriodOrigin::Fresh, is_stale: false },
             None => {
-                let own = Period { used: most.used, began_at_us: most.began_at_us, ..fresh };
-                Current { own, others, origin: PeriodOrigin::New, is_stale: own.used != 0 }
+                let rule_period = Period { used: most.used, began_at_us: most.began_at_us, ..fresh };
+                Current { rule_period, others, origin: PeriodOrigin::New, is_stale: rule_period.used != 0 }
             }
         }
     }
@@ -104,8 +109,8 @@ impl QuotaState {
 
 impl Current {
     /// Returns the quota of a key without an open period.
-    pub(super) fn alone(own: Period) -> Self {
-        Self { own, others: Vec::new(), origin: PeriodOrigin::Fresh, is_stale: false }
+    pub(super) fn alone(rule_period: Period) -> Self {
+        Self { rule_period, others: Vec::new(), origin: PeriodOrigin::Fresh, is_stale: false }
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Windows {
 }
 
 impl Counters {
-    pub(super) fn new(own: Windows, others: Vec<Used<Windows>>, now_us: u64) -> Self {
-        Self(ByLength::new(own, others, now_us))
+    pub(super) fn new(rule_window: Windows, others: Vec<Used<Windows>>, now_us: u64) -> Self {
+        Self(ByLength::new(rule_window, others, now_us))
     }
 
     /// Returns the counters at `now` for a rule whose window without tokens is `fresh`.
@@ -34,7 +34,7 @@ impl Counters {
     /// Other lengths are kept while their rules use the key.
     pub(super) fn at(&self, fresh: Windows, now: Moment) -> Counted<Windows> {
         let (mut is_stale, mut longest) = (false, None::<Windows>);
-        let (own, others) = self.0.split(&fresh, now.now_us, |windows| {
+        let (rule_window, others) = self.0.split(&fresh, now.now_us, |windows| {
             let (windows, was_set_back) = windows.moved_on(now);
             is_stale |= was_set_back;
             if windows.count() && longest.is_none_or(|longest| longest.length_us < windows.length_us) {
@@ -43,15 +43,15 @@ impl Counters {
             windows
         });
         let Some(longest) = longest else { return Counted::fresh(fresh) };
-        let own = own.map_or_else(
+        let rule_window = rule_window.map_or_else(
             || {
-                let own = fresh.estimated_from(&longest);
-                is_stale |= own.count();
-                own
+                let rule_window = fresh.estimated_from(&longest);
+                is_stale |= rule_window.count();
+                rule_window
             },
-            |own| if own.count() { own } else { fresh },
+            |rule_window| if rule_window.count() { rule_window } else { fresh },
         );
-        Counted { own, others, is_stale }
+        Counted { rule_window, others, is_stale }
     }
 
     /// Returns the text that lua/sliding_window_counter.lua stores: for each length the start of the current window, the

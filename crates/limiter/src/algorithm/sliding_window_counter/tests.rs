@@ -145,8 +145,8 @@ fn a_correction_applies_to_the_window_of_the_request() {
     decide(&rule, &mut state, START + 60 * SECOND, 2);
     let mut settle = |now_us, more, counted_at_us| {
         state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state.take());
-        let own = rule.counted(state.as_ref(), Moment::at(now_us)).own;
-        (own.previous, own.current)
+        let rule_window = rule.counted(state.as_ref(), Moment::at(now_us)).rule_window;
+        (rule_window.previous, rule_window.current)
     };
     assert_eq!(settle(START + 61 * SECOND, -3, START), (5, 2));
     assert_eq!(settle(START + 61 * SECOND, -3, START + 60 * SECOND), (5, 0));

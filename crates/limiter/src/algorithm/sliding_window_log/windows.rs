@@ -107,29 +107,32 @@ impl UsedWindows {
 
     /// Returns true if the window of this length is live.
     pub(super) fn is_live(&self, window_us: u64, now_us: u64) -> bool {
-        self.own(window_us, now_us).is_some()
+        self.live_window(window_us, now_us).is_some()
     }
 
-    fn own(&self, window_us: u64, now_us: u64) -> Option<UsedWindow> {
+    fn live_window(&self, window_us: u64, now_us: u64) -> Option<UsedWindow> {
         self.live(now_us).find(|window| window.length_us == window_us)
     }
 
     /// Returns true if a denial must note the window, so that it stays live.
     pub(super) fn is_due(&self, window_us: u64, now_us: u64) -> bool {
-        let age_us = self.own(window_us, now_us).map(|own| own.age_us(now_us));
+        let age_us = self.live_window(window_us, now_us).map(|window| window.age_us(now_us));
         age_us.is_none_or(|age_us| age_us.saturating_mul(2) >= window_us.saturating_mul(3))
     }
 
     /// Returns the live windows, with that of a rule that is used now.
     pub(super) fn noted(&self, limit: u64, window_us: u64, now_us: u64) -> Self {
         let now_ms = now_us.div_ceil(1_000);
-        let mut own = UsedWindow::new(limit, window_us, now_ms);
-        if let Some(known) = self.own(window_us, now_us) {
-            let is_recent = known.age_us(now_us).saturating_mul(4) < window_us && known.limit() >= own.limit();
-            let used_at_ms = if is_recent { known.used_at_ms() } else { now_ms };
-            own = UsedWindow::new(own.limit().max(known.limit()), window_us, used_at_ms.min(now_ms));
+        let mut noted_window = UsedWindow::new(limit, window_us, now_ms);
+        if let Some(earlier) = self.live_window(window_us, now_us) {
+            let is_recent =
+                earlier.age_us(now_us).saturating_mul(4) < window_us && earlier.limit() >= noted_window.limit();
+            let used_at_ms = if is_recent { earlier.used_at_ms() } else { now_ms };
+            noted_window =
+                UsedWindow::new(noted_window.limit().max(earlier.limit()), window_us, used_at_ms.min(now_ms));
         }
-        let mut all: Vec<UsedWindow> = self.live(now_us).filter(|window| window.length_us != own.length_us).collect();
+        let mut all: Vec<UsedWindow> =
+            self.live(now_us).filter(|window| window.length_us != noted_window.length_us).collect();
         for window in &mut all {
             *window = UsedWindow::new(window.limit(), window.length_us, window.used_at_ms().min(now_ms));
         }
@@ -137,7 +140,7 @@ impl UsedWindows {
             let first = (0..all.len()).min_by_key(|at| (all[*at].used_at_ms(), all[*at].length_us));
             all.remove(first.unwrap_or(0));
         }
-        all.push(own);
+        all.push(noted_window);
         all.sort_unstable_by_key(|window| window.length_us);
         let mut noted = Self::default();
         noted.0.iter_mut().zip(all).for_each(|(slot, window)| *slot = window);

@@ -25,7 +25,7 @@ pub(super) struct Debt {
 impl Debt {
     /// Returns the debt of a state of the present rule. A clock that was set back leaves at most one burst.
     #[inline(always)]
-    pub(super) fn own(state: Option<&Bucket>, rule: &TokenBucket, now_us: u64) -> Self {
+    pub(super) fn of_present_rule(state: Option<&Bucket>, rule: &TokenBucket, now_us: u64) -> Self {
         let owed = state.map_or(0, |bucket| bucket.debt(rule.flow(), now_us));
         let (capacity, bound) = (rule.capacity(), rule.burst_capacity());
         Self { owed: owed.min(capacity), capacity, bound, is_stale: owed > capacity }
