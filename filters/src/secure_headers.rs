@@ -50,6 +50,15 @@ pub enum SecureHeader {
     PermissionsPolicy,
 }
 
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self' https:; font-src 'self' https: data:; img-src 'self' https: data:; \
+    object-src 'none'; script-src https:; style-src 'self' https: 'unsafe-inline'";
+const PERMISSIONS_POLICY: &str = "accelerometer=(), ambient-light-sensor=(), autoplay=(), battery=(), camera=(), \
+    cross-origin-isolated=(), display-capture=(), document-domain=(), encrypted-media=(), \
+    execution-while-not-rendered=(), execution-while-out-of-viewport=(), fullscreen=(), geolocation=(), \
+    gyroscope=(), keyboard-map=(), magnetometer=(), microphone=(), midi=(), navigation-override=(), \
+    payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), sync-xhr=(), \
+    usb=(), web-share=(), xr-spatial-tracking=()";
+
 /// The headers to add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -91,42 +100,21 @@ impl SecureHeader {
     /// Returns the name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::XssProtection => "x-xss-protection",
-            Self::StrictTransportSecurity => "strict-transport-security",
-            Self::FrameOptions => "x-frame-options",
-            Self::ContentTypeOptions => "x-content-type-options",
-            Self::ReferrerPolicy => "referrer-policy",
-            Self::ContentSecurityPolicy => "content-security-policy",
-            Self::DownloadOptions => "x-download-options",
-            Self::PermittedCrossDomainPolicies => "x-permitted-cross-domain-policies",
-            Self::PermissionsPolicy => "permissions-policy",
-        }
+        self.name_and_default().0
     }
 
-    /// Returns Spring's value.
-    #[must_use]
-    pub fn default_value(self) -> &'static str {
+    /// Returns the name, and Spring's value.
+    fn name_and_default(self) -> (&'static str, &'static str) {
         match self {
-            Self::XssProtection => "1 ; mode=block",
-            Self::StrictTransportSecurity => "max-age=631138519",
-            Self::FrameOptions => "DENY",
-            Self::ContentTypeOptions => "nosniff",
-            Self::ReferrerPolicy => "no-referrer",
-            Self::ContentSecurityPolicy => {
-                "default-src 'self' https:; font-src 'self' https: data:; img-src 'self' https: data:; \
-                 object-src 'none'; script-src https:; style-src 'self' https: 'unsafe-inline'"
-            }
-            Self::DownloadOptions => "noopen",
-            Self::PermittedCrossDomainPolicies => "none",
-            Self::PermissionsPolicy => {
-                "accelerometer=(), ambient-light-sensor=(), autoplay=(), battery=(), camera=(), \
-                 cross-origin-isolated=(), display-capture=(), document-domain=(), encrypted-media=(), \
-                 execution-while-not-rendered=(), execution-while-out-of-viewport=(), fullscreen=(), geolocation=(), \
-                 gyroscope=(), keyboard-map=(), magnetometer=(), microphone=(), midi=(), navigation-override=(), \
-                 payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), sync-xhr=(), \
-                 usb=(), web-share=(), xr-spatial-tracking=()"
-            }
+            Self::XssProtection => ("x-xss-protection", "1 ; mode=block"),
+            Self::StrictTransportSecurity => ("strict-transport-security", "max-age=631138519"),
+            Self::FrameOptions => ("x-frame-options", "DENY"),
+            Self::ContentTypeOptions => ("x-content-type-options", "nosniff"),
+            Self::ReferrerPolicy => ("referrer-policy", "no-referrer"),
+            Self::ContentSecurityPolicy => ("content-security-policy", CONTENT_SECURITY_POLICY),
+            Self::DownloadOptions => ("x-download-options", "noopen"),
+            Self::PermittedCrossDomainPolicies => ("x-permitted-cross-domain-policies", "none"),
+            Self::PermissionsPolicy => ("permissions-policy", PERMISSIONS_POLICY),
         }
     }
 
@@ -140,15 +128,16 @@ impl SecureHeader {
 // === impl Settings ===
 
 impl Settings {
-    /// Adds these headers, each with the given value or with [Spring's](SecureHeader::default_value).
+    /// Adds these headers, each with the given value or with Spring's.
     ///
     /// # Errors
     /// Returns an error for a value with control characters, or one that is not ASCII.
     pub fn new<'v>(headers: impl IntoIterator<Item = (SecureHeader, Option<&'v str>)>) -> Result<Self, SettingsError> {
         let header = |(header, value): (SecureHeader, Option<&str>)| {
-            let value = value.unwrap_or(header.default_value());
+            let (name, default) = header.name_and_default();
+            let value = value.unwrap_or(default);
             let parsed = HeaderValue::from_str(value).map_err(|_| SettingsError { value: value.to_owned() })?;
-            Ok((HeaderName::from_static(header.name()), parsed))
+            Ok((HeaderName::from_static(name), parsed))
         };
         Ok(Self { headers: headers.into_iter().map(header).collect::<Result<_, _>>()? })
     }

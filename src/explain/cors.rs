@@ -33,8 +33,8 @@ pub(super) fn judge(
     let (verdict, headers) = match policy.evaluate(&request, scheme) {
         Verdict::Allowed(headers) => (CorsVerdict::Allowed, (*headers).clone()),
         Verdict::Preflight(headers) => (CorsVerdict::Preflight, headers),
-        Verdict::Denied(headers) => {
-            let verdict = match policy.refusal(&request) {
+        Verdict::Denied(refusal, headers) => {
+            let verdict = match refusal {
                 Refusal::Origin => CorsVerdict::RefusedOrigin,
                 Refusal::Method => CorsVerdict::RefusedMethod,
                 Refusal::Headers => CorsVerdict::RefusedHeaders,

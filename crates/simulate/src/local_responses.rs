@@ -116,7 +116,7 @@ impl LocalResponses {
             (_, true) if may_be_preflight && head.headers.contains_key(ORIGIN) => LimiterReach::Unknown,
             (_, true) => match policy.evaluate(&Request::from_parts(head.clone(), ()), "http") {
                 Verdict::Allowed(_) => LimiterReach::Reached,
-                Verdict::Preflight(_) | Verdict::Denied(_) => LimiterReach::NotReached,
+                Verdict::Preflight(_) | Verdict::Denied(..) => LimiterReach::NotReached,
             },
             (false, false) if may_be_preflight => LimiterReach::Unknown,
             (false, false) => LimiterReach::Reached,

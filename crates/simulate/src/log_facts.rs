@@ -66,9 +66,9 @@ impl LogFacts {
             KeySource::Method => !self.has_method,
             KeySource::Host => !self.has_host,
             KeySource::Header(name) => !self.has_header(name.as_str()),
-            KeySource::Cookie => !self.has_header("cookie"),
-            KeySource::Principal | KeySource::Token | KeySource::Function => true,
-            KeySource::Query | KeySource::Path | KeySource::Route => false,
+            KeySource::Cookie(_) => !self.has_header("cookie"),
+            KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => true,
+            KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => false,
         });
         (!parts.is_empty()).then_some(LackingParts(parts))
     }
@@ -132,9 +132,9 @@ pub(super) fn map_hint<'r>(sources: impl IntoIterator<Item = KeySource<'r>>) -> 
         KeySource::Method => Some("method=FIELD".to_owned()),
         KeySource::Host => Some("host=FIELD".to_owned()),
         KeySource::Header(name) => Some(format!("header.{name}=FIELD")),
-        KeySource::Cookie => Some("header.Cookie=FIELD".to_owned()),
-        KeySource::Query | KeySource::Path | KeySource::Route => None,
-        KeySource::Principal | KeySource::Token | KeySource::Function => None,
+        KeySource::Cookie(_) => Some("header.Cookie=FIELD".to_owned()),
+        KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => None,
+        KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => None,
     });
     let items: Vec<_> = items.collect();
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }

@@ -19,26 +19,29 @@ use super::breaker::Permit;
 use super::policy::{Failure, Policy};
 use crate::fault::FallbackCause;
 use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
+use crate::request_filter::RespondOr;
+
+/// Resolves to the response of the inner service, of the fallback, or of the breaker itself. Dropping the future cancels
+/// the call, which then counts neither as a success nor as a failure.
+pub type ResponseFuture<S, B, R> = RespondOr<Forwarded<S, B>, Response<R>>;
 
 pin_project! {
-    /// Resolves to the response of the inner service, of the fallback, or of the breaker itself. Dropping the future
-    /// cancels the call, which then counts neither as a success nor as a failure.
-    pub struct ResponseFuture<S, B, R>
+    /// Future of a request to the inner service or to the fallback.
+    pub struct Forwarded<S, B>
     where
         S: Service<Request<ReplayBody<B>>>,
     {
         #[pin]
-        state: State<S, B, R>,
+        state: State<S, B>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<S, B, R>
+    enum State<S, B>
     where
         S: Service<Request<ReplayBody<B>>>,
     {
-        Respond { response: Option<Response<R>> },
         Calling { #[pin] inner: S::Future, call: Option<Box<Call<S, B>>> },
         Fallback { service: S, request: Option<Request<ReplayBody<B>>>, carried: Option<CarriedHeaders> },
         CallingFallback { #[pin] inner: S::Future, carried: Option<CarriedHeaders> },
@@ -46,19 +49,15 @@ pin_project! {
 }
 
 /// A permitted call.
-struct Call<S, B> {
+pub(super) struct Call<S, B> {
     permit: Permit,
     time_limit: Option<Pin<Box<Sleep>>>,
-    recovery: Recovery<S, B>,
+    policy: Arc<Policy>,
+    on_failure: OnFailure<S, B>,
 }
 
 /// The handling of a failed call.
-pub(super) struct Recovery<S, B> {
-    policy: Arc<Policy>,
-    action: Action<S, B>,
-}
-
-enum Action<S, B> {
+pub(super) enum OnFailure<S, B> {
     /// Respond to the client.
     Respond { method: Method, accept: HeaderMap },
     /// Call the fallback if the body can be replayed.
@@ -68,10 +67,15 @@ enum Action<S, B> {
 // === impl Call ===
 
 impl<S, B> Call<S, B> {
+    pub(super) fn new(permit: Permit, policy: Arc<Policy>, on_failure: OnFailure<S, B>) -> Self {
+        let time_limit = policy.settings.time_limit.map(|limit| Box::pin(sleep(limit)));
+        Self { permit, time_limit, policy, on_failure }
+    }
+
     /// Completes past the time limit, which does not run while the call waits for the client. Such a call keeps no trial
     /// call from being made: its client may never send the rest of its body.
     fn poll_time_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let limit = self.recovery.policy.settings().time_limit.unwrap_or_default();
+        let limit = self.policy.settings.time_limit.unwrap_or_default();
         let Some(timer) = &mut self.time_limit else { return Poll::Pending };
         loop {
             ready!(timer.as_mut().poll(cx));
@@ -86,48 +90,51 @@ impl<S, B> Call<S, B> {
 
     /// Evaluates `response`, which is `None` past the time limit. Returns the final response, or the next state after a
     /// failure.
-    fn finish<R: From<Bytes>>(self, response: Option<Response<R>>) -> ControlFlow<Response<R>, State<S, B, R>>
+    fn finish<R: From<Bytes>>(self, response: Option<Response<R>>) -> ControlFlow<Response<R>, State<S, B>>
     where
         S: Service<Request<ReplayBody<B>>>,
     {
-        let Self { permit, recovery, .. } = self;
+        let Self { permit, policy, on_failure, .. } = self;
         let Some(response) = response else {
-            let failure = recovery.policy.timed_out(permit);
-            return ControlFlow::Continue(recovery.after_failure(&failure, None));
+            let failure = policy.timed_out(permit);
+            return on_failure.handle(&policy, &failure, None);
         };
-        match recovery.policy.evaluate(permit, &response) {
+        match policy.evaluate(permit, &response) {
             None => ControlFlow::Break(response),
-            Some(failure) => ControlFlow::Continue(recovery.after_failure(&failure, Some(response))),
+            Some(failure) => on_failure.handle(&policy, &failure, Some(response)),
         }
     }
 }
 
-// === impl Recovery ===
+// === impl OnFailure ===
 
-impl<S, B> Recovery<S, B> {
-    pub(super) fn without_fallback(method: Method, headers: &HeaderMap, policy: Arc<Policy>) -> Self {
+impl<S, B> OnFailure<S, B> {
+    pub(super) fn respond(method: Method, headers: &HeaderMap) -> Self {
         let mut accept = HeaderMap::new();
         for value in headers.get_all(ACCEPT) {
             accept.append(ACCEPT, value.clone());
         }
-        Self { policy, action: Action::Respond { method, accept } }
+        Self::Respond { method, accept }
     }
 
-    pub(super) fn with_fallback(service: S, head: Parts, recording: Option<Recording<B>>, policy: Arc<Policy>) -> Self {
-        Self { policy, action: Action::Fallback { service, head: Box::new(head), recording } }
-    }
-
-    /// Returns the next state after `failure`: a response or the fallback. `response` is `None` past the time limit.
-    fn after_failure<R: From<Bytes>>(self, failure: &Failure, response: Option<Response<R>>) -> State<S, B, R>
+    /// Returns the response after `failure`, or the state that calls the fallback. `response` is `None` past the time limit.
+    fn handle<R>(
+        self,
+        policy: &Policy,
+        failure: &Failure,
+        response: Option<Response<R>>,
+    ) -> ControlFlow<Response<R>, State<S, B>>
     where
         S: Service<Request<ReplayBody<B>>>,
+        R: From<Bytes>,
     {
-        let (method, accept) = match self.action {
-            Action::Respond { method, accept } => (method, accept),
-            Action::Fallback { service, head, recording } => match recording.and_then(|recording| recording.replay()) {
+        let (method, accept) = match self {
+            Self::Respond { method, accept } => (method, accept),
+            Self::Fallback { service, head, recording } => match recording.and_then(|recording| recording.replay()) {
                 Some(body) => {
                     let added = response.map(|mut response| take_added_headers(&mut response));
-                    return fallback_state(service, failure.cause(), Request::from_parts(*head, body), added);
+                    let request = Request::from_parts(*head, body);
+                    return ControlFlow::Continue(fallback_state(service, failure.cause(), request, added));
                 }
                 None => {
                     tracing::debug!("fallback skipped: request body is too large to be replayed");
@@ -135,21 +142,19 @@ impl<S, B> Recovery<S, B> {
                 }
             },
         };
-        State::Respond {
-            response: Some(match response {
-                Some(response) => self.policy.resume(failure, response),
-                None => self.policy.response(failure, &method, &accept),
-            }),
-        }
+        ControlFlow::Break(match response {
+            Some(response) => policy.resume(failure, response),
+            None => policy.response(failure, &method, &accept),
+        })
     }
 }
 
-fn fallback_state<S, B, R>(
+fn fallback_state<S, B>(
     service: S,
     cause: FallbackCause,
     mut request: Request<ReplayBody<B>>,
     added_headers: Option<HeaderMap>,
-) -> State<S, B, R>
+) -> State<S, B>
 where
     S: Service<Request<ReplayBody<B>>>,
 {
@@ -161,32 +166,22 @@ where
     State::Fallback { service, request: Some(request), carried }
 }
 
-// === impl ResponseFuture ===
+// === impl Forwarded ===
 
-impl<S, B, R> ResponseFuture<S, B, R>
+impl<S, B> Forwarded<S, B>
 where
     S: Service<Request<ReplayBody<B>>>,
 {
-    pub(super) fn respond(response: Response<R>) -> Self {
-        Self { state: State::Respond { response: Some(response) } }
+    pub(super) fn call(inner: S::Future, call: Call<S, B>) -> Self {
+        Self { state: State::Calling { inner, call: Some(Box::new(call)) } }
     }
 
-    pub(super) fn call(inner: S::Future, permit: Permit, recovery: Recovery<S, B>) -> Self {
-        let time_limit = recovery.policy.settings().time_limit.map(|limit| Box::pin(sleep(limit)));
-        Self { state: State::Calling { inner, call: Some(Box::new(Call { permit, time_limit, recovery })) } }
-    }
-
-    pub(super) fn call_fallback(
-        service: S,
-        cause: FallbackCause,
-        request: Request<ReplayBody<B>>,
-        added_headers: Option<HeaderMap>,
-    ) -> Self {
-        Self { state: fallback_state(service, cause, request, added_headers) }
+    pub(super) fn call_fallback(service: S, cause: FallbackCause, request: Request<ReplayBody<B>>) -> Self {
+        Self { state: fallback_state(service, cause, request, None) }
     }
 }
 
-impl<S, B, R> Future for ResponseFuture<S, B, R>
+impl<S, B, R> Future for Forwarded<S, B>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>>,
     B: Body<Data = Bytes>,
@@ -198,12 +193,6 @@ where
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
-                StateProj::Respond { response } => {
-                    return match response.take() {
-                        Some(response) => Poll::Ready(Ok(response)),
-                        None => Poll::Pending, // polled after completion
-                    };
-                }
                 StateProj::Calling { inner, call } => {
                     let Some(running) = call.as_mut() else { return Poll::Pending };
                     let response = match inner.poll(cx)? {

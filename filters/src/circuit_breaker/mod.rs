@@ -67,13 +67,14 @@ use http_body::Body;
 use tower::{Layer, Service};
 
 pub use self::breaker::{Breaker, CallKind};
-use self::future::Recovery;
-pub use self::future::ResponseFuture;
+use self::future::{Call, OnFailure};
+pub use self::future::{Forwarded, ResponseFuture};
 use self::policy::Policy;
 pub use self::state_machine::{ForcedState, OpenWait, Rules, State};
 pub use self::window::WindowSize;
 use crate::fault::FaultSet;
 use crate::replay::{ReplayBody, record};
+use crate::request_filter::RespondOr;
 
 /// Conditions of failures, and the responses to them.
 #[derive(Clone, Debug)]
@@ -163,39 +164,38 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let mut permit = match self.policy.breaker().admit() {
+        let mut permit = match self.policy.breaker.admit() {
             Ok(permit) => permit,
             Err(not_permitted) => {
                 let failure = self.policy.not_permitted(not_permitted);
                 return match &self.fallback {
                     Some(fallback) => {
                         let request = request.map(ReplayBody::direct);
-                        ResponseFuture::call_fallback(fallback.clone(), failure.cause(), request, None)
+                        RespondOr::forward(Forwarded::call_fallback(fallback.clone(), failure.cause(), request))
                     }
-                    None => {
-                        ResponseFuture::respond(self.policy.response(&failure, request.method(), request.headers()))
-                    }
+                    None => RespondOr::respond(self.policy.response(&failure, request.method(), request.headers())),
                 };
             }
         };
         let (head, body) = request.into_parts();
         let has_body = !body.is_end_stream();
-        let (recovery, mut request) = match &self.fallback {
+        let (on_failure, mut request) = match &self.fallback {
             None => {
-                let recovery = Recovery::without_fallback(head.method.clone(), &head.headers, Arc::clone(&self.policy));
-                (recovery, Request::from_parts(head, ReplayBody::direct(body)))
+                let on_failure = OnFailure::respond(head.method.clone(), &head.headers);
+                (on_failure, Request::from_parts(head, ReplayBody::direct(body)))
             }
             Some(fallback) => {
-                let (body, recording) = record(body, self.policy.settings().max_body_bytes);
-                let recovery =
-                    Recovery::with_fallback(fallback.clone(), head.clone(), recording, Arc::clone(&self.policy));
-                (recovery, Request::from_parts(head, body))
+                let (body, recording) = record(body, self.policy.settings.max_body_bytes);
+                let (service, head_copy) = (fallback.clone(), Box::new(head.clone()));
+                let on_failure = OnFailure::Fallback { service, head: head_copy, recording };
+                (on_failure, Request::from_parts(head, body))
             }
         };
         if has_body {
             permit.exclude(request.body_mut().measure_wait());
         }
-        ResponseFuture::call(self.inner.call(request), permit, recovery)
+        let call = Call::new(permit, Arc::clone(&self.policy), on_failure);
+        RespondOr::forward(Forwarded::call(self.inner.call(request), call))
     }
 }
 

@@ -17,8 +17,8 @@ use crate::reply::Reply;
 
 /// A breaker, and the classification of its calls.
 pub(super) struct Policy {
-    breaker: Arc<Breaker>,
-    settings: Settings,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) settings: Settings,
     circuit_open: Reply,
     time_limit: Reply,
 }
@@ -47,14 +47,6 @@ impl Policy {
             circuit_open: reply(StatusCode::SERVICE_UNAVAILABLE, "circuit-open"),
             time_limit: reply(StatusCode::GATEWAY_TIMEOUT, "time-limit"),
         }
-    }
-
-    pub(super) fn breaker(&self) -> &Arc<Breaker> {
-        &self.breaker
-    }
-
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     pub(super) fn not_permitted(&self, reason: NotPermitted) -> Failure {

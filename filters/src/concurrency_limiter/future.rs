@@ -13,30 +13,33 @@ use tower::Service;
 use super::body::SlotBody;
 use super::limiter::Limiter;
 use crate::context::Tunnel;
+use crate::request_filter::RespondOr;
 use tollgate_limiter::concurrency::Acquired;
 
 type SlotFuture = Pin<Box<dyn Future<Output = Acquired> + Send>>;
 
+/// Future of the inner service's response, which holds the slot, or of a refusal.
+///
+/// Dropping it frees the slot, or cancels the call that acquires it.
+pub type ResponseFuture<S, B, R> = RespondOr<Admitted<S, B>, Response<SlotBody<R>>>;
+
 pin_project! {
-    /// Future of the inner service's response, which holds the slot, or of a refusal.
-    ///
-    /// Dropping it frees the slot, or cancels the call that acquires it.
-    pub struct ResponseFuture<S, B, R>
+    /// Future of a request that is not refused at once.
+    pub struct Admitted<S, B>
     where
         S: Service<Request<B>>,
     {
         #[pin]
-        state: State<S, B, R>,
+        state: State<S, B>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<S, B, R>
+    enum State<S, B>
     where
         S: Service<Request<B>>,
     {
-        Refused { response: Option<Response<R>> },
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Passing { #[pin] inner: S::Future, held: Option<(Arc<Limiter>, Acquired)> },
     }
@@ -50,16 +53,12 @@ struct Waiting<S, B> {
     limiter: Arc<Limiter>,
 }
 
-// === impl ResponseFuture ===
+// === impl Admitted ===
 
-impl<S, B, R> ResponseFuture<S, B, R>
+impl<S, B> Admitted<S, B>
 where
     S: Service<Request<B>>,
 {
-    pub(super) fn refused(response: Response<R>) -> Self {
-        Self { state: State::Refused { response: Some(response) } }
-    }
-
     pub(super) fn passing(inner: S::Future, held: Option<(Arc<Limiter>, Acquired)>) -> Self {
         Self { state: State::Passing { inner, held } }
     }
@@ -69,7 +68,7 @@ where
     }
 }
 
-impl<S, B, R> Future for ResponseFuture<S, B, R>
+impl<S, B, R> Future for Admitted<S, B>
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
@@ -80,12 +79,6 @@ where
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
-                StateProj::Refused { response } => {
-                    return match response.take() {
-                        Some(response) => Poll::Ready(Ok(response.map(|body| SlotBody::new(body, None)))),
-                        None => Poll::Pending, // polled after completion
-                    };
-                }
                 StateProj::Passing { inner, held } => {
                     let response = ready!(inner.poll(cx));
                     let held = held.take();
@@ -96,10 +89,10 @@ where
                     let acquired = ready!(request.slot.as_mut().poll(cx));
                     let Some(request) = waiting.take() else { return Poll::Pending };
                     let Waiting { mut service, request, limiter, .. } = *request;
-                    match limiter.refusal(&acquired.verdict, &request) {
-                        Some(response) => State::Refused { response: Some(response) },
-                        None => State::Passing { inner: service.call(request), held: Some((limiter, acquired)) },
+                    if let Some(response) = limiter.refusal(&acquired.verdict, &request) {
+                        return Poll::Ready(Ok(response.map(|body| SlotBody::new(body, None))));
                     }
+                    State::Passing { inner: service.call(request), held: Some((limiter, acquired)) }
                 }
             };
             state.set(next);

@@ -66,11 +66,12 @@ use http::{Request, Response};
 use tower::{Layer, Service};
 
 pub use self::body::SlotBody;
-pub use self::future::ResponseFuture;
+pub use self::future::{Admitted, ResponseFuture};
 pub use self::limiter::OnVerdict;
 use self::limiter::{Admission, Limiter};
 pub use self::settings::{HeaderNames, Settings};
 pub use crate::reply::ErrorBody;
+use crate::request_filter::RespondOr;
 use tollgate_limiter::concurrency::{Concurrency, SlotStore};
 
 /// Layer of [`ConcurrencyLimiter`]. All services of one layer, and all layers of one store and scope, share their slots.
@@ -129,18 +130,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        match self.limiter.verify(&request) {
-            Admission::Unlimited => ResponseFuture::passing(self.inner.call(request), None),
-            Admission::Refused(response) => ResponseFuture::refused(response),
+        let admitted = match self.limiter.verify(&request) {
+            Admission::Refused(response) => {
+                return RespondOr::respond(response.map(|body| SlotBody::new(body, None)));
+            }
+            Admission::Unlimited => Admitted::passing(self.inner.call(request), None),
             Admission::Allowed(acquired) => {
-                ResponseFuture::passing(self.inner.call(request), Some((Arc::clone(&self.limiter), acquired)))
+                Admitted::passing(self.inner.call(request), Some((Arc::clone(&self.limiter), acquired)))
             }
             Admission::Pending(acquired) => {
                 // The clone may not be ready, so the request takes the ready service.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
-                ResponseFuture::waiting(acquired, ready, request, Arc::clone(&self.limiter))
+                Admitted::waiting(acquired, ready, request, Arc::clone(&self.limiter))
             }
-        }
+        };
+        RespondOr::forward(admitted)
     }
 }

@@ -148,7 +148,7 @@ where
             Some(Verdict::Preflight(headers)) => {
                 RespondOr::respond(LocalReply::empty(StatusCode::OK, "cors-preflight", headers))
             }
-            Some(Verdict::Denied(headers)) => {
+            Some(Verdict::Denied(_, headers)) => {
                 let headers = Arc::unwrap_or_clone(headers);
                 RespondOr::respond(LocalReply::empty(StatusCode::FORBIDDEN, "cors-refused", headers))
             }

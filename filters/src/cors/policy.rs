@@ -16,7 +16,7 @@ const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-cont
 pub(super) const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Spring's `CorsConfiguration`. Only listed values are allowed, and the methods GET and HEAD by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Origins such as `https://example.com`; `*` allows all.
     pub allowed_origins: Vec<String>,
@@ -60,15 +60,11 @@ pub enum PolicyError {
 /// A CORS policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
+    settings: Settings,
     any_origin: bool,
-    origins: Vec<String>,
     patterns: Vec<OriginPattern>,
     /// Allowed methods, and their list as a header value; `None` allows all.
     methods: Option<(Vec<Method>, HeaderValue)>,
-    /// Allowed request headers; `None` allows all.
-    headers: Option<Vec<String>>,
-    private_network: bool,
-    max_age: Option<HeaderValue>,
     /// Headers of every response.
     plain: Arc<HeaderMap>,
     /// Headers of every response to an allowed origin, without the origin itself.
@@ -83,7 +79,7 @@ pub enum Verdict {
     /// The request is a preflight; the response has these headers.
     Preflight(HeaderMap),
     /// The origin, the method or the headers are not allowed; the response has these headers.
-    Denied(Arc<HeaderMap>),
+    Denied(Refusal, Arc<HeaderMap>),
 }
 
 /// The part of a request that a policy refuses.
@@ -126,17 +122,19 @@ impl Policy {
         }
         header_names(&settings.allowed_headers)?;
         Ok(Self {
+            settings: settings.clone(),
             any_origin,
-            origins: settings.allowed_origins.iter().map(|origin| without_trailing_slash(origin).to_owned()).collect(),
             patterns: settings.allowed_origin_patterns.iter().map(pattern).collect::<Result<_, _>>()?,
             methods: methods(&settings.allowed_methods)?,
-            headers: (!settings.allowed_headers.iter().any(|name| name == "*"))
-                .then(|| settings.allowed_headers.clone()),
-            private_network: settings.allow_private_network,
-            max_age: settings.max_age_secs.map(HeaderValue::from),
             plain: Arc::new(plain),
             allowed,
         })
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Decides on `request`, which the client sent with `scheme`.
@@ -148,66 +146,52 @@ impl Policy {
             headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| request.method() == Method::OPTIONS);
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = request.uri().authority().map(http::uri::Authority::as_str).or(host).unwrap_or_default();
-        let denied = || Verdict::Denied(Arc::clone(&self.plain));
+        let denied = |refusal| Verdict::Denied(refusal, Arc::clone(&self.plain));
         let same_origin = || match preflight_method {
             Some(_) => Verdict::Preflight((*self.plain).clone()),
             None => Verdict::Allowed(Arc::clone(&self.plain)),
         };
-        let Ok(text) = origin.to_str() else { return denied() };
+        let Ok(text) = origin.to_str() else { return denied(Refusal::Origin) };
         if is_same_origin(text, scheme, host) {
             return same_origin();
         }
         if !self.allows_origin(text) {
-            return if is_same_host(text, host) { same_origin() } else { denied() };
+            return if is_same_host(text, host) { same_origin() } else { denied(Refusal::Origin) };
+        }
+        let method = preflight_method.map_or(request.method().as_str().as_bytes(), HeaderValue::as_bytes);
+        if !self.allows_method(method) {
+            return denied(Refusal::Method);
         }
         let allowed_origin = if self.any_origin { HeaderValue::from_static("*") } else { origin.clone() };
         let mut response_headers = self.allowed.clone();
         response_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed_origin);
-        if self.private_network && headers.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true") {
+        if self.settings.allow_private_network
+            && headers.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true")
+        {
             response_headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
         }
-        match preflight_method {
-            None if self.allows_method(request.method().as_str().as_bytes()) => {
-                Verdict::Allowed(Arc::new(response_headers))
-            }
-            Some(method) if self.allows_method(method.as_bytes()) => match self.allowed_headers(headers) {
-                Some(names) => {
-                    if let Some(names) = names {
-                        response_headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
-                    }
-                    let methods = self.methods.as_ref().map_or(method, |(_, list)| list);
-                    response_headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
-                    if let Some(max_age) = &self.max_age {
-                        response_headers.insert(ACCESS_CONTROL_MAX_AGE, max_age.clone());
-                    }
-                    Verdict::Preflight(response_headers)
-                }
-                None => denied(),
-            },
-            _ => denied(),
+        let Some(method) = preflight_method else { return Verdict::Allowed(Arc::new(response_headers)) };
+        match self.allowed_headers(headers) {
+            Ok(Some(names)) => drop(response_headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names)),
+            Ok(None) => {}
+            Err(refusal) => return denied(refusal),
         }
-    }
-
-    /// Returns the part of `request` that the policy refuses, if [`evaluate`](Self::evaluate) denies it.
-    #[must_use]
-    pub fn refusal<B>(&self, request: &Request<B>) -> Refusal {
-        let headers = request.headers();
-        if !headers.get(ORIGIN).and_then(|origin| origin.to_str().ok()).is_some_and(|text| self.allows_origin(text)) {
-            return Refusal::Origin;
+        let methods = self.methods.as_ref().map_or(method, |(_, list)| list);
+        response_headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+        if let Some(max_age) = self.settings.max_age_secs {
+            response_headers.insert(ACCESS_CONTROL_MAX_AGE, max_age.into());
         }
-        let preflight_method =
-            headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| request.method() == Method::OPTIONS);
-        let method = preflight_method.map_or(request.method().as_str().as_bytes(), HeaderValue::as_bytes);
-        if self.allows_method(method) { Refusal::Headers } else { Refusal::Method }
+        Verdict::Preflight(response_headers)
     }
 
     fn allows_origin(&self, origin: &str) -> bool {
         // `null` is a valid origin; other values must be URIs.
         let origin = without_trailing_slash(origin);
+        let is_allowed = |allowed: &String| without_trailing_slash(allowed).eq_ignore_ascii_case(origin);
         let is_origin = origin == "null" || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty());
         is_origin
             && (self.any_origin
-                || self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+                || self.settings.allowed_origins.iter().any(is_allowed)
                 || self.patterns.iter().any(|pattern| pattern.matches(origin)))
     }
 
@@ -215,20 +199,26 @@ impl Policy {
         self.methods.as_ref().is_none_or(|(methods, _)| methods.iter().any(|one| one.as_str().as_bytes() == method))
     }
 
-    /// Returns those headers that a preflight requests and the policy allows; `Some(None)` if it requests none. `None` if it
-    /// requests headers and none is allowed. If only some are allowed, the browser blocks the request.
-    fn allowed_headers(&self, preflight: &HeaderMap) -> Option<Option<HeaderValue>> {
+    /// Returns those headers that a preflight requests and the policy allows; `None` if it requests none. If only some are
+    /// allowed, the browser blocks the request.
+    ///
+    /// # Errors
+    /// The preflight requests headers, and none is allowed.
+    fn allowed_headers(&self, preflight: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
         let values = preflight.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());
         let names = values.flat_map(|value| value.split(',')).map(str::trim).filter(|name| !name.is_empty());
-        let names: Vec<_> = names.collect();
-        if names.is_empty() {
-            return Some(None);
+        let requested: Vec<_> = names.collect();
+        if requested.is_empty() {
+            return Ok(None);
         }
         let is_allowed = |name: &&str| {
-            self.headers.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one.eq_ignore_ascii_case(name)))
+            self.settings.allowed_headers.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(name))
         };
-        let allowed: Vec<_> = names.into_iter().filter(is_allowed).collect();
-        if allowed.is_empty() { None } else { HeaderValue::try_from(allowed.join(", ")).ok().map(Some) }
+        let allowed: Vec<_> = requested.into_iter().filter(is_allowed).collect();
+        if allowed.is_empty() {
+            return Err(Refusal::Headers);
+        }
+        HeaderValue::try_from(allowed.join(", ")).map(Some).map_err(|_| Refusal::Headers)
     }
 }
 

@@ -20,16 +20,18 @@ pub enum EditError {
     #[error("path `{0}` must start with `/`")]
     RelativePath(String),
     /// A path with a query or a fragment.
-    #[error("path `{path}` contains `{found}`: write only the path, and change parameters with AddRequestParameter")]
-    NotOnlyAPath {
+    #[error(
+        "path `{path}` contains `{delimiter}`: write only the path, and change parameters with AddRequestParameter"
+    )]
+    PathWithQuery {
         /// The configured text.
         path: String,
         /// `?` or `#`.
-        found: char,
+        delimiter: char,
     },
     /// A parameter without a name.
     #[error("a parameter needs a name")]
-    NoParameter,
+    NamelessParameter,
     /// Not a host with or without a port.
     #[error("`{0}` is not a host: write `host` or `host:port`")]
     Host(String),

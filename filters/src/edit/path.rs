@@ -6,37 +6,31 @@ use tollgate_routing::check_made;
 
 use super::error::{ApplyError, EditError};
 use super::rewrite::Rewrite;
-use super::template::{Piece, Template};
+use super::template::Template;
 use crate::context::{ReceivedPath, RequestContext};
 use crate::percent;
 
 /// An edit of a request's path.
 #[derive(Clone, Debug)]
 pub(super) enum PathEdit {
-    Strip { parts: usize },
+    Strip { segments: usize },
     Prefix(Template),
     Set(Template),
     Rewrite(Box<Rewrite>),
 }
 
 /// Parses a configured path: text, which is encoded for a URI, and variables.
-pub(super) fn parse(path: &str) -> Result<Template, EditError> {
+pub(super) fn parse_template(path: &str) -> Result<Template, EditError> {
     if !path.starts_with(['/', '{']) {
         return Err(EditError::RelativePath(path.to_owned()));
     }
-    let mut template = Template::parse(path);
-    for piece in template.pieces_mut() {
-        if let Piece::Text(text) = piece {
-            *text = encode_text(text, path)?;
-        }
-    }
-    Ok(template)
+    Template::parse(path).map_text(|text| encode_text(text, path))
 }
 
 /// Encodes `text` for a path. `path` is the configured path, for the error.
 fn encode_text(text: &str, path: &str) -> Result<String, EditError> {
-    if let Some(found) = text.chars().find(|c| matches!(c, '?' | '#')) {
-        return Err(EditError::NotOnlyAPath { path: path.to_owned(), found });
+    if let Some(delimiter) = text.chars().find(|c| matches!(c, '?' | '#')) {
+        return Err(EditError::PathWithQuery { path: path.to_owned(), delimiter });
     }
     let mut encoded = Vec::with_capacity(text.len());
     percent::encode_path(text, &mut encoded);
@@ -68,7 +62,7 @@ impl PathEdit {
         }
         let mut new = Vec::new();
         match self {
-            Self::Strip { parts } => strip(path, *parts, &mut new),
+            Self::Strip { segments } => strip(path, *segments, &mut new),
             Self::Rewrite(rewrite) => {
                 if !rewrite.apply(path.as_bytes(), &mut new).map_err(|_| ApplyError::TooSlow)? {
                     return Ok(());
@@ -89,10 +83,10 @@ impl PathEdit {
     }
 }
 
-/// Appends the path without its first `parts` segments (Spring's `StripPrefixGatewayFilterFactory`).
-fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
+/// Appends the path without its first `count` segments (Spring's `StripPrefixGatewayFilterFactory`).
+fn strip(path: &str, count: usize, out: &mut Vec<u8>) {
     out.reserve(path.len());
-    for segment in path.split('/').filter(|segment| !segment.is_empty()).skip(parts) {
+    for segment in path.split('/').filter(|segment| !segment.is_empty()).skip(count) {
         out.push(b'/');
         out.extend_from_slice(segment.as_bytes());
     }

@@ -6,7 +6,7 @@ use http::{Extensions, Request, Uri};
 
 use super::error::{ApplyError, EditError};
 use super::path::set_path_and_query;
-use super::template::{Piece, Template};
+use super::template::Template;
 use crate::percent;
 
 /// An edit of a request's query.
@@ -30,12 +30,7 @@ struct Parameter {
 
 impl QueryEdit {
     pub(super) fn add(name: &str, value: &str) -> Result<Self, EditError> {
-        let mut value = Template::parse(value);
-        for piece in value.pieces_mut() {
-            if let Piece::Text(text) = piece {
-                *text = encode(text);
-            }
-        }
+        let value = Template::parse(value).map_text(|text| Ok(encode(text)))?;
         Ok(Self::Add { name: encode(required(name)?), value })
     }
 
@@ -67,7 +62,7 @@ impl QueryEdit {
 }
 
 pub(super) fn required(name: &str) -> Result<&str, EditError> {
-    if name.is_empty() { Err(EditError::NoParameter) } else { Ok(name) }
+    if name.is_empty() { Err(EditError::NamelessParameter) } else { Ok(name) }
 }
 
 fn encode(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! Constructors of request edits.
 
 use super::header::{Action, RequestHeader, parse_name, parse_pair, parse_settable_name};
-use super::path::{self, PathEdit};
+use super::path::{PathEdit, parse_template};
 use super::query::{QueryEdit, required};
 use super::target::TargetEdit;
 use super::template::Template;
@@ -14,7 +14,7 @@ impl Edit {
     /// # Errors
     /// Currently none.
     pub fn strip_prefix(parts: u32) -> Result<Self, EditError> {
-        Ok(Self(Kind::Path(PathEdit::Strip { parts: usize::try_from(parts).unwrap_or(usize::MAX) })))
+        Ok(Self(Kind::Path(PathEdit::Strip { segments: usize::try_from(parts).unwrap_or(usize::MAX) })))
     }
 
     /// `PrefixPath`: puts `prefix`, which may contain variables, before the path. Applies once per request: if a default
@@ -23,7 +23,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for a prefix that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn prefix_path(prefix: &str) -> Result<Self, EditError> {
-        Ok(Self(Kind::Path(PathEdit::Prefix(path::parse(prefix)?))))
+        Ok(Self(Kind::Path(PathEdit::Prefix(parse_template(prefix)?))))
     }
 
     /// `SetPath`: replaces the path by `template`, which may contain variables.
@@ -31,7 +31,7 @@ impl Edit {
     /// # Errors
     /// Returns an error for a template that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn set_path(template: &str) -> Result<Self, EditError> {
-        Ok(Self(Kind::Path(PathEdit::Set(path::parse(template)?))))
+        Ok(Self(Kind::Path(PathEdit::Set(parse_template(template)?))))
     }
 
     /// `RewritePath`: replaces every match of `regexp` in the path by `replacement`, as Java's `String.replaceAll` does:

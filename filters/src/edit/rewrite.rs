@@ -31,11 +31,13 @@ impl Rewrite {
         let regex = JavaRegex::new(regexp, Charset::Bytes)
             .map_err(|error| EditError::Regexp { regexp: regexp.to_owned(), problem: error.to_string() })?;
         // Spring's syntax for `${name}`, which would be a placeholder in YAML.
-        let mut parsed = Replacement::parse(&replacement.replace("$\\", "$"), &regex).map_err(|error| {
-            EditError::Replacement { replacement: replacement.to_owned(), problem: error.to_string() }
+        let parsed = Replacement::parse(&replacement.replace("$\\", "$"), &regex);
+        let mut replacement = parsed.map_err(|error| EditError::Replacement {
+            replacement: replacement.to_owned(),
+            problem: error.to_string(),
         })?;
-        parsed.map_text(encode)?;
-        Ok(Self { regex, replacement: parsed })
+        replacement.map_text(encode)?;
+        Ok(Self { regex, replacement })
     }
 
     /// Returns true if the expression may match differently from Java.
@@ -54,11 +56,11 @@ impl Rewrite {
 impl HeaderRewrite {
     pub(super) fn new(name: &str, regexp: &str, replacement: &str) -> Result<Self, EditError> {
         let name = header::parse_settable_name(name)?;
-        let fits = |text: &str| match HeaderValue::from_bytes(text.as_bytes()) {
+        let checked_value = |text: &str| match HeaderValue::from_bytes(text.as_bytes()) {
             Ok(_) => Ok(text.to_owned()),
             Err(_) => Err(EditError::HeaderValue(name.to_string())),
         };
-        let rewrite = Rewrite::new(regexp, replacement, fits)?;
+        let rewrite = Rewrite::new(regexp, replacement, checked_value)?;
         Ok(Self { name, rewrite })
     }
 

@@ -13,7 +13,7 @@ pub(super) struct Template {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+enum Piece {
     Text(String),
     Variable(String),
 }
@@ -53,8 +53,14 @@ impl Template {
         Self { pieces }
     }
 
-    pub(super) fn pieces_mut(&mut self) -> &mut [Piece] {
-        &mut self.pieces
+    /// Replaces each literal text by the result of `map`.
+    pub(super) fn map_text(mut self, map: impl Fn(&str) -> Result<String, EditError>) -> Result<Self, EditError> {
+        for piece in &mut self.pieces {
+            if let Piece::Text(text) = piece {
+                *text = map(text)?;
+            }
+        }
+        Ok(self)
     }
 
     pub(super) fn has_variables(&self) -> bool {

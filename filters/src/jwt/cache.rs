@@ -36,12 +36,12 @@ impl<T: Clone> Cache<T> {
 
     pub(super) fn get(&self, digest: &Digest) -> Option<T> {
         let mut shard = self.shard(digest).lock();
-        if let Some(found) = shard.young.get(digest) {
-            return Some(found.clone());
+        if let Some(outcome) = shard.young.get(digest) {
+            return Some(outcome.clone());
         }
-        let found = shard.old.remove(digest)?;
-        shard.insert(*digest, found.clone(), self.generation_capacity);
-        Some(found)
+        let outcome = shard.old.remove(digest)?;
+        shard.insert(*digest, outcome.clone(), self.generation_capacity);
+        Some(outcome)
     }
 
     pub(super) fn insert(&self, digest: Digest, outcome: T) {

@@ -31,7 +31,6 @@ mod claims;
 mod error;
 mod key_set;
 mod settings;
-mod source;
 #[cfg(test)]
 mod tests;
 mod verifier;
@@ -40,6 +39,5 @@ pub use jsonwebtoken::Algorithm;
 
 pub use self::error::TokenError;
 pub use self::key_set::{KeySet, KeySetError};
-pub use self::settings::Settings;
-pub use self::source::TokenSource;
+pub use self::settings::{Settings, TokenSource};
 pub use self::verifier::{Claims, Verifier};

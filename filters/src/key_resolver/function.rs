@@ -21,17 +21,14 @@ pub struct RequestHead<'a> {
     pub extensions: &'a Extensions,
 }
 
-/// Function that writes a key id. Returns `None` if the request has none.
-#[derive(Clone)]
-pub(super) struct KeyFn(Arc<WriteKey>);
+/// Function of a program that uses this library. Two are equal if they are the same object.
+pub(super) struct UserFn<F: ?Sized>(pub(super) Arc<F>);
 
-type WriteKey = dyn Fn(RequestHead<'_>, &mut KeyBuf) -> Option<()> + Send + Sync;
+/// Function that writes a key id. Returns `None` if the request has none.
+pub(super) type KeyFn = UserFn<dyn Fn(RequestHead<'_>, &mut KeyBuf) -> Option<()> + Send + Sync>;
 
 /// Function that returns the client's address.
-#[derive(Clone)]
-pub(super) struct AddressFn(Arc<ReadAddress>);
-
-type ReadAddress = dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync;
+pub(super) type AddressFn = UserFn<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 
 // === impl RequestHead ===
 
@@ -46,65 +43,24 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-// === impl KeyFn ===
+// === impl UserFn ===
 
-impl KeyFn {
-    pub(super) fn new<F, K>(function: F) -> Self
-    where
-        F: Fn(RequestHead<'_>) -> Option<K> + Send + Sync + 'static,
-        K: AsRef<[u8]>,
-    {
-        Self(Arc::new(move |head, out| {
-            out.push(function(head)?.as_ref());
-            Some(())
-        }))
-    }
-
-    pub(super) fn write(&self, head: RequestHead<'_>, out: &mut KeyBuf) -> Option<()> {
-        (self.0)(head, out)
+impl<F: ?Sized> Clone for UserFn<F> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
-impl PartialEq for KeyFn {
+impl<F: ?Sized> PartialEq for UserFn<F> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for KeyFn {}
+impl<F: ?Sized> Eq for UserFn<F> {}
 
-impl fmt::Debug for KeyFn {
+impl<F: ?Sized> fmt::Debug for UserFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyFn")
-    }
-}
-
-// === impl AddressFn ===
-
-impl AddressFn {
-    pub(super) fn new<T, F>(function: F) -> Self
-    where
-        T: Send + Sync + 'static,
-        F: Fn(&T) -> IpAddr + Send + Sync + 'static,
-    {
-        Self(Arc::new(move |extensions| extensions.get::<T>().map(&function)))
-    }
-
-    pub(super) fn address(&self, extensions: &Extensions) -> Option<IpAddr> {
-        (self.0)(extensions)
-    }
-}
-
-impl PartialEq for AddressFn {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for AddressFn {}
-
-impl fmt::Debug for AddressFn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AddressFn")
+        f.write_str("UserFn")
     }
 }

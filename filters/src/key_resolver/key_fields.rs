@@ -7,7 +7,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderName, Request, Uri};
 
 use super::extract;
-use super::resolver::{KeyResolver, Kind};
+use super::resolver::KeyResolver;
+use super::sources::KeySource;
 use crate::cookie;
 #[cfg(feature = "jwt")]
 use crate::jwt::TokenSource;
@@ -26,7 +27,8 @@ impl KeyFields {
     /// Collects the fields, parameters and cookies that `resolvers` read.
     pub fn of<'r>(resolvers: impl IntoIterator<Item = &'r KeyResolver>) -> Self {
         let mut fields = Self::default();
-        resolvers.into_iter().for_each(|resolver| fields.add(resolver));
+        let parts = resolvers.into_iter().flat_map(KeyResolver::parts);
+        parts.for_each(|(source, _)| fields.add(source));
         fields
     }
 
@@ -36,22 +38,21 @@ impl KeyFields {
         self.headers.is_empty() && self.parameters.is_empty() && self.cookies.is_empty()
     }
 
-    fn add(&mut self, resolver: &KeyResolver) {
-        match &resolver.0 {
-            Kind::Header(name) | Kind::Credentials(name) => self.headers.push(name.clone()),
-            Kind::Query(name) => self.parameters.push(name.clone()),
-            Kind::Cookie(name) => self.cookies.push(name.clone()),
+    fn add(&mut self, source: KeySource<'_>) {
+        match source {
+            KeySource::Header(name) => self.headers.push(name.clone()),
+            KeySource::Query(name) => self.parameters.push(name.into()),
+            KeySource::Cookie(name) => self.cookies.push(name.into()),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(_, Some(verifier)) => match &verifier.settings().source {
+            KeySource::Token(Some(verifier)) => match &verifier.settings().source {
                 TokenSource::Cookie(name) => self.cookies.push(name.as_str().into()),
                 source @ (TokenSource::Bearer | TokenSource::Header(_)) => self.headers.push(source.header().clone()),
             },
-            Kind::Composite(parts) => parts.iter().for_each(|part| self.add(part)),
-            Kind::OrShared(inner) | Kind::OrPreflight(inner) => self.add(inner),
             #[cfg(feature = "jwt")]
-            Kind::Jwt(_, None) => {}
-            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method => {}
-            Kind::Route | Kind::Principal | Kind::Function(_) => {}
+            KeySource::Token(None) => {}
+            KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => {}
+            KeySource::Host | KeySource::Method | KeySource::Route => {}
+            KeySource::Principal | KeySource::Function => {}
         }
     }
 

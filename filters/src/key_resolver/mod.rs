@@ -45,16 +45,15 @@ mod credentials;
 mod display;
 mod extract;
 mod function;
-mod inputs;
 mod key_fields;
 mod parse;
-mod parts;
 mod preflight;
 mod resolver;
+mod sources;
 
 pub use self::buffer::KeyBuf;
 pub use self::function::RequestHead;
 pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;
-pub use self::parts::KeySource;
 pub use self::resolver::KeyResolver;
+pub use self::sources::KeySource;

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-#[cfg(feature = "jwt")]
 use std::sync::Arc;
 
-use http::{HeaderName, Request};
+use http::{Extensions, HeaderName, Request};
 
 use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
-use super::function::{AddressFn, KeyFn, RequestHead};
+use super::function::{AddressFn, KeyFn, RequestHead, UserFn};
 use super::preflight;
 use crate::context::RequestContext;
 use crate::cookie;
@@ -77,7 +76,8 @@ impl KeyResolver {
         T: Send + Sync + 'static,
         F: Fn(&T) -> IpAddr + Send + Sync + 'static,
     {
-        Self(Kind::IpFrom(AddressFn::new(address), IpPrefixes::DEFAULT))
+        let address = move |extensions: &Extensions| extensions.get::<T>().map(&address);
+        Self(Kind::IpFrom(UserFn(Arc::new(address)), IpPrefixes::DEFAULT))
     }
 
     /// Resolves to the bytes that `key` returns. `None` and empty bytes are no key id.
@@ -93,7 +93,11 @@ impl KeyResolver {
         F: Fn(RequestHead<'_>) -> Option<K> + Send + Sync + 'static,
         K: AsRef<[u8]>,
     {
-        Self(Kind::Function(KeyFn::new(key)))
+        let write = move |head: RequestHead<'_>, out: &mut KeyBuf| {
+            out.push(key(head)?.as_ref());
+            Some(())
+        };
+        Self(Kind::Function(UserFn(Arc::new(write))))
     }
 
     /// Resolves each request with a valid token to one id, whichever claims the token has: see [`with_jwt`](Self::with_jwt).
@@ -145,29 +149,25 @@ impl KeyResolver {
     /// Sets the prefix lengths of addresses: `v4` from 0 to 32 bits and `v6` from 0 to 128; larger numbers mean the full address.
     /// Resolvers without an address stay as they are.
     #[must_use]
-    pub fn with_ip_prefixes(self, v4: u8, v6: u8) -> Self {
-        let new = IpPrefixes { v4, v6 };
-        self.with_kinds(&|kind| match kind {
-            Kind::Ip(prefixes) | Kind::IpFrom(_, prefixes) => *prefixes = new,
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(..) => {}
-            Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path => {}
-            Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route | Kind::Principal | Kind::Function(_) => {}
-            Kind::Composite(_) | Kind::OrShared(_) | Kind::OrPreflight(_) => {}
-        })
+    pub fn with_ip_prefixes(mut self, v4: u8, v6: u8) -> Self {
+        self.change_parts(&|part| {
+            if let Kind::Ip(prefixes) | Kind::IpFrom(_, prefixes) = part {
+                *prefixes = IpPrefixes { v4, v6 };
+            }
+        });
+        self
     }
 
     /// Reads claims of tokens that `verifier` accepts. Without a verifier, `jwt:CLAIM` never resolves.
     #[cfg(feature = "jwt")]
     #[must_use]
-    pub fn with_jwt(self, verifier: &Arc<Verifier>) -> Self {
-        self.with_kinds(&|kind| match kind {
-            Kind::Jwt(_, current) => *current = Some(Arc::clone(verifier)),
-            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) => {}
-            Kind::Cookie(_) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route => {}
-            Kind::Principal | Kind::Function(_) => {}
-            Kind::Composite(_) | Kind::OrShared(_) | Kind::OrPreflight(_) => {}
-        })
+    pub fn with_jwt(mut self, verifier: &Arc<Verifier>) -> Self {
+        self.change_parts(&|part| {
+            if let Kind::Jwt(_, current) = part {
+                *current = Some(Arc::clone(verifier));
+            }
+        });
+        self
     }
 
     /// Returns the key id of `request`: borrowed from the request if it is contiguous there, otherwise written to `buf`,
@@ -188,7 +188,7 @@ impl KeyResolver {
                 buf.as_bytes()
             }
             Kind::IpFrom(address, prefixes) => {
-                extract::network(address.address(request.extensions())?, *prefixes, buf);
+                extract::network((address.0)(request.extensions())?, *prefixes, buf);
                 buf.as_bytes()
             }
             Kind::Header(name) => extract::header(request.headers(), name).one()?,
@@ -212,7 +212,7 @@ impl KeyResolver {
                 buf.as_bytes()
             }
             Kind::Function(function) => {
-                function.write(RequestHead::of(request), buf)?;
+                (function.0)(RequestHead::of(request), buf)?;
                 buf.as_bytes()
             }
             Kind::Composite(parts) => {
@@ -257,22 +257,12 @@ impl KeyResolver {
         self.resolve(request, &mut KeyBuf::new()).is_some() || self.is_ambiguous(request)
     }
 
-    /// Applies `change` to the kind of this resolver and of those in it.
-    fn with_kinds(mut self, change: &dyn Fn(&mut Kind)) -> Self {
-        self.change_kinds(change);
-        self
-    }
-
-    fn change_kinds(&mut self, change: &dyn Fn(&mut Kind)) {
-        change(&mut self.0);
+    /// Applies `change` to each part.
+    fn change_parts(&mut self, change: &dyn Fn(&mut Kind)) {
         match &mut self.0 {
-            Kind::Composite(parts) => parts.iter_mut().for_each(|part| part.change_kinds(change)),
-            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.change_kinds(change),
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(..) => {}
-            Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) => {}
-            Kind::Cookie(_) | Kind::Path | Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route => {}
-            Kind::Principal | Kind::Function(_) => {}
+            Kind::Composite(parts) => parts.iter_mut().for_each(|part| part.change_parts(change)),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.change_parts(change),
+            part => change(part),
         }
     }
 }

@@ -141,8 +141,8 @@ impl ResponseCache {
     /// Returns the entry of `resource`; creates it with the fields `vary` if it is missing. If the resource is invalidated
     /// before its response arrives, the generation of the entry changes.
     pub(super) fn register(&self, resource: &Key, vary: &[HeaderName]) -> Arc<Resource> {
-        if let Some(known) = self.resource(resource) {
-            return known;
+        if let Some(entry) = self.resource(resource) {
+            return entry;
         }
         let generation = self.generations.fetch_add(1, Relaxed);
         let new = Arc::new(Resource { generation, vary: vary.into() });
@@ -158,19 +158,19 @@ impl ResponseCache {
         registered: &Resource,
         headers: &HeaderMap,
     ) -> Option<Arc<Resource>> {
-        let known = self.resource(resource).filter(|known| known.generation == registered.generation)?;
-        let mut vary = known.vary.to_vec();
+        let entry = self.resource(resource).filter(|entry| entry.generation == registered.generation)?;
+        let mut vary = entry.vary.to_vec();
         for name in elements(headers, &VARY) {
             let name = HeaderName::from_bytes(name).ok()?;
             if !vary.contains(&name) {
                 vary.push(name);
             }
         }
-        if vary.len() == known.vary.len() {
-            return Some(known);
+        if vary.len() == entry.vary.len() {
+            return Some(entry);
         }
         vary.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-        let new = Arc::new(Resource { generation: known.generation, vary: vary.into() });
+        let new = Arc::new(Resource { generation: entry.generation, vary: vary.into() });
         self.entries.replace(*resource, Entry::Resource(Arc::clone(&new)), false).ok()?;
         Some(new)
     }
@@ -190,7 +190,7 @@ impl ResponseCache {
 
     /// Stores `response` under `key`, unless its resource has been invalidated.
     pub(super) fn insert(&self, resource: &Key, key: Key, response: StoredResponse) {
-        if self.resource(resource).is_some_and(|known| known.generation == response.generation) {
+        if self.resource(resource).is_some_and(|entry| entry.generation == response.generation) {
             self.entries.insert(key, Entry::Response(Arc::new(response)));
         }
     }

@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::body::{PendingResponse, StoringBody};
-use super::cache::{Resource, StoredResponse};
+use super::cache::{Resource, ResponseCache, StoredResponse};
 use super::cache_control::set_lifetime;
 use super::extensions::ReuseUntil;
 use super::key::{self, Key};
@@ -23,51 +23,25 @@ use crate::context::{FromOtherRoute, LocalReply, ReceivedPath};
 use crate::cors::PolicyHeadersAdded;
 
 pin_project! {
-    /// Resolves to a cached response or to that of the inner service.
-    pub struct ResponseFuture<F, R> {
+    /// Future of the inner service's response.
+    #[derive(Debug)]
+    pub struct Forwarded<F> {
         #[pin]
-        state: State<F, R>,
+        pub(super) inner: F,
+        pub(super) on_response: Option<OnResponse>,
     }
 }
 
-pin_project! {
-    #[project = StateProj]
-    enum State<F, R> {
-        Respond { response: Option<Response<StoringBody<R>>> },
-        Forward { #[pin] inner: F, shared: Arc<Shared>, on_response: Option<OnResponse> },
-    }
-}
-
-/// The handling of an upstream response.
+/// The handling of an upstream response, besides forwarding it.
+#[derive(Debug)]
 pub(super) enum OnResponse {
-    /// Forward it.
-    Forward,
-    /// Forward it. If the request succeeded, invalidate the stored responses of the resource.
-    Invalidate(Key),
-    /// Forward it and store a copy.
-    Store {
-        resource: Key,
-        /// The spelling of the path.
-        path: Option<ReceivedPath>,
-        request_headers: HeaderMap,
-        /// The entry of the resource before the request was forwarded.
-        registered: Arc<Resource>,
-        /// The stale response that the request revalidates.
-        stale: Option<Arc<StoredResponse>>,
-    },
+    /// If the request succeeded, invalidate the stored responses of the resource.
+    Invalidate(Arc<ResponseCache>, Key),
+    /// Store a copy. The second value is the stale response that the request revalidates.
+    Store(Exchange, Option<Arc<StoredResponse>>),
 }
 
-impl<F, R> ResponseFuture<F, R> {
-    pub(super) fn respond(response: Response<StoringBody<R>>) -> Self {
-        Self { state: State::Respond { response: Some(response) } }
-    }
-
-    pub(super) fn forward(inner: F, shared: Arc<Shared>, on_response: OnResponse) -> Self {
-        Self { state: State::Forward { inner, shared, on_response: Some(on_response) } }
-    }
-}
-
-impl<F, R, E> Future for ResponseFuture<F, R>
+impl<F, R, E> Future for Forwarded<F>
 where
     F: Future<Output = Result<Response<R>, E>>,
     R: Body<Data = Bytes> + From<Bytes>,
@@ -75,45 +49,38 @@ where
     type Output = Result<Response<StoringBody<R>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProj::Forward { inner, shared, on_response } => {
-                let response = ready!(inner.poll(cx))?;
-                Poll::Ready(Ok(match on_response.take() {
-                    None | Some(OnResponse::Forward) => response.map(StoringBody::plain),
-                    Some(OnResponse::Invalidate(resource)) => {
-                        let status = response.status();
-                        if status.is_success() || status.is_redirection() {
-                            shared.cache.invalidate(&resource);
-                        }
-                        response.map(StoringBody::plain)
-                    }
-                    Some(OnResponse::Store { resource, path, request_headers, registered, stale }) => {
-                        let exchange = Exchange { shared, resource, path, request_headers, registered };
-                        match stale.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
-                            Some(stale) => exchange.revalidated(&stale, &response),
-                            None => exchange.store(response),
-                        }
-                    }
-                }))
+        let this = self.project();
+        let response = ready!(this.inner.poll(cx))?;
+        let status = response.status();
+        Poll::Ready(Ok(match this.on_response.take() {
+            None => response.map(StoringBody::plain),
+            Some(OnResponse::Invalidate(cache, resource)) => {
+                if status.is_success() || status.is_redirection() {
+                    cache.invalidate(&resource);
+                }
+                response.map(StoringBody::plain)
             }
-            StateProj::Respond { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after completion
+            Some(OnResponse::Store(exchange, stale)) => match stale.filter(|_| status == StatusCode::NOT_MODIFIED) {
+                Some(stale) => exchange.revalidated(&stale, &response),
+                None => exchange.store(response),
             },
-        }
+        }))
     }
 }
 
 /// A request, once its response may be stored.
-struct Exchange<'c> {
-    shared: &'c Shared,
-    resource: Key,
-    path: Option<ReceivedPath>,
-    request_headers: HeaderMap,
-    registered: Arc<Resource>,
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) shared: Arc<Shared>,
+    pub(super) resource: Key,
+    /// The spelling of the path.
+    pub(super) path: Option<ReceivedPath>,
+    pub(super) request_headers: HeaderMap,
+    /// The entry of the resource before the request was forwarded.
+    pub(super) registered: Arc<Resource>,
 }
 
-impl Exchange<'_> {
+impl Exchange {
     /// Returns the key of the response.
     fn key(&self, vary: &[HeaderName]) -> Key {
         key::response(&self.resource, self.path.as_ref(), &self.request_headers, vary)

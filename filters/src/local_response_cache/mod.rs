@@ -57,6 +57,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -71,13 +72,14 @@ pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
 use self::cache::StoredResponse;
 pub use self::extensions::{ReceivedTarget, ReuseUntil};
-pub use self::future::ResponseFuture;
+pub use self::future::Forwarded;
 pub use self::settings::{NoCache, Settings};
 pub use self::stats::{CacheOutcome, CacheStats};
 
-use self::future::OnResponse;
+use self::future::{Exchange, OnResponse};
 use self::policy::CacheUse;
 use crate::context::ReceivedPath;
+use crate::request_filter::RespondOr;
 
 /// Wraps services in [`LocalResponseCache`].
 #[derive(Clone, Debug)]
@@ -92,7 +94,10 @@ pub struct LocalResponseCache<S> {
     inner: S,
 }
 
-#[derive(Debug)]
+/// Resolves to a cached response or to that of the inner service.
+pub type ResponseFuture<F, R> = RespondOr<Forwarded<F>, Response<StoringBody<R>>>;
+
+#[derive(Clone, Debug)]
 struct Shared {
     scope: Arc<str>,
     settings: Settings,
@@ -112,10 +117,9 @@ impl LocalResponseCacheLayer {
     /// Stores separate responses for different values of the request fields `names`, in addition to the upstream's `Vary`:
     /// for fields that select the upstream.
     #[must_use]
-    pub fn vary_by(self, names: impl IntoIterator<Item = HeaderName>) -> Self {
-        let Shared { scope, settings, cache, .. } = &*self.shared;
-        let (scope, settings, cache) = (Arc::clone(scope), *settings, Arc::clone(cache));
-        Self { shared: Arc::new(Shared { scope, settings, cache, vary: names.into_iter().collect() }) }
+    pub fn vary_by(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        Arc::make_mut(&mut self.shared).vary = names.into_iter().collect();
+        self
     }
 }
 
@@ -144,46 +148,42 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let shared = &self.shared;
-        match shared.look_up(&mut request) {
-            Lookup::Response(response) => ResponseFuture::respond(response.map(StoringBody::plain)),
-            Lookup::Forward(on_response) => {
-                ResponseFuture::forward(self.inner.call(request), Arc::clone(shared), on_response)
+        match self.shared.look_up(&mut request) {
+            ControlFlow::Break(response) => RespondOr::respond(response.map(StoringBody::plain)),
+            ControlFlow::Continue(on_response) => {
+                RespondOr::forward(Forwarded { inner: self.inner.call(request), on_response })
             }
         }
     }
 }
 
-/// The result of a cache look-up.
-enum Lookup<R> {
-    Response(Response<R>),
-    /// The request is forwarded.
-    Forward(OnResponse),
-}
-
 impl Shared {
-    fn look_up<B: Body, R: From<Bytes>>(&self, request: &mut Request<B>) -> Lookup<R> {
+    /// Returns the response from the cache, or the handling of the upstream's.
+    fn look_up<B: Body, R: From<Bytes>>(
+        self: &Arc<Self>,
+        request: &mut Request<B>,
+    ) -> ControlFlow<Response<R>, Option<OnResponse>> {
         let cache = &self.cache;
         let has_body = !request.body().is_end_stream();
         let cache_use = policy::cache_use(request.method(), request.headers(), has_body, self.settings.no_cache);
         if cache_use == CacheUse::Bypass {
             cache.stats().observe(CacheOutcome::Bypass);
-            return Lookup::Forward(OnResponse::Forward);
+            return ControlFlow::Continue(None);
         }
         let resource = key::resource(request, &self.scope);
         let max_age = match cache_use {
             CacheUse::Invalidate => {
                 cache.stats().observe(CacheOutcome::Bypass);
-                return Lookup::Forward(OnResponse::Invalidate(resource));
+                return ControlFlow::Continue(Some(OnResponse::Invalidate(Arc::clone(cache), resource)));
             }
             CacheUse::Read { max_age } => max_age,
             CacheUse::Update | CacheUse::Bypass => None,
         };
         let is_head = request.method() == Method::HEAD;
         let path = request.extensions().get::<ReceivedPath>();
-        let known = cache.resource(&resource).filter(|_| cache_use != CacheUse::Update);
-        let stored = known.and_then(|known| {
-            cache.response(&key::response(&resource, path, request.headers(), &known.vary), known.generation)
+        let entry = cache.resource(&resource).filter(|_| cache_use != CacheUse::Update);
+        let stored = entry.and_then(|entry| {
+            cache.response(&key::response(&resource, path, request.headers(), &entry.vary), entry.generation)
         });
         let now = Instant::now();
         let is_fresh = |stored: &StoredResponse| {
@@ -192,12 +192,12 @@ impl Shared {
         match stored {
             Some(stored) if is_fresh(&stored) => {
                 cache.stats().observe(CacheOutcome::Hit);
-                Lookup::Response(stored.response(request.headers(), is_head, now))
+                ControlFlow::Break(stored.response(request.headers(), is_head, now))
             }
             // A response to HEAD cannot be stored.
             _ if is_head => {
                 cache.stats().observe(CacheOutcome::Miss);
-                Lookup::Forward(OnResponse::Forward)
+                ControlFlow::Continue(None)
             }
             stale => {
                 let (path, request_headers) = (path.cloned(), request.headers().clone());
@@ -205,7 +205,8 @@ impl Shared {
                     policy::set_conditions(request.headers_mut(), &stale.headers);
                 }
                 let registered = cache.register(&resource, &self.vary);
-                Lookup::Forward(OnResponse::Store { resource, path, request_headers, registered, stale })
+                let exchange = Exchange { shared: Arc::clone(self), resource, path, request_headers, registered };
+                ControlFlow::Continue(Some(OnResponse::Store(exchange, stale)))
             }
         }
     }

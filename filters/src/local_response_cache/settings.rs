@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 /// The lifetime of cached responses, and the effect of `no-cache`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     pub(super) time_to_live: Duration,
     pub(super) no_cache: NoCache,
 }
 
 /// The effect of requests that want a fresh response, as browsers send them for a reload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoCache {
     /// `no-cache` bypasses the cache, and `max-age` has no effect: Spring's `skip-update-cache-entry`.
     Bypass,

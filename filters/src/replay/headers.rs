@@ -79,9 +79,9 @@ impl CarriedHeaders {
         if carried.is_empty() {
             return;
         }
-        let own = std::mem::replace(response.headers_mut(), carried);
+        let response_headers = std::mem::replace(response.headers_mut(), carried);
         let mut last = None;
-        for (name, value) in own {
+        for (name, value) in response_headers {
             last = name.or(last);
             // A full map does not get the header.
             let _ = last.as_ref().map(|name| response.headers_mut().try_append(name, value));

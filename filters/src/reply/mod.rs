@@ -1,7 +1,8 @@
 //! Responses that filters make themselves: rendered once at load, copied for each request.
 
+use std::sync::Arc;
+
 mod accept;
-mod error_body;
 #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 mod json;
 #[cfg(any(
@@ -20,7 +21,6 @@ mod render;
 mod template;
 
 pub use self::accept::prefers_problem;
-pub use self::error_body::ErrorBody;
 #[cfg(any(
     feature = "circuit-breaker",
     feature = "concurrency-limiter",
@@ -33,3 +33,15 @@ pub(crate) use self::prepared::Reply;
 #[cfg(feature = "request-rate-limiter")]
 pub(crate) use self::render::DenialFacts;
 pub use self::template::Template;
+
+/// Body of refusals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ErrorBody {
+    /// A problem (RFC 9457) for clients that ask for JSON, a line of plain text for others.
+    #[default]
+    Problem,
+    /// No body, as in Spring.
+    Empty,
+    /// A custom body for denials of a rate limiter. Other refusals are as with [`Problem`](Self::Problem).
+    Template(Arc<Template>),
+}

@@ -124,8 +124,8 @@ impl Representation {
     /// Returns the one instance of a representation. The process has few: one for each status and reason.
     fn shared(content_type: Option<&'static str>, body: String) -> Arc<Self> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shared.entry((content_type, body.clone()));
-        Arc::clone(known.or_insert_with(|| Arc::new(Self::new(content_type, body))))
+        let entry = shared.entry((content_type, body.clone()));
+        Arc::clone(entry.or_insert_with(|| Arc::new(Self::new(content_type, body))))
     }
 
     fn new(content_type: Option<&'static str>, body: String) -> Self {

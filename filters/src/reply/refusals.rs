@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::error_body::ErrorBody;
+use super::ErrorBody;
 use super::json::json_string;
 use super::prepared::Reply;
 

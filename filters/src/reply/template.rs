@@ -59,8 +59,9 @@ impl Template {
         let mut segments = Vec::new();
         let mut rest = text;
         let next = |rest: &str| {
-            let found = PLACEHOLDERS.iter().filter_map(|(name, which)| Some((rest.find(name)?, name.len(), *which)));
-            found.min_by_key(|(at, ..)| *at)
+            let positions =
+                PLACEHOLDERS.iter().filter_map(|(name, which)| Some((rest.find(name)?, name.len(), *which)));
+            positions.min_by_key(|(at, ..)| *at)
         };
         while let Some((at, length, placeholder)) = next(rest) {
             segments.extend([Segment::Text(rest[..at].to_owned()), Segment::Placeholder(placeholder)]);

@@ -48,7 +48,6 @@
 //! ```
 
 mod body;
-mod tally;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -60,7 +59,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 pub use self::body::Counted;
-use self::tally::Tally;
+use self::body::Tally;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use tollgate_limiter::metering::Meter;
 

@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use tollgate_limiter::verdict::Source;
+use http::Request;
+
+use super::check_set::{CheckSet, Stages};
+use super::enforcement::Stage;
+use super::limiter::Limiter;
+use crate::key_resolver::KeyBuf;
+use tollgate_limiter::store::Check;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 /// Verdict of one rule, or of the whole limiter, on one request. A rule for which the request has no key id causes no
 /// event.
@@ -55,3 +62,64 @@ impl VerdictKind {
 /// Hook for events, called before the request is forwarded. It gets the key id that the rule counts; `None` for events
 /// without a rule.
 pub type OnVerdict = Arc<dyn Fn(VerdictEvent, Option<&[u8]>) + Send + Sync>;
+
+impl Limiter {
+    /// Notifies the hook of a verdict that was ready at once; `checks` are those of both stages.
+    #[inline]
+    pub(super) fn notify_ready(&self, stages: &Stages, verdict: &Verdict, checks: [&[Check<'_>]; 2]) {
+        let Some(hook) = &self.on_verdict else { return };
+        self.for_each_event(stages, verdict, |stage, position, event| {
+            let [enforced, observed] = checks;
+            let checks = if stage == Stage::Enforced { enforced } else { observed };
+            hook(event, checks.get(position).map(|check| check.key.id));
+        });
+    }
+
+    /// Notifies the hook of an awaited verdict. The keys are resolved again, since a waiting request keeps none.
+    pub(super) fn notify_awaited<B>(&self, stages: &Stages, verdict: &Verdict, request: &Request<B>) {
+        let Some(hook) = &self.on_verdict else { return };
+        self.for_each_event(stages, verdict, |stage, position, event| {
+            let check_set = if stage == Stage::Enforced { &stages.enforced } else { &stages.observed };
+            let limit = &self.rules_of(check_set).limits[usize::from(check_set.rules()[position])];
+            hook(event, limit.key_resolver.resolve(request, &mut KeyBuf::new()));
+        });
+    }
+
+    /// Calls `notify` with the event of each check, and with its stage and position.
+    #[inline]
+    fn for_each_event(&self, stages: &Stages, verdict: &Verdict, notify: impl Fn(Stage, usize, VerdictEvent)) {
+        let Stages { enforced, observed } = stages;
+        if enforced.rules().is_empty() {
+            return self.for_each_event_of(observed, Stage::Observed, verdict, notify);
+        }
+        self.for_each_event_of(enforced, Stage::Enforced, verdict, &notify);
+        if let Some(verdict) = &verdict.observed {
+            self.for_each_event_of(observed, Stage::Observed, verdict, notify);
+        }
+    }
+
+    /// A denied request has events of the rules that deny it only.
+    #[inline]
+    fn for_each_event_of(
+        &self,
+        check_set: &CheckSet,
+        stage: Stage,
+        verdict: &Verdict,
+        notify: impl Fn(Stage, usize, VerdictEvent),
+    ) {
+        let kind = match (verdict.outcome, stage) {
+            (Outcome::Allowed, _) => VerdictKind::Allowed,
+            (Outcome::StoreUnavailable { .. }, _) => VerdictKind::Unavailable,
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Enforced) => VerdictKind::Denied,
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => VerdictKind::Observed,
+        };
+        let is_denial = matches!(kind, VerdictKind::Denied | VerdictKind::Observed);
+        let first = self.rules_of(check_set).first;
+        for (position, limit) in check_set.rules().iter().enumerate() {
+            if !is_denial || verdict.denies(position) {
+                let rule = Some(first + usize::from(*limit));
+                notify(stage, position, VerdictEvent { rule, kind, source: Some(verdict.source) });
+            }
+        }
+    }
+}

@@ -108,7 +108,6 @@ mod future;
 mod layer;
 mod limit;
 mod limiter;
-mod notification;
 mod report;
 mod rule_set;
 mod settings;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 use tower::retry::budget::Budget as _;
 
-use super::{Event, Policy};
+use super::{Policy, RetryEvent};
 use crate::context::Attempts;
 use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 
@@ -130,16 +130,16 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
         }
         let retries = self.attempts.retries();
         let has_retries = retries < policy.settings.retries;
-        let delay = has_retries.then(|| policy.delay(retries + 1, self.delay, self.started)).flatten();
+        let delay = has_retries.then(|| policy.delay_before(retries + 1, self.delay, self.started)).flatten();
         let Some((delay, body)) = delay.zip(self.recording.replay()) else {
-            policy.notify(Event::LimitReached);
+            policy.notify(RetryEvent::LimitReached);
             return None;
         };
         if policy.budget.as_ref().is_some_and(|budget| !budget.withdraw()) {
-            policy.notify(Event::BudgetExhausted);
+            policy.notify(RetryEvent::BudgetExhausted);
             return None;
         }
-        policy.notify(Event::Retried);
+        policy.notify(RetryEvent::Retried);
         tracing::debug!(status = response.status().as_u16(), ?delay, "retrying request");
         self.attempts.note_retry();
         self.delay = delay;

@@ -96,7 +96,7 @@ pub struct Budget {
 
 /// The outcome of a response that should be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RetryEvent {
     /// The request is sent again.
     Retried,
     /// The request is not retried because the budget is exhausted.
@@ -126,7 +126,7 @@ struct Policy {
 }
 
 /// A hook that is called with each event.
-pub type OnEvent = Arc<dyn Fn(Event) + Send + Sync>;
+pub type OnEvent = Arc<dyn Fn(RetryEvent) + Send + Sync>;
 
 /// Time for which a request counts for the budget.
 const BUDGET_WINDOW: Duration = Duration::from_secs(10);
@@ -260,7 +260,7 @@ impl Policy {
         !is_upgrade && self.settings.methods.contains(request.method())
     }
 
-    fn notify(&self, event: Event) {
+    fn notify(&self, event: RetryEvent) {
         if let Some(hook) = &self.on_event {
             hook(event);
         }
@@ -268,7 +268,7 @@ impl Policy {
 
     /// Returns the delay before retry `number`, from 1; `None` if the retry would start after the timeout. `previous` is the
     /// delay before the attempt that failed.
-    fn delay(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
+    fn delay_before(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
         let delay = match &self.settings.backoff {
             Some(backoff) => backoff.delay(number, previous, fastrand::f64()),
             None => Duration::ZERO,

@@ -25,7 +25,7 @@ struct Outcome {
     status: u16,
     bodies: Vec<String>,
     headers: http::HeaderMap,
-    events: Vec<Event>,
+    events: Vec<RetryEvent>,
 }
 
 /// Sends `request` to an upstream that runs `script` and repeats its last step.
@@ -163,7 +163,7 @@ async fn retries_are_delayed_and_none_starts_after_the_timeout() {
     let started = Instant::now();
     let ran = run(settings, request(Method::GET, ""), &[Responds(503)]).await;
     assert_eq!((ran.bodies.len(), started.elapsed()), (3, Duration::from_millis(300)), "100 + 200, and not 400 more");
-    assert_eq!(ran.events, [Event::Retried, Event::Retried, Event::LimitReached]);
+    assert_eq!(ran.events, [RetryEvent::Retried, RetryEvent::Retried, RetryEvent::LimitReached]);
 }
 
 #[tokio::test(start_paused = true)]

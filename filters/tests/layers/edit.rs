@@ -260,8 +260,8 @@ fn invalid_edits_are_rejected_at_construction() {
         ),
         (Edit::set_path("x"), EditError::RelativePath("x".into())),
         (Edit::prefix_path(""), EditError::RelativePath("".into())),
-        (Edit::prefix_path("/a?b"), EditError::NotOnlyAPath { path: "/a?b".into(), found: '?' }),
-        (Edit::set_path("/{a}#b"), EditError::NotOnlyAPath { path: "/{a}#b".into(), found: '#' }),
+        (Edit::prefix_path("/a?b"), EditError::PathWithQuery { path: "/a?b".into(), delimiter: '?' }),
+        (Edit::set_path("/{a}#b"), EditError::PathWithQuery { path: "/{a}#b".into(), delimiter: '#' }),
     ] {
         assert_eq!(edit.unwrap_err(), error);
     }

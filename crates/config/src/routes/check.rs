@@ -126,7 +126,8 @@ pub(crate) fn complete_caches(
 ) {
     let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
-    let cors = hash_of(format!("{cors:?}"));
+    let policies: Vec<_> = cors.by_path.iter().map(|(path, policy)| (path.to_string(), policy.settings())).collect();
+    let cors = hash_of((policies, cors.keeps_upstream_headers));
     let mut uncounted = Vec::new();
     for route in routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
@@ -144,7 +145,7 @@ pub(crate) fn complete_caches(
         let Some(cache) = cache else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
-        cache.identity = hash_of((uri, predicates, filters, cors, format!("{:?}", cache.settings)));
+        cache.identity = hash_of((uri, predicates, filters, cors, cache.settings));
     }
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");

@@ -10,16 +10,16 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tollgate_filters::circuit_breaker::{self, Breaker, CallKind};
 use tollgate_filters::local_response_cache::{CacheOutcome, ResponseCache};
-use tollgate_filters::retry;
+use tollgate_filters::retry::RetryEvent;
 
 use crate::instrumentation::metrics::Metrics;
 use tollgate_telemetry::encode::{family, gauge};
 
 /// Outcomes of a failed attempt, with their label values.
-const EVENTS: [(retry::Event, &str); 3] = [
-    (retry::Event::Retried, "retried"),
-    (retry::Event::BudgetExhausted, "over_budget"),
-    (retry::Event::LimitReached, "gave_up"),
+const EVENTS: [(RetryEvent, &str); 3] = [
+    (RetryEvent::Retried, "retried"),
+    (RetryEvent::BudgetExhausted, "over_budget"),
+    (RetryEvent::LimitReached, "gave_up"),
 ];
 
 /// Retries of one route on one worker.
@@ -35,7 +35,7 @@ impl RetryMetrics {
     }
 
     /// Counts the outcome of a failed attempt.
-    pub fn count(&self, event: retry::Event) {
+    pub fn count(&self, event: RetryEvent) {
         for ((counted, _), count) in EVENTS.iter().zip(&self.counts) {
             if *counted == event {
                 count.fetch_add(1, Relaxed);
