@@ -10,17 +10,17 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 8] = [
-    (ALL, 78_775),
+    (ALL, 78_546),
     ("config", 15_615),
     ("spring", 4_300),
     ("document", 2_570),
     ("proxy", 14_094),
-    ("limiter", 12_109),
-    ("filters", 10_173),
+    ("limiter", 12_103),
+    ("filters", 10_005),
     ("src", 7_796),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 838;
+const MAX_FILES: usize = 833;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
