@@ -18,7 +18,7 @@ pub struct Diagnostics {
     pub mistakes: Severity,
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
     pub has_acceptances: bool,
-    found: Vec<Found>,
+    pending: Vec<Pending>,
     /// Secrets that placeholders and the environment put into the files.
     resolved: Vec<Secret>,
     /// Places with an unknown value; later diagnostics about them are dropped.
@@ -29,7 +29,7 @@ pub struct Diagnostics {
 
 /// A diagnostic whose line is not yet known.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Pending {
     severity: Severity,
     /// `None` for an error without a position in the files.
     at: Option<Span>,
@@ -69,11 +69,8 @@ impl Diagnostics {
     /// in a Spring file. What is built is the same in both. A key is marked as [ineffective](Help::ineffective).
     pub fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
         let severity = if self.has_acceptances { Severity::Warning } else { self.mistakes };
-        let is_own = self.mistakes == Severity::Error;
-        let mut help = self.push(severity, Some(at), message.into());
-        if let Some(found) = help.found() {
-            found.is_mistake = is_own;
-        }
+        let is_own_form = self.mistakes == Severity::Error;
+        let help = self.push(severity, Some(at), message.into()).with(|pending| pending.is_mistake = is_own_form);
         if at.key { help.ineffective() } else { help }
     }
 
@@ -104,13 +101,10 @@ impl Diagnostics {
         self.push(Severity::Error, None, message.into())
     }
 
-    /// Adds the errors that the parser found.
+    /// Adds the errors of the parser.
     pub fn add_syntax_errors(&mut self, problems: Vec<Problem>) {
         for Problem { at, message, help } in problems {
-            let error = self.error(at, message);
-            if let Some(help) = help {
-                error.help(help);
-            }
+            self.error(at, message).with(|pending| pending.help = help);
         }
     }
 
@@ -133,54 +127,54 @@ impl Diagnostics {
         if at.is_some_and(|span| self.muted.contains(&span.node)) {
             return Help::of(None);
         }
-        self.found.push(Found { severity, at, message, ..Found::default() });
-        Help::of(self.found.last_mut())
+        self.pending.push(Pending { severity, at, message, ..Pending::default() });
+        Help::of(self.pending.last_mut())
     }
 
     /// Returns the settings without effect, each with the message that says why.
     pub fn ineffective(&self) -> Vec<(Span, String)> {
-        let place = |found: &Found| Some((found.at?, found.message.clone()));
-        self.found.iter().filter(|found| found.ineffective).filter_map(place).collect()
+        let place = |pending: &Pending| Some((pending.at?, pending.message.clone()));
+        self.pending.iter().filter(|pending| pending.ineffective).filter_map(place).collect()
     }
 
     /// Returns true if an error was reported.
     pub fn has_errors(&self) -> bool {
-        self.found.iter().any(|f| f.severity == Severity::Error)
+        self.pending.iter().any(|pending| pending.severity == Severity::Error)
     }
 
     /// Returns true if errors were reported since `mark`.
     pub fn has_errors_since(&self, mark: Mark) -> bool {
-        self.found.iter().skip(mark.0).any(|found| found.severity == Severity::Error)
+        self.pending.iter().skip(mark.0).any(|pending| pending.severity == Severity::Error)
     }
 
     /// Returns the current position, for [`Diagnostics::demote_errors`].
     pub fn mark(&self) -> Mark {
-        Mark(self.found.len())
+        Mark(self.pending.len())
     }
 
     /// Turns the errors reported since `mark` into warnings; returns false if there were none.
     pub fn demote_errors(&mut self, mark: Mark) -> bool {
         let mut errors =
-            self.found.iter_mut().skip(mark.0).filter(|found| found.severity == Severity::Error).peekable();
+            self.pending.iter_mut().skip(mark.0).filter(|pending| pending.severity == Severity::Error).peekable();
         let any = errors.peek().is_some();
-        errors.for_each(|found| found.severity = Severity::Warning);
+        errors.for_each(|pending| pending.severity = Severity::Warning);
         any
     }
 
     /// Keeps the first diagnostic about each missing part, with the number of places. Returns the parts.
     fn report_missing_once(&mut self) -> Vec<Missing> {
         let mut counts: HashMap<(Section, String), usize> = HashMap::new();
-        for missing in self.found.iter().filter_map(|found| found.missing.first()) {
+        for missing in self.pending.iter().filter_map(|pending| pending.missing.first()) {
             *counts.entry(missing.identity()).or_default() += 1;
         }
         let mut seen = HashSet::new();
-        let all = self.found.iter().flat_map(|found| &found.missing);
+        let all = self.pending.iter().flat_map(|pending| &pending.missing);
         let all: Vec<Missing> = all.filter(|missing| seen.insert(missing.identity())).cloned().collect();
-        self.found.retain_mut(|found| {
-            let Some(missing) = found.missing.first() else { return true };
+        self.pending.retain_mut(|pending| {
+            let Some(missing) = pending.missing.first() else { return true };
             let Some(count) = counts.remove(&missing.identity()) else { return false };
             if count > 1 {
-                found.message.push_str(&format!(" ({count} times)"));
+                pending.message.push_str(&format!(" ({count} times)"));
             }
             true
         });
@@ -189,21 +183,21 @@ impl Diagnostics {
 
     /// Finds the line and column of each diagnostic and sorts them.
     pub fn finish(mut self, text: SourceText) -> Report {
-        let is_other = |found: &Found| {
-            let is_proposed = !found.missing.is_empty() && found.missing.iter().all(Missing::is_proposed);
-            found.severity == Severity::Error && !is_proposed
+        let is_other = |pending: &Pending| {
+            let is_proposed = !pending.missing.is_empty() && pending.missing.iter().all(Missing::is_proposed);
+            pending.severity == Severity::Error && !is_proposed
         };
-        let has_other_errors = self.found.iter().any(is_other);
+        let has_other_errors = self.pending.iter().any(is_other);
         let missing = self.report_missing_once();
         let lines = lines::of_files(&text);
         let place = |span: Span| lines::place(&text, &lines, if span.is_root() { self.root } else { span });
         let mut list: Vec<Diagnostic> = self
-            .found
+            .pending
             .into_iter()
-            .map(|found| {
-                let (file, line, column) = found.at.map_or((0, 0, 0), place);
-                let mut message = found.message;
-                if let Some((words, span)) = found.beside {
+            .map(|pending| {
+                let (file, line, column) = pending.at.map_or((0, 0, 0), place);
+                let mut message = pending.message;
+                if let Some((words, span)) = pending.beside {
                     let (file, line, column) = place(span);
                     message.push_str(&format!("{words} {}", text.name(file)));
                     if line > 0 {
@@ -211,15 +205,15 @@ impl Diagnostics {
                     }
                 }
                 let mut sections: Vec<(usize, String)> =
-                    found.sections.into_iter().map(|(name, span)| (place(span).1, name)).collect();
+                    pending.sections.into_iter().map(|(name, span)| (place(span).1, name)).collect();
                 sections.sort_by_key(|(line, _)| *line);
                 let names_sections = !sections.is_empty();
-                let named = sections.iter().map(|(line, name)| match line {
+                let shown = sections.iter().map(|(line, name)| match line {
                     0 => format!("`{name}`"),
                     _ => format!("`{name}` (line {line})"),
                 });
-                message.push_str(&named.collect::<Vec<_>>().join(", "));
-                let Found { severity, help, unknown, is_mistake, .. } = found;
+                message.push_str(&shown.collect::<Vec<_>>().join(", "));
+                let Pending { severity, help, unknown, is_mistake, .. } = pending;
                 let also = Vec::new();
                 Diagnostic { severity, file, line, column, message, also, help, unknown, is_mistake, names_sections }
             })

@@ -1,13 +1,13 @@
 //! Additions to the diagnostic just reported.
 
-use crate::diagnostics::collect::Found;
+use crate::diagnostics::collect::Pending;
 use crate::diagnostics::missing::Missing;
 use crate::diagnostics::suggest;
 use crate::diagnostics::unknown::{UnknownKind, UnknownName};
 use crate::yaml::Span;
 
 /// The diagnostic just reported, to add a help text to.
-pub struct Help<'s>(Option<&'s mut Found>);
+pub struct Help<'s>(Option<&'s mut Pending>);
 
 /// Proof that an error was collected: the caller has nothing to add. [`Help::reported`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +21,17 @@ impl Reported {
 }
 
 impl<'s> Help<'s> {
-    /// Additions to `found`, or to nothing for a diagnostic that was dropped.
-    pub(super) fn of(found: Option<&'s mut Found>) -> Self {
-        Self(found)
+    /// Additions to `pending`, or to nothing for a diagnostic that was dropped.
+    pub(super) fn of(pending: Option<&'s mut Pending>) -> Self {
+        Self(pending)
     }
 
-    /// Returns the diagnostic.
-    pub(super) fn found(&mut self) -> Option<&mut Found> {
-        self.0.as_deref_mut()
+    /// Changes the diagnostic.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Pending)) -> Self {
+        if let Some(pending) = &mut self.0 {
+            change(pending);
+        }
+        self
     }
 
     /// Returns the proof that the error was collected.
@@ -44,66 +47,48 @@ impl<'s> Help<'s> {
     }
 
     /// Marks the setting as one without effect: `tollgate migrate` leaves it out.
-    pub fn ineffective(mut self) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.ineffective = true;
-        }
-        self
+    pub fn ineffective(self) -> Self {
+        self.with(|pending| pending.ineffective = true)
     }
 
     /// Adds `words` and the place of `span` to the message.
-    pub fn beside(mut self, words: impl Into<String>, span: Span) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.beside = Some((words.into(), span));
-        }
-        self
+    pub fn beside(self, words: impl Into<String>, span: Span) -> Self {
+        self.with(|pending| pending.beside = Some((words.into(), span)))
     }
 
     /// Adds sections of the application to the message, each with its line.
-    pub fn sections(mut self, sections: Vec<(String, Span)>) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.sections = sections;
-        }
-        self
+    pub fn sections(self, sections: Vec<(String, Span)>) -> Self {
+        self.with(|pending| pending.sections = sections)
     }
 
     /// Marks a missing part of an application, for the proposed overlay.
-    pub fn missing(mut self, missing: Missing) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.missing.push(missing);
-        }
-        self
+    pub fn missing(self, missing: Missing) -> Self {
+        self.with(|pending| pending.missing.push(missing))
     }
 
     /// Records the filter or predicate `name` as not known: its arguments are masked as those of every filter.
-    pub fn unknown_component(mut self, name: &str) -> Self {
-        if let Some(found) = &mut self.0 {
-            found.unknown = Some(UnknownName { kind: UnknownKind::Component, name: name.to_owned(), suggested: None });
-        }
-        self
+    pub fn unknown_component(self, name: &str) -> Self {
+        let name = UnknownName { kind: UnknownKind::Component, name: name.to_owned(), suggested: None };
+        self.with(|pending| pending.unknown = Some(name))
     }
 
     /// Records `typed` as an unknown name, and suggests `meant` in its place.
-    pub fn did_you_mean(mut self, typed: &str, meant: &str) {
-        if let Some(found) = &mut self.0 {
-            let name = || UnknownName { kind: UnknownKind::Key, name: typed.to_owned(), suggested: None };
-            found.unknown.get_or_insert_with(name).suggested = Some(meant.to_owned());
-        }
-        self.help(suggest::did_you_mean(meant));
+    pub fn did_you_mean(self, typed: &str, meant: &str) {
+        let name = || UnknownName { kind: UnknownKind::Key, name: typed.to_owned(), suggested: None };
+        self.with(|pending| pending.unknown.get_or_insert_with(name).suggested = Some(meant.to_owned()))
+            .help(suggest::did_you_mean(meant));
     }
 
     /// Suggests a similar or abbreviated name for `typed`, or lists all candidates.
     pub fn suggest(self, typed: &str, candidates: &[&str]) {
         match suggest::suggestion(typed, candidates) {
-            Some(meant) => self.did_you_mean(typed, meant),
-            None => self.help(suggest::suggest(typed, candidates)),
+            (_, Some(meant)) => self.did_you_mean(typed, meant),
+            (list, None) => self.help(list),
         }
     }
 
     /// Adds a help text: the remedy.
     pub fn help(self, help: impl Into<String>) {
-        if let Some(found) = self.0 {
-            found.help = Some(help.into());
-        }
+        self.with(|pending| pending.help = Some(help.into()));
     }
 }

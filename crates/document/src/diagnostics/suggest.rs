@@ -1,6 +1,6 @@
 //! Suggestions for names that are not known.
 
-use crate::yaml::key::same_name;
+use crate::yaml::key::{same_name, words};
 
 /// Returns the candidate most similar to `typed`, if it is close enough to be a typing error. The edit distance is
 /// at most a third of the shorter name's length, or 1 for short names.
@@ -19,51 +19,34 @@ const MAX_SIMILAR: usize = 5;
 
 /// Returns the candidates that share a word of four letters or more with `typed`, the most similar ones first.
 pub fn similar<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
-    let words: Vec<String> = words(typed);
+    let typed_words = words(typed);
     let shared = |candidate: &str| {
-        let others = self::words(candidate);
-        words.iter().filter(|word| word.len() >= 4 && others.contains(word)).count()
+        let others = words(candidate);
+        typed_words.iter().filter(|word| word.len() >= 4 && others.contains(word)).count()
     };
-    let mut found: Vec<(usize, usize, &str)> = candidates
+    let mut similar: Vec<(usize, usize, &str)> = candidates
         .into_iter()
         .map(|candidate| (shared(candidate), strsim::damerau_levenshtein(typed, candidate), candidate))
         .filter(|(shared, ..)| *shared > 0)
         .collect();
-    found.sort_by_key(|(shared, distance, _)| (std::cmp::Reverse(*shared), *distance));
-    found.into_iter().take(MAX_SIMILAR).map(|(.., candidate)| candidate).collect()
-}
-
-/// Returns the words of a name in camel case, in lower case.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() || words.is_empty() {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut() {
-            word.extend(letter.to_lowercase());
-        }
-    }
-    words
+    similar.sort_by_key(|(shared, distance, _)| (std::cmp::Reverse(*shared), *distance));
+    similar.into_iter().take(MAX_SIMILAR).map(|(.., candidate)| candidate).collect()
 }
 
 /// Returns ``did you mean `x`?`` for a similar or abbreviated name, or the list of all candidates.
 pub fn suggest(typed: &str, candidates: &[&str]) -> String {
-    if let Some(spaced) = with_space(typed, candidates) {
-        return spaced;
-    }
-    match suggestion(typed, candidates) {
-        Some(candidate) => did_you_mean(candidate),
-        None => format!("known here: {}", candidates.join(", ")),
-    }
+    suggestion(typed, candidates).0
 }
 
-/// Returns the similar or abbreviated name that [`suggest`] asks about. `None` if it says something else.
-pub(super) fn suggestion<'c>(typed: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    if with_space(typed, candidates).is_some() {
-        return None;
+/// Returns the text of [`suggest`], and the name that it asks about.
+pub(super) fn suggestion<'c>(typed: &str, candidates: &[&'c str]) -> (String, Option<&'c str>) {
+    if let Some(spaced) = with_space(typed, candidates) {
+        return (spaced, None);
     }
-    closest(typed, candidates.iter().copied()).or_else(|| abbreviated(typed, candidates))
+    match closest(typed, candidates.iter().copied()).or_else(|| abbreviated(typed, candidates)) {
+        Some(meant) => (did_you_mean(meant), Some(meant)),
+        None => (format!("known here: {}", candidates.join(", ")), None),
+    }
 }
 
 /// Asks whether `name` was meant.

@@ -1,6 +1,5 @@
 //! The nodes of a text, built from the events of the parser.
 
-mod checks;
 mod errors;
 
 use std::borrow::Cow;

@@ -26,12 +26,14 @@ pub enum NodeKind {
 }
 
 impl Node {
+    /// Returns the entries of a map.
+    pub fn entries(&self) -> Option<&[(String, Node)]> {
+        if let NodeKind::Map(entries) = &self.kind { Some(entries) } else { None }
+    }
+
     /// Returns the value of `key`, compared exactly.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        match &self.kind {
-            NodeKind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
-            _ => None,
-        }
+        self.entries()?.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// Follows one step of a dotted name: a key in any spelling, or `[n]` into a list.
@@ -39,8 +41,8 @@ impl Node {
         match &self.kind {
             NodeKind::Map(entries) => {
                 let exact = entries.iter().find(|(name, _)| name == step);
-                let found = exact.or_else(|| entries.iter().find(|(name, _)| same_name(name, step)));
-                found.map(|(_, value)| value)
+                let entry = exact.or_else(|| entries.iter().find(|(name, _)| same_name(name, step)));
+                entry.map(|(_, value)| value)
             }
             NodeKind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
             NodeKind::Null | NodeKind::Scalar(_) => None,
@@ -50,6 +52,16 @@ impl Node {
     /// Follows `path`, one key a step, compared exactly.
     pub fn at(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Follows `path`, one [step](Self::step) after the other.
+    pub fn follow(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, step| node.step(step))
+    }
+
+    /// Returns true for a text that equals `value`, but for capitals and spaces around it.
+    pub fn is_text(&self, value: &str) -> bool {
+        self.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case(value))
     }
 
     /// Returns the text of a scalar.

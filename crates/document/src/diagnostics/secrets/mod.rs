@@ -1,6 +1,5 @@
 //! Secrets of a configuration, which excerpts and messages mask: found in the tree of a file, by keys and values.
 
-mod mentions;
 mod misspelled;
 mod names;
 mod texts;
@@ -70,7 +69,7 @@ impl Secrets {
     /// such a text quote no part of it.
     fn of_unread(text: &str) -> Self {
         let whole = Secret { file: 0, bytes: 0..text.len(), text: String::new() };
-        Self::sorted(Vec::from_iter(mentions::secrets(text).then_some(whole)))
+        Self::sorted(Vec::from_iter(texts::mentions_secret(text).then_some(whole)))
     }
 
     fn sorted(mut all: Vec<Secret>) -> Self {
@@ -103,7 +102,7 @@ impl Secrets {
     pub(super) fn mask_line(&self, lines: &FileLines<'_>, at: usize) -> String {
         let (line, bytes) = (lines.line(at), lines.bytes(at));
         let mut ranges = self.masked_in(&bytes).to_vec();
-        ranges.extend(mentions::in_comment(line).map(|start| bytes.start + start + 1..bytes.end));
+        ranges.extend(texts::comment_with_secret(line).map(|start| bytes.start + start + 1..bytes.end));
         ranges.sort_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         let indentation = line.len() - line.trim_start().len();
