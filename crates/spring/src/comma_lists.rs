@@ -1,31 +1,13 @@
 //! Lists of predicates and filters that are one text with commas.
 
-use crate::source::placeholder::closing_brace;
-use tollgate_document::yaml::key::canonical;
+use crate::source::expansion::closing_brace;
+use crate::tree::lists;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Splits the texts of `default-filters` and of routes' `predicates` and `filters` into lists, as Spring's binder does:
 /// `Path=/a/**,Method=GET` is two predicates.
 pub fn split(root: &mut Node) {
-    let NodeKind::Map(sections) = &mut root.kind else { return };
-    for (key, section) in sections {
-        match canonical(key).as_str() {
-            "defaultfilters" => split_text(section),
-            "routes" => {
-                let NodeKind::Seq(routes) = &mut section.kind else { continue };
-                let maps = routes.iter_mut().filter_map(|route| match &mut route.kind {
-                    NodeKind::Map(entries) => Some(entries),
-                    _ => None,
-                });
-                for (key, value) in maps.flatten() {
-                    if ["predicates", "filters"].contains(&canonical(key).as_str()) {
-                        split_text(value);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
+    lists(root, &["predicates", "filters"], &mut split_text);
 }
 
 fn split_text(node: &mut Node) {
@@ -36,7 +18,7 @@ fn split_text(node: &mut Node) {
 }
 
 /// Splits `text` at its commas, except those in placeholders.
-fn items(text: &str) -> Vec<&str> {
+pub(crate) fn items(text: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(found) = text[at..].find([',', '$']) {
@@ -64,6 +46,8 @@ mod tests {
         assert_eq!(items("Path=/a/**, Method=GET"), ["Path=/a/**", "Method=GET"]);
         assert_eq!(items("Path=${P:/a,/b},Method=${M:${N:GET,}}"), ["Path=${P:/a,/b}", "Method=${M:${N:GET,}}"]);
         assert_eq!(items("RewritePath=/a,$1,${open"), ["RewritePath=/a", "$1", "${open"]);
+        assert_eq!(items("a:1,${HOSTS:b:1,${MORE:c:1,d:1}},e:1"), ["a:1", "${HOSTS:b:1,${MORE:c:1,d:1}}", "e:1"]);
+        assert_eq!(items("a:1},b:2"), ["a:1}", "b:2"]);
         assert_eq!(items(""), [""]);
     }
 }

@@ -1,7 +1,6 @@
 //! `hystrix.command`: settings of the circuit breakers of Spring Cloud Gateway 2, as those of resilience4j.
 
-use crate::source::dotted;
-use crate::tree::{is_empty, take};
+use crate::tree::{add, is_empty, take};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Settings of a command, and their places below `resilience4j`, in which `instances.NAME` follows the first step.
@@ -26,10 +25,9 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
             }
         }
         if let Some(mut switch) = take(settings, &["execution", "timeout", "enabled"])
-            && let NodeKind::Scalar(text) = &mut switch.kind
+            && switch.scalar().is_some()
         {
-            let is_off = text.trim().eq_ignore_ascii_case("false");
-            *text = is_off.to_string();
+            switch.kind = NodeKind::Scalar(switch.is_text("false").to_string());
             let steps: &[&str] = if is_default {
                 &["resilience4j", "disable-time-limiter"]
             } else {
@@ -45,14 +43,4 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
     {
         entries.push(("hystrix".to_owned(), left));
     }
-}
-
-/// Merges `value` at `steps` into `result`.
-fn add(result: &mut Node, steps: &[&str], value: Node) {
-    let mut node = value;
-    for step in steps.iter().rev() {
-        let span = node.span.again();
-        node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
-    }
-    dotted::merge(result, node);
 }

@@ -21,7 +21,6 @@ pub mod names;
 pub mod normalize;
 pub mod properties;
 pub mod proposals;
-mod protection;
 pub mod read;
 mod ribbon;
 mod service_discovery;

@@ -1,7 +1,8 @@
 //! Settings of a registry for a file that needs one and names none.
 
 use crate::service_discovery::is_off;
-use tollgate_document::yaml::{Node, NodeKind};
+use crate::source::imports::location::import_nodes;
+use tollgate_document::yaml::Node;
 
 /// Registry with its section in a Spring file, the setting that suffices, and an example of its value.
 struct Proposal {
@@ -26,7 +27,7 @@ const WITHOUT: &str =
 /// of the others as comments.
 pub fn proposal(properties: &Node) -> String {
     // Our own form has the section of the locator at the top.
-    let is_own = at(properties, &["discovery", "locator"]).is_some();
+    let is_own = properties.follow(&["discovery", "locator"]).is_some();
     let key = |key: &'static str| key.strip_prefix("spring.cloud.").filter(|_| is_own).unwrap_or(key);
     let likely = PROPOSALS.iter().position(|proposal| is_named(properties, proposal.name)).unwrap_or(0);
     let line = |proposal: &Proposal| format!("{}: {}", key(proposal.key), proposal.example);
@@ -46,20 +47,12 @@ pub fn is_switched_off(properties: &Node) -> bool {
 }
 
 fn section<'n>(properties: &'n Node, name: &str) -> Option<&'n Node> {
-    if name == "eureka" { at(properties, &[name]) } else { at(properties, &["spring", "cloud", name]) }
-}
-
-fn at<'n>(properties: &'n Node, path: &[&str]) -> Option<&'n Node> {
-    path.iter().try_fold(properties, |node, step| node.step(step))
+    if name == "eureka" { properties.step(name) } else { properties.follow(&["spring", "cloud", name]) }
 }
 
 /// Returns true if the application has settings of the registry for another purpose: `spring.cloud.nacos.config`.
 fn is_named(properties: &Node, name: &str) -> bool {
-    let import = at(properties, &["spring", "config", "import"]);
-    let imports = import.map(|node| match &node.kind {
-        NodeKind::Seq(items) => items.iter().filter_map(Node::scalar).collect(),
-        _ => Vec::from_iter(node.scalar()),
-    });
-    let is_imported = |text: &str| text.split(',').any(|one| one.contains(&format!("{name}:")));
-    section(properties, name).is_some() || imports.unwrap_or_default().into_iter().any(is_imported)
+    let prefix = format!("{name}:");
+    let mut imports = import_nodes(properties).into_iter().flat_map(|(_, locations)| locations);
+    section(properties, name).is_some() || imports.any(|location| location.contains(&prefix))
 }

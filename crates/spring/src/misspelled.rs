@@ -32,8 +32,8 @@ pub(super) fn report_roots(whole: &mut Node, diagnostics: &mut Diagnostics) {
     // An application may have a `string` of its own: only one with a `cloud` below it is meant to be `spring`.
     let is_root = |node: &Node| keys(node).any(|key| same_name(key, "cloud") || is_misspelled(key, "cloud"));
     take_misspelled(whole, &["spring"], &is_root, diagnostics);
-    take_misspelled(whole, &["spring", "cloud"], &is_map, diagnostics);
-    take_misspelled(whole, &["spring", "cloud", "gateway"], &is_map, diagnostics);
+    take_misspelled(whole, &["spring", "cloud"], &|node| node.entries().is_some(), diagnostics);
+    take_misspelled(whole, &["spring", "cloud", "gateway"], &|node| node.entries().is_some(), diagnostics);
     for path in [["spring", "gateway"], ["cloud", "gateway"]] {
         let tells = |key: &str| GATEWAY_KEYS.iter().any(|telling| same_name(telling, key));
         if find(whole, &path).is_some_and(|node| keys(node).any(tells))
@@ -79,10 +79,8 @@ pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     }
     // `upstream` may be the application's; one with endpoints is not.
     let has_endpoints = |node: &Node| keys(node).any(|key| ["endpoints", "dns"].contains(&key));
-    let selects = |node: &Node| match &node.kind {
-        NodeKind::Map(entries) => entries.iter().any(|(_, upstream)| has_endpoints(upstream)),
-        _ => false,
-    };
+    let selects =
+        |node: &Node| node.entries().is_some_and(|entries| entries.iter().any(|(_, upstream)| has_endpoints(upstream)));
     take_misspelled(whole, &["upstreams"], &selects, diagnostics);
 }
 
@@ -105,7 +103,7 @@ fn take_misspelled(whole: &mut Node, path: &[&str], selects: &dyn Fn(&Node) -> b
 }
 
 fn report(node: &Node, written: &str, meant: &str, diagnostics: &mut Diagnostics) {
-    let effect = if is_map(node) { ": everything below it is dropped" } else { ", and has no effect" };
+    let effect = if node.entries().is_some() { ": everything below it is dropped" } else { ", and has no effect" };
     diagnostics
         .mistake(node.span.key(), format!("`{written}` is not known, to Spring either{effect}"))
         .help(format!("did you mean `{meant}`?"));
@@ -117,14 +115,6 @@ fn is_misspelled(key: &str, name: &str) -> bool {
     (1..=name.len() / 3).contains(&distance)
 }
 
-fn is_map(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Map(_))
-}
-
 fn keys(node: &Node) -> impl Iterator<Item = &str> {
-    let entries = match &node.kind {
-        NodeKind::Map(entries) => entries.as_slice(),
-        _ => &[],
-    };
-    entries.iter().map(|(key, _)| key.as_str())
+    node.entries().unwrap_or_default().iter().map(|(key, _)| key.as_str())
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::form::Form;
 use crate::source::dotted;
-use crate::tree::{find, is_empty, section, take};
-use crate::{hystrix, misspelled, protection, ribbon, service_discovery, used};
+use crate::tree::{add, add_missing, find, is_empty, take};
+use crate::{hystrix, misspelled, ribbon, service_discovery, used};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
@@ -27,6 +27,21 @@ const BUNDLES: [(&[&str], &[&str]); 4] = [
     (&["httpclient", "ssl"], &["ssl-bundle"]),
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
     (&["management", "server", "ssl"], &["bundle", "server-name-bundles"]),
+];
+
+/// Sections that protect an application and have no counterpart here: what passes without them, and the remedy.
+const PROTECTION: [(&[&str], &str, &str); 2] = [
+    (
+        &["spring", "security"],
+        "requests that Spring Security rejects",
+        "authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token",
+    ),
+    // Its rules come from Java, a dashboard or a data source.
+    (
+        &["spring", "cloud", "sentinel"],
+        "requests that its flow rules reject",
+        "`RequestRateLimiter` limits requests by route and key, and `CircuitBreaker` replaces degrade rules",
+    ),
 ];
 
 /// Section of the gateway's own settings in an `application.yml`, so that they cannot be taken for the application's.
@@ -49,49 +64,57 @@ pub struct Normalized {
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
 pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnostics: &mut Diagnostics) -> Normalized {
     dotted::drop_own_values(&mut whole);
-    let own = take(&mut whole, &[OWN_ROOT]).filter(|own| is_section(own, diagnostics));
+    let our_section = take(&mut whole, &[OWN_ROOT]).filter(|section| is_section(section, diagnostics));
     if form == Form::Own {
         // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
-        own.into_iter().for_each(|own| dotted::merge(&mut whole, own));
+        our_section.into_iter().for_each(|section| dotted::merge(&mut whole, section));
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
     hystrix::move_to_resilience4j(&mut whole, &mut result);
     let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
-    let has_own_routes = own.as_ref().is_some_and(|own| own.get("routes").is_some());
+    let has_our_routes = our_section.as_ref().is_some_and(|section| section.get("routes").is_some());
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
-            add(&mut result, name, node);
+            add(&mut result, &[name], node);
         }
     }
     let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
     let eureka_is_off = find(&mut whole, &["eureka"]).is_some_and(|node| service_discovery::is_off(node));
     for name in AT_TOP.into_iter().filter(|name| *name != "eureka" || !eureka_is_off) {
         if let Some(node) = take(&mut whole, &[name]) {
-            add(&mut result, name, node);
+            add(&mut result, &[name], node);
         }
     }
-    own.into_iter().for_each(|own| dotted::merge(&mut result, own));
+    our_section.into_iter().for_each(|section| dotted::merge(&mut result, section));
     if let Some(phase) = phase
-        && let Some(server) = section(&mut result, "server")
-        && !server.iter().any(|(key, _)| same_name(key, "shutdowntimeout"))
+        && let Some(timeout) = add_missing(&mut result, &["server", "shutdown-timeout"])
     {
-        server.push(("shutdown-timeout".to_owned(), phase));
+        *timeout = phase;
     }
     copy_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
     ribbon::move_servers(&mut whole, &mut result);
     service_discovery::name_registrations(&mut whole, &mut result);
-    protection::drop_security(&mut whole, diagnostics);
-    protection::drop_sentinel(&mut whole, diagnostics);
+    drop_protection(&mut whole, diagnostics);
     misspelled::report_roots(&mut whole, diagnostics);
     misspelled::report_misplaced(&mut whole, diagnostics);
     misspelled::report_sections(&mut whole, diagnostics);
     used::drop_used(&mut whole, &result);
     report_application_sections(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
-    Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_own_routes }
+    Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_our_routes }
+}
+
+/// Drops the sections of [`PROTECTION`] that are not switched off, with a warning of each.
+fn drop_protection(whole: &mut Node, diagnostics: &mut Diagnostics) {
+    for (path, passing, remedy) in PROTECTION {
+        if let Some(section) = take(whole, path).filter(|section| !service_discovery::is_off(section)) {
+            let message = format!("`{}` is not read: {passing} are let in here", path.join("."));
+            diagnostics.warn(section.span.key(), message).help(remedy);
+        }
+    }
 }
 
 /// Returns true for a map; reports other values.
@@ -113,23 +136,19 @@ fn report_application_sections(whole: &mut Node, sections: &[&str], diagnostics:
         let names = |names: &[&str]| names.iter().any(|name| same_name(name, key));
         names(sections) && !names(&AT_TOP)
     };
-    let own = entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));
+    let application_sections =
+        entries.extract_if(.., |(key, _)| is_ours(key)).map(|(name, node)| (name, node.span.key()));
     let mut files: BTreeMap<usize, Vec<(String, Span)>> = BTreeMap::new();
-    for (name, span) in own {
+    for (name, span) in application_sections {
         files.entry(span.file()).or_default().push((name, span));
     }
-    for own in files.into_values() {
-        let Some((first, span)) = own.first().cloned() else { continue };
+    for sections in files.into_values() {
+        let Some((first, span)) = sections.first().cloned() else { continue };
         diagnostics
             .note(span, "sections at the top level that are the application's own are skipped: ")
-            .sections(own)
+            .sections(sections)
             .help(format!("a setting of the gateway goes below `{OWN_ROOT}:`, such as `{OWN_ROOT}: {{{first}: …}}`"));
     }
-}
-
-/// Merges `node` into `result` as its section `name`.
-fn add(result: &mut Node, name: &str, node: Node) {
-    dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
 }
 
 /// Moves the contents of both roots, then Redis and the circuit breakers. Returns true if the routes are those of the
@@ -153,10 +172,10 @@ fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics
         dotted::merge(result, root);
     }
     for node in redis.into_iter().flatten() {
-        add(result, "redis", node);
+        add(result, &["redis"], node);
     }
     if let Some(breakers) = take(whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]) {
-        add(result, "resilience4j", breakers);
+        add(result, &["resilience4j"], breakers);
     }
     has_old_routes
 }
@@ -189,7 +208,7 @@ fn report_rest(whole: Node, diagnostics: &mut Diagnostics) {
 
 /// Returns true if the gateway's own `redis.enabled` is false, which keeps limits in memory.
 fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
-    let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
+    let is_off = switch.is_text("false");
     if is_off {
         diagnostics.note(switch.span.key(), "`redis.enabled: false`: limits are kept in memory");
     }

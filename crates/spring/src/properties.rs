@@ -193,36 +193,36 @@ pub const PROPERTIES: &[(&str, Meaning)] = &[
 /// Reports the key `unknown` of an `application.yml` below `root`. Returns false if the table does not have it.
 pub fn explain(unknown: &UnknownKey, root: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(node) = unknown.path.iter().try_fold(root, |node, key| node.get(key)) else { return false };
-    let mut found = Vec::new();
+    let mut meanings = Vec::new();
     let mut path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
-    let is_known = gather(&mut path, node, &mut found);
+    let is_known = gather(&mut path, node, &mut meanings);
     if is_known {
-        found.into_iter().for_each(|(name, meaning, node)| report(&name, meaning, node, diagnostics));
+        meanings.into_iter().for_each(|(name, meaning, node)| report(&name, meaning, node, diagnostics));
     }
     is_known
 }
 
 /// Collects the entries of the table at and below `path`. Returns false if the table lacks one of the keys.
-fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
+fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, into: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
     if let NodeKind::Map(entries) = &node.kind
         && names(path, path.len() + 1)
     {
         return entries.iter().all(|(key, value)| {
             path.push(key);
-            let is_known = gather(path, value, found);
+            let is_known = gather(path, value, into);
             path.pop();
             is_known
         });
     }
     let meaning = meaning(path);
-    found.extend(meaning.map(|meaning| (spelled(path), meaning, node)));
+    into.extend(meaning.map(|meaning| (spelled(path), meaning, node)));
     meaning.is_some()
 }
 
-/// Returns true if the table has `path` itself or below it, in at least so many steps.
+/// Returns true if the table has an entry of at least `steps` steps that is `path`, or lies below it.
 pub(crate) fn names(path: &[&str], steps: usize) -> bool {
-    let known = PROPERTIES.iter().map(|(known, _)| known.split('.').collect::<Vec<_>>());
-    known.filter(|known| known.len() >= steps).any(|known| begins(&known, path))
+    let entries = PROPERTIES.iter().map(|(path, _)| path.split('.').collect::<Vec<_>>());
+    entries.filter(|entry| entry.len() >= steps).any(|entry| begins(&entry, path))
 }
 
 /// Reports the property `name` at `node`.
@@ -231,18 +231,13 @@ fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnosti
     // A circuit breaker's file may also be read by an application in Java.
     let severity = if name.starts_with("resilience4j.") { Severity::Note } else { Severity::Error };
     match meaning {
-        Off(_) if is(node, "false") => {}
-        Only(value, ..) if is(node, value) => {}
+        Off(_) if node.is_text("false") => {}
+        Only(value, ..) if node.is_text(value) => {}
         Nothing(why) | Off(why) => diagnostics.unused(severity, at, format!("`{name}` has no effect here")).help(why),
         Only(_, lacking, instead) => {
             diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)
         }
     }
-}
-
-/// Returns true if the text of `node` is `value`.
-fn is(node: &Node, value: &str) -> bool {
-    node.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case(value))
 }
 
 /// Returns the longest entry that `path` equals or is below.

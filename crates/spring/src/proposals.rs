@@ -28,8 +28,9 @@ const RESOLVERS: [(&[&str], &str, &str); 6] = [
 /// Returns a proposal for the key resolver bean `name`.
 pub fn resolver(name: &str) -> Proposal {
     let words = words(name);
-    let found = RESOLVERS.iter().find(|(signs, ..)| signs.iter().any(|sign| words.iter().any(|word| word == sign)));
-    let (value, comment) = found
+    let suggestion =
+        RESOLVERS.iter().find(|(signs, ..)| signs.iter().any(|sign| words.iter().any(|word| word == sign)));
+    let (value, comment) = suggestion
         .map_or(("ip", "the name does not show the key: check what the bean reads"), |(_, value, comment)| {
             (value, comment)
         });

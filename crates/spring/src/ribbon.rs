@@ -1,7 +1,7 @@
 //! `NAME.ribbon.listOfServers`: fixed servers of a service in Spring Cloud up to Hoxton, as instances of the simple client.
 
-use crate::source::dotted;
-use crate::tree::{find, is_empty, take};
+use crate::comma_lists::items;
+use crate::tree::{add, find, is_empty, take};
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
@@ -17,52 +17,24 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node) {
     let has_registry = REGISTRIES.iter().any(|name| find(result, &[name]).is_some());
     let NodeKind::Map(sections) = &mut whole.kind else { return };
     for (name, section) in sections.iter_mut() {
-        let text = |node: Option<&mut Node>| node.and_then(|node| node.scalar().map(str::to_owned)).unwrap_or_default();
-        let is_fixed = text(find(section, &["ribbon", "NIWSServerListClassName"])).trim().ends_with(FIXED);
-        let is_secure = text(find(section, &["ribbon", "IsSecure"])).trim().eq_ignore_ascii_case("true");
-        let known = [&INSTANCES[..], &[name.as_str()]].concat();
-        if has_registry && !is_fixed || find(result, &known).is_some() {
+        let class = find(section, &["ribbon", "NIWSServerListClassName"]);
+        let is_fixed = class.and_then(|node| node.scalar()).is_some_and(|name| name.trim().ends_with(FIXED));
+        let is_secure = find(section, &["ribbon", "IsSecure"]).is_some_and(|node| node.is_text("true"));
+        let instances_path = [&INSTANCES[..], &[name.as_str()]].concat();
+        if has_registry && !is_fixed || find(result, &instances_path).is_some() {
             continue;
         }
         let Some(list) = take(section, &["ribbon", "listOfServers"]) else { continue };
         let Some(servers) = list.scalar() else { continue };
         let scheme = if is_secure { "https" } else { "http" };
-        let instances = split_list(servers).map(str::trim).filter(|server| !server.is_empty()).map(|server| {
+        let instances = items(servers).into_iter().filter(|server| !server.is_empty()).map(|server| {
             let uri = if server.contains("://") { server.to_owned() } else { format!("{scheme}://{server}") };
             let uri = Node { span: list.span.again(), kind: NodeKind::Scalar(uri) };
             Node { span: list.span.again(), kind: NodeKind::Map(vec![("uri".to_owned(), uri)]) }
         });
-        let mut node = Node { kind: NodeKind::Seq(instances.collect()), span: list.span };
-        for step in known.iter().rev() {
-            node = Node { span: list.span.again(), kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
-        }
-        dotted::merge(result, node);
+        let kind = NodeKind::Seq(instances.collect());
+        add(result, &instances_path, Node { kind, span: list.span });
     }
     let is_ribbon = |section: &Node| section.step("ribbon").is_some();
     sections.retain(|(name, section)| same_name(name, "spring") || !is_ribbon(section) || !is_empty(section));
-}
-
-/// Splits a list at its commas, but not at those within a placeholder: `a:1,${HOSTS:b:1,c:1}`.
-fn split_list(list: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_usize;
-    list.split(move |letter| {
-        match letter {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        letter == ',' && depth == 0
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_list;
-
-    #[test]
-    fn commas_of_placeholders_separate_no_servers() {
-        let servers: Vec<&str> = split_list("a:1,${HOSTS:b:1,${MORE:c:1,d:1}},e:1").collect();
-        assert_eq!(servers, ["a:1", "${HOSTS:b:1,${MORE:c:1,d:1}}", "e:1"]);
-        assert_eq!(split_list("a:1},b:2").count(), 2);
-    }
 }

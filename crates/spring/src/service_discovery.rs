@@ -1,11 +1,10 @@
 //! Settings of Spring Cloud that name service instances: `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the
 //! registries.
 
-use crate::source::dotted;
-use crate::tree::{find, is_empty, take};
+use crate::tree::{add, find, is_empty, take};
 use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::Node;
 use tollgate_document::yaml::key::canonical;
-use tollgate_document::yaml::{Node, NodeKind};
 
 /// Sections of registries under `spring.cloud`, and their parts that concern no services.
 const REGISTRIES: [(&str, &[&str]); 3] = [
@@ -14,12 +13,15 @@ const REGISTRIES: [(&str, &[&str]); 3] = [
     ("kubernetes", &["config", "secrets", "reload", "leader", "ribbon", "loadbalancer", "discovery-server-url"]),
 ];
 
+/// Section of a registry that is not supported.
+const ZOOKEEPER: [&str; 3] = ["spring", "cloud", "zookeeper"];
+
 /// Moves `spring.cloud.discovery`, `spring.cloud.loadbalancer` and the registries to the top level. Reports registries
 /// that are not supported.
 pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
-            add(result, section, node);
+            add(result, &[section], node);
         }
     }
     for (name, others) in REGISTRIES {
@@ -41,19 +43,18 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
             }
         }
         if !is_empty(&node) {
-            add(result, name, node);
+            add(result, &[name], node);
         }
     }
-    for path in UNSUPPORTED {
-        let name = path.join(".");
-        if find(whole, path).is_some_and(|node| !is_off(node))
-            && let Some(node) = take(whole, path)
-        {
-            diagnostics.note(node.span.key(), format!("`{name}` is a registry that is not supported")).help(
+    if find(whole, &ZOOKEEPER).is_some_and(|node| !is_off(node))
+        && let Some(node) = take(whole, &ZOOKEEPER)
+    {
+        diagnostics
+            .note(node.span.key(), format!("`{}` is a registry that is not supported", ZOOKEEPER.join(".")))
+            .help(
                 "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Kubernetes answers DNS itself",
             );
-        }
     }
 }
 
@@ -127,7 +128,7 @@ pub(super) fn name_registrations(whole: &mut Node, result: &mut Node) {
     let name = find(whole, &["spring", "application", "name"]).map(|node| node.clone());
     let mut is_used = false;
     for Switch { path, instance, keys } in REGISTRATIONS {
-        let is_on = |node: &mut Node| node.scalar().is_some_and(|text| !text.trim().eq_ignore_ascii_case("false"));
+        let is_on = |node: &mut Node| node.scalar().is_some() && !node.is_text("false");
         if !is_auto || !find(result, path).is_some_and(is_on) {
             take(result, path);
             if let Some(section) = find(result, instance) {
@@ -137,12 +138,7 @@ pub(super) fn name_registrations(whole: &mut Node, result: &mut Node) {
         }
         let key = [instance, &keys[..1]].concat();
         if let Some(name) = name.as_ref().filter(|_| find(result, &key).is_none()) {
-            let mut node = name.clone();
-            for step in key.iter().rev() {
-                let span = name.span.again();
-                node = Node { span, kind: NodeKind::Map(vec![((*step).to_owned(), node)]) };
-            }
-            dotted::merge(result, node);
+            add(result, &key, name.clone());
             is_used = true;
         }
     }
@@ -151,23 +147,11 @@ pub(super) fn name_registrations(whole: &mut Node, result: &mut Node) {
     }
 }
 
-/// Merges `node` into `result` as its section `name`.
-fn add(result: &mut Node, name: &str, node: Node) {
-    dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
-}
-
-/// Sections of registries that are not supported.
-const UNSUPPORTED: &[&[&str]] = &[&["spring", "cloud", "zookeeper"]];
-
 /// Returns true if a section disables itself.
 pub(super) fn is_off(node: &Node) -> bool {
-    let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
-    match &node.kind {
-        NodeKind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
-            "enabled" => is_false(value),
-            "client" | "discovery" => is_off(value),
-            _ => false,
-        }),
+    node.entries().unwrap_or_default().iter().any(|(key, value)| match canonical(key).as_str() {
+        "enabled" => value.is_text("false"),
+        "client" | "discovery" => is_off(value),
         _ => false,
-    }
+    })
 }

@@ -5,6 +5,7 @@
 use crate::form::Form;
 use crate::limiter_bean;
 use crate::names::SKIP;
+use crate::tree::filter_lists;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind, Span};
@@ -42,20 +43,23 @@ fn leave_out(filter: &mut Node) {
 /// Puts the stand-ins of `root` into its lists of filters. Reports stand-ins that cannot be used, and those for filters of
 /// the gateway's own.
 pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
-    let mut named = read(root, is_own, diagnostics);
+    let mut stand_ins = read(root, is_own, diagnostics);
     let mut counts: Vec<(String, Span, usize)> = Vec::new();
-    lists(root, &mut |filters| {
+    filter_lists(root, &mut |filters| {
         for filter in filters.iter_mut() {
             let Some((name, at)) = name(filter) else { continue };
             if let Some(bean) = limiter_bean::of(&name, filter)
-                && let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| same_name(known, &bean))
+                && let Some((_, uses, stand_in)) =
+                    stand_ins.iter_mut().find(|(replaced, ..)| same_name(replaced, &bean))
             {
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
                     StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span)),
                 }
-            } else if let Some((_, uses, stand_in)) = named.iter_mut().find(|(known, ..)| same_name(known, &name)) {
+            } else if let Some((_, uses, stand_in)) =
+                stand_ins.iter_mut().find(|(replaced, ..)| same_name(replaced, &name))
+            {
                 *uses += 1;
                 match stand_in {
                     StandIn::Skip => leave_out(filter),
@@ -74,7 +78,7 @@ pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, 
     });
     report_left_out(&counts, diagnostics);
     if let Some(section) = root.step(SECTION) {
-        for (name, uses, stand_in) in &named {
+        for (name, uses, stand_in) in &stand_ins {
             report_use(name, *uses, stand_in, section, diagnostics);
         }
     }
@@ -111,9 +115,8 @@ fn lists_of(count: usize) -> &'static str {
 
 /// Reads the section.
 fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) -> Vec<(String, usize, StandIn)> {
-    let Some(Node { kind: NodeKind::Map(entries), .. }) = root.step(SECTION) else { return Vec::new() };
-    let mut named = Vec::new();
-    for (name, node) in entries {
+    let mut stand_ins = Vec::new();
+    for (name, node) in root.step(SECTION).and_then(Node::entries).unwrap_or_default() {
         if is_own(name) {
             diagnostics
                 .error(
@@ -124,15 +127,15 @@ fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostic
             continue;
         }
         match stand_in(node) {
-            Ok(stand_in) => named.push((name.clone(), 0, stand_in)),
+            Ok(stand_in) => stand_ins.push((name.clone(), 0, stand_in)),
             Err(NoStandIn(at)) => {
                 diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
                 // Keeps references to the name from being reported as unknown.
-                named.push((name.clone(), 1, StandIn::Skip));
+                stand_ins.push((name.clone(), 1, StandIn::Skip));
             }
         }
     }
-    named
+    stand_ins
 }
 
 /// Part of an entry that is no stand-in for a filter.
@@ -185,28 +188,6 @@ fn verifier(entries: &[(String, Node)], span: Span) -> Result<Node, NoStandIn> {
     let name = ("name".to_owned(), Node { span: span.again(), kind: filter });
     let args = Node { span: span.again(), kind: NodeKind::Map(args) };
     Ok(Node { span, kind: NodeKind::Map(vec![name, ("args".to_owned(), args)]) })
-}
-
-/// Calls `change` with each list of filters.
-pub(super) fn lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
-    let NodeKind::Map(sections) = &mut root.kind else { return };
-    for (key, section) in sections {
-        let NodeKind::Seq(items) = &mut section.kind else { continue };
-        match canonical(key).as_str() {
-            "defaultfilters" => change(items),
-            "routes" => {
-                for route in items {
-                    let NodeKind::Map(fields) = &mut route.kind else { continue };
-                    for (_, list) in fields.iter_mut().filter(|(key, _)| same_name(key, "filters")) {
-                        if let NodeKind::Seq(filters) = &mut list.kind {
-                            change(filters);
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Returns the name of a filter with its place.

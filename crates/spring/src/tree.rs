@@ -1,6 +1,7 @@
 //! Moves of nodes within a tree, keys in any spelling.
 
-use tollgate_document::yaml::key::same_name;
+use crate::source::dotted;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Returns the node at `path` below `node`, keys in any spelling.
@@ -22,23 +23,59 @@ pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     take(&mut entries[at].1, rest)
 }
 
-/// Returns the entries of a section; adds the section if it is absent.
-pub(super) fn section<'n>(root: &'n mut Node, name: &str) -> Option<&'n mut Vec<(String, Node)>> {
-    if find(root, &[name]).is_none()
-        && let NodeKind::Map(entries) = &mut root.kind
-    {
-        entries.push((name.to_owned(), Node { span: root.span.again(), kind: NodeKind::Map(Vec::new()) }));
+/// Merges `value` into `root` at `path`.
+pub(super) fn add(root: &mut Node, path: &[&str], value: Node) {
+    dotted::merge(root, dotted::nested(path.iter().copied(), value));
+}
+
+/// Adds an empty value at `path` below `node`, with the place of the nearest section, and returns it. `None` if that key is
+/// there, or if a value is in place of a section.
+pub(super) fn add_missing<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+    let Some((first, rest)) = path.split_first() else { return Some(node) };
+    if matches!(node.kind, NodeKind::Null) {
+        node.kind = NodeKind::Map(Vec::new());
     }
-    match &mut find(root, &[name])?.kind {
-        NodeKind::Map(entries) => Some(entries),
-        _ => None,
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
+    let position = entries.iter().position(|(key, _)| same_name(key, first));
+    if rest.is_empty() && position.is_some() {
+        return None;
     }
+    let position = position.unwrap_or_else(|| {
+        entries.push(((*first).to_owned(), Node { span: node.span.again(), kind: NodeKind::Null }));
+        entries.len() - 1
+    });
+    add_missing(&mut entries[position].1, rest)
+}
+
+/// Calls `change` with `default-filters`, and with the lists of each route that have one of `names`.
+pub(super) fn lists(root: &mut Node, names: &[&str], change: &mut dyn FnMut(&mut Node)) {
+    let NodeKind::Map(sections) = &mut root.kind else { return };
+    for (key, section) in sections {
+        match canonical(key).as_str() {
+            "defaultfilters" => change(section),
+            "routes" => {
+                let NodeKind::Seq(routes) = &mut section.kind else { continue };
+                for route in routes {
+                    let NodeKind::Map(fields) = &mut route.kind else { continue };
+                    let lists = fields.iter_mut().filter(|(key, _)| names.iter().any(|name| same_name(key, name)));
+                    lists.for_each(|(_, list)| change(list));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Calls `change` with each list of filters.
+pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node>)) {
+    lists(root, &["filters"], &mut |list| {
+        if let NodeKind::Seq(filters) = &mut list.kind {
+            change(filters);
+        }
+    });
 }
 
 /// Returns true for a map without values, at any depth.
 pub(super) fn is_empty(node: &Node) -> bool {
-    match &node.kind {
-        NodeKind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
-        _ => false,
-    }
+    node.entries().is_some_and(|entries| entries.iter().all(|(_, value)| is_empty(value)))
 }

@@ -1,7 +1,8 @@
 //! Properties of an application that placeholders in the gateway's settings name: they are not reported as skipped.
 
 use crate::source::dotted;
-use crate::source::placeholder::{closing_brace, of_maven};
+use crate::source::expansion::closing_brace;
+use crate::source::placeholder::of_maven;
 use crate::tree::{is_empty, take};
 use tollgate_document::yaml::{Node, NodeKind};
 

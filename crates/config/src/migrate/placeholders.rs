@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use crate::de::same_name;
 use crate::raw_config;
 use crate::source::dotted::property;
-use crate::source::placeholder::{OfMaven, closing_brace, maven_name, of_maven};
+use crate::source::expansion::closing_brace;
+use crate::source::placeholder::{OfMaven, maven_name, of_maven};
 use crate::yaml::{Node, NodeKind};
 
 /// Nesting of properties at most; a property that refers to itself stays unresolved.

@@ -24,17 +24,17 @@ pub struct Document {
 
 /// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
 pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
-    let mut found = Vec::new();
+    let mut documents = Vec::new();
     for file in 0..text.files.len() {
-        found.extend(read_file(text, file, diagnostics));
+        documents.extend(read_file(text, file, diagnostics));
     }
-    diagnostics.root = found.first().map_or(Span::ROOT, |document: &Document| document.node.span);
-    if text.documents.is_empty() {
-        return found;
+    diagnostics.root = documents.first().map_or(Span::ROOT, |document: &Document| document.node.span);
+    let position = |document: &Document| text.documents.iter().position(|id| *id == document.id);
+    if !text.documents.is_empty() {
+        documents.retain(|document| position(document).is_some());
+        documents.sort_by_cached_key(position);
     }
-    let mut found: Vec<Option<Document>> = found.into_iter().map(Some).collect();
-    let is = |document: &Option<Document>, id| document.as_ref().is_some_and(|document| document.id == id);
-    text.documents.iter().filter_map(|id| found.iter_mut().find(|document| is(document, *id))?.take()).collect()
+    documents
 }
 
 /// Parses one file of `text`.
@@ -78,10 +78,7 @@ fn parse(source: &SourceFile, file: usize) -> Parsed {
 
 /// Warns of values that are probably UTF-8, since files of properties are ISO-8859-1 in Spring Boot.
 fn report_utf8(documents: &[Node], diagnostics: &mut Diagnostics) {
-    let entries = documents.iter().filter_map(|document| match &document.kind {
-        NodeKind::Map(entries) => Some(entries),
-        _ => None,
-    });
+    let entries = documents.iter().filter_map(|document| document.entries());
     let is_utf8 = |text: &str| {
         let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
         !text.is_ascii() && bytes.is_some_and(|bytes| String::from_utf8(bytes).is_ok())
@@ -102,11 +99,11 @@ pub fn read_json(
     let Some(json) = json(env) else { return Vec::new() };
     let file = text.files.len();
     let source = SourceFile { name: JSON.to_owned(), text: json, format: Format::Json, is_of_profile: false };
-    let Parsed { documents: found, problems, .. } = parse(&source, file);
+    let Parsed { documents, problems, .. } = parse(&source, file);
     diagnostics.add_syntax_errors(problems);
     text.files.push(source);
     let id = DocumentId { file, number: 0 };
-    found.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
+    documents.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
 }
 
 /// Returns the value of [`JSON`], if there is one.

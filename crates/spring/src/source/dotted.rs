@@ -32,19 +32,12 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
                 }
                 let mut steps = split(&key);
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
-                for step in steps.into_iter().rev() {
-                    let span = value.span.again();
-                    value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
-                }
+                value = nested(steps.iter().map(String::as_str), value);
                 if is_taken(&result, &mut names, &first, &value, form) {
                     diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                 }
                 let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
-                if form == Form::Spring {
-                    merge_properties(&mut result, one, &mut names);
-                } else {
-                    merge_indexed(&mut result, one, &mut names);
-                }
+                merge_indexed(&mut result, one, &mut names, form);
             }
             result.kind
         }
@@ -54,6 +47,13 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
         other => other,
     };
     Node { span, kind }
+}
+
+/// Returns `value` below the keys `steps`.
+pub(crate) fn nested<'s>(steps: impl DoubleEndedIterator<Item = &'s str>, value: Node) -> Node {
+    steps
+        .rev()
+        .fold(value, |node, step| Node { span: node.span.again(), kind: NodeKind::Map(vec![(step.to_owned(), node)]) })
 }
 
 /// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
@@ -159,48 +159,30 @@ pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
 
 /// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
 pub fn merge(under: &mut Node, over: Node) {
-    merge_indexed(under, over, &mut NameIndex::relaxed());
+    merge_indexed(under, over, &mut NameIndex::relaxed(), Form::Own);
 }
 
-/// Merges as [`merge`] does; `names` are those of `under`.
-fn merge_indexed(under: &mut Node, over: Node, names: &mut NameIndex) {
-    match (&mut under.kind, over.kind) {
-        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_indexed),
-        (_, kind) => {
-            names.clear();
-            under.kind = kind;
-            under.span = over.span;
-        }
-    }
-}
-
-/// Merges as [`merge_indexed`] does. If a key has both a text and nested keys, the text stays as the [`OWN_VALUE`].
-fn merge_properties(under: &mut Node, mut over: Node, names: &mut NameIndex) {
-    if keep_own_value(under, &mut over) {
+/// Merges as [`merge`] does; `names` are those of `under`. If a key of a Spring file has both a text and nested keys, the text
+/// stays as the [`OWN_VALUE`], and nothing replaces no map.
+fn merge_indexed(under: &mut Node, mut over: Node, names: &mut NameIndex, form: Form) {
+    if form == Form::Spring && keep_own_value(under, &mut over) {
         names.clear();
         return;
     }
     match (&mut under.kind, over.kind) {
-        (NodeKind::Map(entries), NodeKind::Map(more)) => merge_entries(entries, more, names, merge_properties),
-        (NodeKind::Map(entries), NodeKind::Null) if !entries.is_empty() => {}
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
+            for (key, value) in more {
+                match names.find(entries, &key) {
+                    Some(at) => merge_indexed(&mut entries[at].1, value, names.below(at), form),
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (NodeKind::Map(entries), NodeKind::Null) if form == Form::Spring && !entries.is_empty() => {}
         (_, kind) => {
             names.clear();
             under.kind = kind;
             under.span = over.span;
-        }
-    }
-}
-
-fn merge_entries(
-    entries: &mut Vec<(String, Node)>,
-    more: Vec<(String, Node)>,
-    names: &mut NameIndex,
-    merge: fn(&mut Node, Node, &mut NameIndex),
-) {
-    for (key, value) in more {
-        match names.find(entries, &key) {
-            Some(at) => merge(&mut entries[at].1, value, names.below(at)),
-            None => entries.push((key, value)),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use crate::form::Form;
 use crate::source::indexed::Variables;
 use crate::source::instances;
+use crate::tree::add_missing;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
@@ -66,17 +67,18 @@ pub fn overlay(
         let steps: Vec<&str> = path.split('.').collect();
         let Some(prefix) = prefixes(steps[0], form).pop() else { continue };
         let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));
-        if let Some(value) = taken.given(&variable)
-            && let Some(place) = add(root, &steps, value)
+        if let Some(value) = taken.read_variable(&variable)
+            && let Some(node) = add_missing(root, &steps)
         {
-            taken.literal.insert(place);
+            node.kind = NodeKind::Scalar(value);
+            taken.literal.insert(node.span.node);
             taken.variables.push(variable);
         }
     }
     if form == Form::Spring {
         taken.lists(root, arguments, diagnostics);
-        let mut given = |name: &str| taken.given(name).inspect(|_| taken.variables.push(name.to_owned()));
-        let added = instances::add(root, &mut given);
+        let mut read = |name: &str| taken.read_variable(name).inspect(|_| taken.variables.push(name.to_owned()));
+        let added = instances::add(root, &mut read);
         taken.literal.extend(added);
     }
     if !taken.variables.is_empty() {
@@ -111,7 +113,7 @@ struct Taken<'e> {
 }
 
 impl Taken<'_> {
-    fn given(&self, variable: &str) -> Option<String> {
+    fn read_variable(&self, variable: &str) -> Option<String> {
         (self.env)(variable).filter(|_| !PORTS.contains(&variable))
     }
 
@@ -123,19 +125,19 @@ impl Taken<'_> {
     fn lists(&mut self, root: &mut Node, arguments: &[&'static str], diagnostics: &mut Diagnostics) {
         for section in ["routes", "default-filters"] {
             for prefix in prefixes(section, Form::Spring).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
-                let known = root.step(section).map(|node| node.span);
-                let at = known.unwrap_or(root.span);
-                if known.is_some_and(|span| self.is_final(span)) {
+                let list_in_file = root.step(section).map(|node| node.span);
+                let at = list_in_file.unwrap_or(root.span);
+                if list_in_file.is_some_and(|span| self.is_final(span)) {
                     continue;
                 }
                 let Self { env, variables, .. } = self;
-                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read = Variables { given: &mut given, arguments, at, literal: Vec::new() };
+                let mut read_variable = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read = Variables { read: &mut read_variable, arguments, at, literal: Vec::new() };
                 let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
                 let literal = read.literal;
                 let (Some(list), NodeKind::Map(entries)) = (list, &mut root.kind) else { continue };
                 self.literal.extend(literal);
-                if let Some(at) = known {
+                if let Some(at) = list_in_file {
                     diagnostics
                         .warn(at.key(), format!("the environment replaces the whole list `{section}`, as in Spring"))
                         .help(format!("give all items in the environment, or unset `{prefix}_…`"));
@@ -158,7 +160,7 @@ impl Taken<'_> {
                 }
             }
             NodeKind::Null | NodeKind::Scalar(_) => {
-                if let Some(text) = self.given(variable_so_far) {
+                if let Some(text) = self.read_variable(variable_so_far) {
                     node.kind = NodeKind::Scalar(text);
                     self.literal.insert(node.span.node);
                     self.variables.push(variable_so_far.to_owned());
@@ -166,8 +168,9 @@ impl Taken<'_> {
             }
             NodeKind::Seq(_) => {
                 let Self { env, variables, .. } = self;
-                let mut given = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read = Variables { given: &mut given, arguments: &[], at: node.span, literal: Vec::new() };
+                let mut read_variable = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
+                let mut read =
+                    Variables { read: &mut read_variable, arguments: &[], at: node.span, literal: Vec::new() };
                 let list = read.scalars(variable_so_far);
                 self.literal.extend(read.literal);
                 if let Some(list) = list {
@@ -179,31 +182,7 @@ impl Taken<'_> {
 }
 
 /// Returns the variable of a path: `SERVER_SSL_CLIENTAUTH` for `server.ssl.client-auth`.
-fn variable(path: &str) -> String {
+pub(super) fn variable(path: &str) -> String {
     let letters = path.chars().filter(|letter| *letter != '-');
     letters.map(|letter| if letter == '.' { '_' } else { letter.to_ascii_uppercase() }).collect()
-}
-
-/// Adds a missing key and returns its place; `None` if the key exists.
-fn add(node: &mut Node, steps: &[&str], value: String) -> Option<u32> {
-    let (first, rest) = steps.split_first()?;
-    let span = node.span;
-    if matches!(node.kind, NodeKind::Null) {
-        node.kind = NodeKind::Map(Vec::new());
-    }
-    let NodeKind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| same_name(key, first));
-    if rest.is_empty() {
-        if at.is_some() {
-            return None;
-        }
-        let span = span.again();
-        entries.push(((*first).to_owned(), Node { span, kind: NodeKind::Scalar(value) }));
-        return Some(span.node);
-    }
-    let at = at.unwrap_or_else(|| {
-        entries.push(((*first).to_owned(), Node { span: span.again(), kind: NodeKind::Map(Vec::new()) }));
-        entries.len() - 1
-    });
-    add(&mut entries[at].1, rest, value)
 }

@@ -29,11 +29,11 @@ fn address() -> IpAddr {
         socket.connect(to).ok()?;
         usable(socket.local_addr().ok()?)
     });
-    let named = || {
+    let of_hostname = || {
         let name = hostname()?;
         (name.as_str(), 0).to_socket_addrs().ok()?.find_map(usable)
     };
-    routed.or_else(named).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    routed.or_else(of_hostname).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 fn usable(address: SocketAddr) -> Option<IpAddr> {

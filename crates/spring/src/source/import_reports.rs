@@ -9,17 +9,16 @@ use tollgate_document::yaml::{Node, Span};
 pub(super) fn document(document: &Node, id: DocumentId, imports: &[Import], diagnostics: &mut Diagnostics) {
     for (node, locations) in import_nodes(document) {
         for location in locations {
-            let mut known =
+            let mut reads =
                 imports.iter().filter(|import| import.document == Some(id) && import.written == location).peekable();
-            if known.peek().is_none() {
+            if reads.peek().is_none() {
                 unread(&location, node.span, diagnostics);
             }
-            known.for_each(|import| report(import, node.span, diagnostics));
+            reads.for_each(|import| report(import, node.span, diagnostics));
         }
     }
     for key in ["additional-location", "location"] {
-        let path = ["spring", "config", key];
-        if let Some(node) = path.iter().try_fold(document, |node, key| node.step(key)) {
+        if let Some(node) = document.follow(&["spring", "config", key]) {
             diagnostics
                 .warn(node.span.key(), format!("`spring.config.{key}` has no effect in a file, as in Spring"))
                 .ineffective()
@@ -38,15 +37,10 @@ pub(super) fn environment(imports: &[Import], diagnostics: &mut Diagnostics) {
 
 /// Reports an import of a text that has no files.
 fn unread(location: &str, at: Span, diagnostics: &mut Diagnostics) {
-    let Location { is_optional, target } = Location::parse(location);
-    let message = format!("`spring.config.import` is not read: `{location}`");
-    match target {
-        Target::Server(server) => {
-            let outcome = Outcome::Server(server);
-            report(&Import { document: None, written: location.to_owned(), is_optional, outcome }, at, diagnostics);
-        }
+    match Location::parse(location).target {
+        Target::Server(server) => report_server(location, &server, at, diagnostics),
         Target::File(_) | Target::Tree(_) => diagnostics
-            .note(at, message)
+            .note(at, format!("`spring.config.import` is not read: `{location}`"))
             .help("a text without a file has no folder: give the file by its path, which reads its imports"),
     }
 }
@@ -76,14 +70,12 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
         Outcome::Cycle(path) => diagnostics
             .warn(at, format!("`spring.config.import` leads back to {path}, which is read once"))
             .help("remove this import"),
-        Outcome::Server(server) => diagnostics
-            .warn(at, format!("`spring.config.import` is not read: `{location}` needs a server of the kind `{server}`"))
-            .help(export(server)),
+        Outcome::Server(server) => report_server(location, server, at, diagnostics),
     }
 }
 
-/// Returns advice for the settings of a server.
-fn export(server: &str) -> String {
+/// Reports a location at a server, with advice for its settings.
+fn report_server(location: &str, server: &str, at: Span, diagnostics: &mut Diagnostics) {
     let how = match server {
         "configserver" => "`curl http://SERVER/APPLICATION/PROFILE`, or the files of its repository",
         "nacos" => "`curl 'http://SERVER/nacos/v1/cs/configs?dataId=NAME&group=DEFAULT_GROUP'`",
@@ -91,5 +83,9 @@ fn export(server: &str) -> String {
         "zookeeper" | "kubernetes" | "vault" => "its own client",
         _ => "its own client or API",
     };
-    format!("export what the gateway needs of it with {how}, and pass it as a second file: `--config exported.yml`")
+    diagnostics
+        .warn(at, format!("`spring.config.import` is not read: `{location}` needs a server of the kind `{server}`"))
+        .help(format!(
+            "export what the gateway needs of it with {how}, and pass it as a second file: `--config exported.yml`"
+        ));
 }

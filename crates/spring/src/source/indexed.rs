@@ -3,6 +3,7 @@
 //! As in Spring, a list in the environment replaces the whole list of the file. The environment is searched for known names
 //! only, since it cannot be listed here.
 
+use crate::source::environment::variable;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Most items of a list.
@@ -14,7 +15,7 @@ const METADATA: [&str; 4] = ["response-timeout", "read-timeout", "body-timeout",
 
 /// Values of environment variables, as they are looked up.
 pub(super) struct Variables<'v> {
-    pub(super) given: &'v mut dyn FnMut(&str) -> Option<String>,
+    pub(super) read: &'v mut dyn FnMut(&str) -> Option<String>,
     /// Names of the arguments of predicates and filters.
     pub(super) arguments: &'v [&'static str],
     /// Place of the made nodes in diagnostics.
@@ -29,7 +30,7 @@ impl Variables<'_> {
         self.list(prefix, |variables, prefix| {
             let mut fields = variables.fields(prefix, &ROUTE_FIELDS);
             for list in ["predicates", "filters"] {
-                let items = variables.shortcuts(&format!("{prefix}_{}", name(list)));
+                let items = variables.shortcuts(&format!("{prefix}_{}", variable(list)));
                 fields.extend(items.map(|items| (list.to_owned(), items)));
             }
             let metadata = variables.fields(&format!("{prefix}_METADATA"), &METADATA);
@@ -52,7 +53,7 @@ impl Variables<'_> {
             }
             let mut arguments = Vec::new();
             for argument in variables.arguments {
-                let prefix = format!("{prefix}_ARGS_{}", name(argument));
+                let prefix = format!("{prefix}_ARGS_{}", variable(argument));
                 let value = variables.scalar(&prefix).or_else(|| variables.scalars(&prefix));
                 arguments.extend(value.map(|value| ((*argument).to_owned(), value)));
             }
@@ -74,12 +75,12 @@ impl Variables<'_> {
     }
 
     fn fields(&mut self, prefix: &str, names: &[&str]) -> Vec<(String, Node)> {
-        let field = |field: &&str| Some(((*field).to_owned(), self.scalar(&format!("{prefix}_{}", name(field)))?));
+        let field = |field: &&str| Some(((*field).to_owned(), self.scalar(&format!("{prefix}_{}", variable(field)))?));
         names.iter().filter_map(field).collect()
     }
 
     fn scalar(&mut self, variable: &str) -> Option<Node> {
-        let value = (self.given)(variable)?;
+        let value = (self.read)(variable)?;
         let node = self.node(NodeKind::Scalar(value));
         self.literal.push(node.span.node);
         Some(node)
@@ -88,10 +89,4 @@ impl Variables<'_> {
     fn node(&mut self, kind: NodeKind) -> Node {
         Node { span: self.at.again(), kind }
     }
-}
-
-/// Returns the part of a variable's name that stands for `key`.
-fn name(key: &str) -> String {
-    let letters = key.chars().filter(|letter| *letter != '-');
-    letters.map(|letter| if letter == '.' { '_' } else { letter.to_ascii_uppercase() }).collect()
 }

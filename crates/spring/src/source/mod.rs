@@ -4,6 +4,7 @@ pub mod command_line;
 pub mod documents;
 pub mod dotted;
 pub mod environment;
+pub mod expansion;
 pub mod files;
 pub mod host;
 mod import_reports;

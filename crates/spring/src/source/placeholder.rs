@@ -7,26 +7,16 @@
 use std::collections::HashSet;
 
 use crate::form::Form;
-use crate::source::environment::Literal;
-use crate::source::unset;
+use crate::source::environment::{Literal, variable};
+use crate::source::expansion::{Expansion, MAX_DEPTH, Value};
+use crate::source::unset::{self, Unset};
 use tollgate_document::diagnostics::{Diagnostics, Help, Missing};
 use tollgate_document::yaml::{Node, NodeKind, Span};
-
-/// Nesting of placeholders at most: a bound for defaults that refer to themselves.
-pub(super) const MAX_DEPTH: usize = 16;
 
 /// Help for a placeholder without a value.
 const UNSET: &str = "set it in the environment, or write a default: `${NAME:default}`";
 /// Help for a placeholder of a build.
 const OF_BUILD: &str = "Maven's resource filtering was not done: take the file that the build has written, `target/classes/application.yml`, or write the value";
-
-/// Value of a placeholder's name.
-pub enum Value {
-    /// A value without placeholders.
-    Literal(String),
-    /// A text that may contain placeholders.
-    Text(String),
-}
 
 /// Value with a placeholder that has no value. It stays as it is.
 #[derive(Debug)]
@@ -88,9 +78,14 @@ impl Resolution<'_> {
         let has_placeholder = text.contains("${");
         let mut problem = None;
         if has_placeholder {
-            match expand(text, self.lookup, 0) {
-                Ok(resolved) => *text = resolved,
-                Err(message) => problem = Some((message, UNSET, unset::of_text(text, key, self.lookup))),
+            let mut expansion = Expansion::new(self.lookup);
+            let result = expansion.expand(text, 0);
+            match (result, expansion.unset.first()) {
+                (Ok(resolved), None) => *text = resolved,
+                (Err(message), None) => problem = Some((message, UNSET, Vec::new())),
+                (Ok(_), Some(first)) => problem = Some((first.message(), UNSET, unset::missing(&expansion.unset, key))),
+                // Values would not complete the text.
+                (Err(_), Some(first)) => problem = Some((first.message(), UNSET, Vec::new())),
             }
         }
         // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
@@ -112,10 +107,10 @@ impl Resolution<'_> {
             ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
         let NodeKind::Map(entries) = &mut node.kind else { return self.resolve(node, diagnostics) };
         for (name, value) in entries {
-            let known = self.unresolved.len();
+            let unresolved_before = self.unresolved.len();
             self.resolve(value, diagnostics);
             if !WITH_MEANING.contains(&name.as_str()) {
-                self.unresolved.truncate(known);
+                self.unresolved.truncate(unresolved_before);
             }
         }
     }
@@ -134,7 +129,7 @@ fn fill_in(text: &mut String, key: &str, lookup: &dyn Fn(&str) -> Option<Value>)
         let OfMaven { before, name, after } = of_maven(text, key)?;
         match of_build(name, lookup) {
             Some(value) => *text = format!("{before}{value}{after}"),
-            None => return Some((name.to_owned(), unset::of_build(name, key, before, after))),
+            None => return Some((name.to_owned(), unset::missing(&[Unset::new(name, before, after)], key))),
         }
     }
     None
@@ -146,7 +141,10 @@ fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String
         Value::Literal(value) => Some(value),
         // The property is itself a placeholder, as in `server.port: @server.port@`, and so has no value.
         Value::Text(text) if maven_name(&text).is_some() => None,
-        Value::Text(text) => expand(&text, lookup, 1).ok(),
+        Value::Text(text) => {
+            let mut expansion = Expansion::new(lookup);
+            expansion.expand(&text, 1).ok().filter(|_| expansion.unset.is_empty())
+        }
     }
 }
 
@@ -192,95 +190,20 @@ pub fn groups(node: &Node, into: &mut HashSet<String>) {
     }
 }
 
-fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> Result<String, String> {
-    if depth > MAX_DEPTH {
-        return Err(format!("placeholder in `{text}` leads back to itself"));
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let (before, from) = rest.split_at(start);
-        out.push_str(before);
-        let inside = &from[2..];
-        let Some(end) = closing_brace(inside) else {
-            return Err(format!("placeholder `{from}` is never closed"));
-        };
-        let (name, default) = match inside[..end].split_once(':') {
-            Some((name, default)) => (name, Some(default)),
-            None => (&inside[..end], None),
-        };
-        match (lookup(name.trim()), default) {
-            (Some(Value::Literal(value)), _) => out.push_str(&value),
-            (Some(Value::Text(text)), _) => out.push_str(&expand(&text, lookup, depth + 1)?),
-            (None, Some(default)) => out.push_str(&expand(default, lookup, depth + 1)?),
-            (None, None) => return Err(format!("`${{{}}}` is not set and has no default", name.trim())),
-        }
-        rest = &inside[end + 1..];
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-/// Returns the index of the brace that closes a placeholder; `text` is the part behind `${`.
-pub fn closing_brace(text: &str) -> Option<usize> {
-    let mut open = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'{' => open += 1,
-            b'}' if open == 0 => return Some(at),
-            b'}' => open -= 1,
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Looks up `name` in the environment as Spring does: unchanged, then in capitals with `_` for `.` and without `-`.
 pub fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     env(name).or_else(|| {
-        let relaxed: String =
-            name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c.to_ascii_uppercase() }).collect();
+        let relaxed = variable(name);
         if relaxed == name { None } else { env(&relaxed) }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     fn env(name: &str) -> Option<String> {
-        match name {
-            "HOST" => Some("example.org".to_owned()),
-            "SERVER_PORT" => Some("9000".to_owned()),
-            "PASSWORD" => Some("s3${cret${".to_owned()),
-            _ => None,
-        }
-    }
-
-    fn lookup(name: &str) -> Option<Value> {
-        let property = (name == "loop").then(|| Value::Text("${loop}".to_owned()));
-        env(name).map(Value::Literal).or(property)
-    }
-
-    #[test]
-    fn a_placeholder_takes_the_value_or_its_default() {
-        assert_eq!(expand("http://${HOST}:${PORT:80}/", &lookup, 0).unwrap(), "http://example.org:80/");
-        assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
-        assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
-        assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
-    }
-
-    #[test]
-    fn a_rewrite_replacement_is_no_placeholder() {
-        assert_eq!(expand(r"/$\{segment}", &lookup, 0).unwrap(), r"/$\{segment}");
-    }
-
-    #[test]
-    fn unset_unclosed_and_circular_placeholders_are_refused() {
-        assert!(expand("${NOPE}", &lookup, 0).unwrap_err().contains("not set"));
-        assert!(expand("${HOST", &lookup, 0).unwrap_err().contains("never closed"));
-        assert!(expand("${loop}", &lookup, 0).unwrap_err().contains("leads back"));
+        (name == "SERVER_PORT").then(|| "9000".to_owned())
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Active profiles, and the documents and files that they select.
 
+use crate::source::expansion::Value;
 use crate::source::placeholder;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::{canonical, same_name};
+use tollgate_document::yaml::key::canonical;
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Path of a document's condition.
@@ -33,15 +34,17 @@ impl Profiles {
                 names.into_iter().filter(|name| placeholder::maven_name(name).is_none()).collect::<Vec<_>>()
             })
         };
-        let given = |variable: &str| {
+        let from_environment = |variable: &str| {
             let listed: Vec<String> = env(variable)?.split(',').map(|name| name.trim().to_owned()).collect();
             Some(listed.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>())
                 .filter(|names| !names.is_empty())
         };
-        let mut wanted = given("SPRING_PROFILES_INCLUDE").or_else(|| setting_text("include")).unwrap_or_default();
-        wanted.extend(given("SPRING_PROFILES_ACTIVE").or_else(|| setting_text("active")).unwrap_or_default());
+        let mut wanted =
+            from_environment("SPRING_PROFILES_INCLUDE").or_else(|| setting_text("include")).unwrap_or_default();
+        wanted
+            .extend(from_environment("SPRING_PROFILES_ACTIVE").or_else(|| setting_text("active")).unwrap_or_default());
         if wanted.is_empty() {
-            let default = given("SPRING_PROFILES_DEFAULT").or_else(|| setting_text("default"));
+            let default = from_environment("SPRING_PROFILES_DEFAULT").or_else(|| setting_text("default"));
             wanted = default.unwrap_or_else(|| vec![DEFAULT.to_owned()]);
         }
         let mut active = Vec::new();
@@ -124,16 +127,13 @@ pub fn condition(document: &Node) -> Option<&Node> {
 
 /// Returns the node at `path` below `spring.profiles`.
 fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
-    path.iter().try_fold(document.at(&["spring", "profiles"])?, |node, key| {
-        let NodeKind::Map(entries) = &node.kind else { return None };
-        entries.iter().find(|(name, _)| name == key || same_name(name, key)).map(|(_, value)| value)
-    })
+    document.at(&["spring", "profiles"])?.follow(path)
 }
 
 /// Resolves the placeholders of `node` from the environment alone: profiles are known before properties.
 fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
     let mut node = node.clone();
-    let lookup = |name: &str| placeholder::in_environment(name, env).map(placeholder::Value::Literal);
+    let lookup = |name: &str| placeholder::in_environment(name, env).map(Value::Literal);
     // An unresolved placeholder stays among the active profiles and matches none.
     placeholder::resolve_quietly(&mut node, &lookup);
     node

@@ -1,62 +1,32 @@
 //! Placeholders without a value, and example values for the overlay file that `tollgate check` proposes.
 
-use crate::source::placeholder::{MAX_DEPTH, Value, closing_brace};
+use crate::source::environment::variable;
 use tollgate_document::diagnostics::{Missing, Section};
 use tollgate_document::yaml::key::{canonical, words};
 
-/// Returns the properties that would give the placeholders in `text`, a value of `key`, a value. Empty if `text` would still
-/// be incomplete with them.
-pub(super) fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
-    let mut found = Vec::new();
-    let is_whole = collect(text, lookup, 0, &mut found);
-    if !is_whole || !found.iter().all(|unset| is_name(&unset.name)) {
-        return Vec::new();
-    }
-    found.into_iter().map(|unset| missing(unset.name, key, &unset.before, &unset.after)).collect()
-}
-
-/// Returns the property that stands for `@name@` between `before` and `after`, in a value of the key `key`.
-pub(super) fn of_build(name: &str, key: &str, before: &str, after: &str) -> Vec<Missing> {
-    if is_name(name) { vec![missing(name.to_owned(), key, before, after)] } else { Vec::new() }
-}
-
-/// A placeholder with the text around it.
-struct Unset {
-    name: String,
+/// A placeholder without a value, with the text around it.
+pub(super) struct Unset {
+    pub(super) name: String,
     before: String,
     after: String,
 }
 
-/// Collects placeholders without a value; returns false for a text that no value can complete.
-fn collect(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize, found: &mut Vec<Unset>) -> bool {
-    if depth > MAX_DEPTH {
-        return false;
+impl Unset {
+    pub(super) fn new(name: &str, before: &str, after: &str) -> Self {
+        Self { name: name.to_owned(), before: before.to_owned(), after: after.to_owned() }
     }
-    let mut at = 0;
-    while let Some(start) = text[at..].find("${").map(|start| at + start) {
-        let inside = &text[start + 2..];
-        let Some(end) = closing_brace(inside) else { return false };
-        let (name, default) =
-            inside[..end].split_once(':').map_or((&inside[..end], None), |(name, default)| (name, Some(default)));
-        let name = name.trim();
-        let is_whole = match (lookup(name), default) {
-            (Some(Value::Literal(_)), _) => true,
-            (Some(Value::Text(text)), _) => collect(&text, lookup, depth + 1, found),
-            (None, Some(default)) => collect(default, lookup, depth + 1, found),
-            (None, None) => {
-                let (before, after) = (text[..start].to_owned(), inside[end + 1..].to_owned());
-                if found.iter().all(|known| known.name != name) {
-                    found.push(Unset { name: name.to_owned(), before, after });
-                }
-                true
-            }
-        };
-        if !is_whole {
-            return false;
-        }
-        at = start + 2 + end + 1;
+
+    /// Describes the error.
+    pub(super) fn message(&self) -> String {
+        format!("`${{{}}}` is not set and has no default", self.name)
     }
-    true
+}
+
+/// Returns the properties that would give the placeholders of a value of `key`, all of which are `unset`, a value. Empty if one
+/// of them cannot be a property.
+pub(super) fn missing(unset: &[Unset], key: &str) -> Vec<Missing> {
+    let are_names = unset.iter().all(|unset| is_name(&unset.name));
+    unset.iter().filter(|_| are_names).map(|unset| unset.missing(key)).collect()
 }
 
 /// Returns true for a name that can be a property at the top of a file.
@@ -65,23 +35,25 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.split('.').all(is_part)
 }
 
-fn missing(name: String, key: &str, before: &str, after: &str) -> Missing {
-    let variable: String =
-        name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c }).collect::<String>();
-    let variable = if name.contains(['.', '-']) { variable.to_ascii_uppercase() } else { variable };
-    let section = Section::Properties;
-    let words: Vec<String> = words(&name).into_iter().filter(|word| !word.is_empty()).collect();
-    if is_secret(&words, key) {
-        let comment = format!("a secret: set {variable} in the environment");
-        return Missing { section, name, value: String::new(), comment };
+impl Unset {
+    /// Returns the property that would give the placeholder a value.
+    fn missing(&self, key: &str) -> Missing {
+        let name = self.name.clone();
+        let variable = if name.contains(['.', '-']) { variable(&name) } else { name.clone() };
+        let section = Section::Properties;
+        let words: Vec<String> = words(&name).into_iter().filter(|word| !word.is_empty()).collect();
+        if is_secret(&words, key) {
+            let comment = format!("a secret: set {variable} in the environment");
+            return Missing { section, name, value: String::new(), comment };
+        }
+        if is_profile(&words, key) {
+            // Any other name would be an active profile, with the files and documents of that name.
+            let comment = format!("Spring's profile without another one; {variable} in the environment wins");
+            return Missing { section, name, value: "default".to_owned(), comment };
+        }
+        let value = example(&words, key, &self.before, &self.after);
+        Missing { section, name, value, comment: format!("an example; {variable} in the environment wins") }
     }
-    if is_profile(&words, key) {
-        // Any other name would be an active profile, with the files and documents of that name.
-        let comment = format!("Spring's profile without another one; {variable} in the environment wins");
-        return Missing { section, name, value: "default".to_owned(), comment };
-    }
-    let value = example(&words, key, before, after);
-    Missing { section, name, value, comment: format!("an example; {variable} in the environment wins") }
 }
 
 /// Returns true for the active profiles, by the words of their name or by the key of the value.
@@ -118,12 +90,12 @@ fn example(words: &[String], key: &str, before: &str, after: &str) -> String {
     let last = words.last().map_or("", String::as_str);
     let key = canonical(key.rsplit('.').next().unwrap_or(key));
     let is = |kinds: &[&str]| kinds.contains(&last) || kinds.iter().any(|kind| key.ends_with(kind));
-    let own: Vec<&str> = words
+    let host_words: Vec<&str> = words
         .iter()
         .map(String::as_str)
         .filter(|word| *word != "port" && !URLS.contains(word) && !HOSTS.contains(word))
         .collect();
-    let host = if own.is_empty() { "localhost".to_owned() } else { own.join("-") };
+    let host = if host_words.is_empty() { "localhost".to_owned() } else { host_words.join("-") };
     let in_authority = before.rsplit_once("://").filter(|(_, authority)| !authority.contains('/'));
     match in_authority {
         Some((_, authority)) if authority.ends_with(':') => return "8080".to_owned(),
@@ -158,6 +130,13 @@ fn example(words: &[String], key: &str, before: &str, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::expansion::{Expansion, Value};
+
+    fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
+        let mut expansion = Expansion::new(lookup);
+        let is_whole = expansion.expand(text, 0).is_ok();
+        if is_whole { missing(&expansion.unset, key) } else { Vec::new() }
+    }
 
     #[test]
     fn examples_fit_their_places() {
@@ -198,7 +177,7 @@ mod tests {
             assert_eq!(missing[0].value, "default", "{text}");
             assert!(!missing[0].comment.contains("example"));
         }
-        assert_eq!(of_build("profiles.active", "active", "", "")[0].value, "default");
+        assert_eq!(missing(&[Unset::new("profiles.active", "", "")], "active")[0].value, "default");
         assert_eq!(of_text("${STAGE}", "uri", &|_: &str| None)[0].value, "http://stage:8080");
     }
 

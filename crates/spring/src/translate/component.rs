@@ -1,7 +1,6 @@
 //! Filters and predicates in the tree: a shortcut `Name=a,b`, or a map of `name` and `args`.
 
-use crate::stand_ins::lists;
-use crate::tree::find;
+use crate::tree::{filter_lists, find};
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
@@ -84,7 +83,7 @@ fn flatten(name: &str, node: &Node, args: &mut Vec<Argument>) {
 
 /// Calls `visit` with each filter.
 pub(super) fn each_filter(root: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
-    lists(root, &mut |filters| filters.iter_mut().for_each(&mut *visit));
+    filter_lists(root, &mut |filters| filters.iter_mut().for_each(&mut *visit));
 }
 
 /// Calls `visit` with each condition of the routes. Those of a route on one line cannot be changed.

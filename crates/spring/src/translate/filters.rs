@@ -41,11 +41,11 @@ pub(super) fn translate(root: &mut Node, explicit: &mut Explicit, diagnostics: &
 /// Writes a filter `Hystrix`, which Spring Cloud Gateway 2 has, as `CircuitBreaker`.
 fn rename_hystrix(filter: &mut Node, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
     let span = filter.span;
-    let named = match &filter.kind {
+    let name = match &filter.kind {
         NodeKind::Map(_) => find(filter, &["name"]),
         _ => Some(filter),
     };
-    let Some(Node { span: at, kind: NodeKind::Scalar(text) }) = named else { return };
+    let Some(Node { span: at, kind: NodeKind::Scalar(text) }) = name else { return };
     let Some(rest) = text.trim_start().strip_prefix(HYSTRIX).map(str::trim_start) else { return };
     if !rest.is_empty() && !rest.starts_with('=') {
         return;

@@ -5,18 +5,12 @@
 //! added key below the comment that says why it is there.
 
 mod component;
-mod cors;
-mod eureka;
 mod explicit;
 mod filters;
-mod http_client;
 mod limiters;
-mod management;
-mod paths;
 mod predicates;
-mod proxies;
 mod redis;
-mod zones;
+mod sections;
 
 pub use self::explicit::Explicit;
 pub use self::redis::with_tls;
@@ -29,14 +23,8 @@ use tollgate_document::yaml::{Node, NodeKind};
 /// `ignores_trailing_slash` is that of [`Normalized`](crate::normalize::Normalized).
 pub fn translate(root: &mut Node, ignores_trailing_slash: bool, diagnostics: &mut Diagnostics) -> Explicit {
     let mut explicit = Explicit::default();
-    cors::translate(root, &mut explicit, diagnostics);
-    paths::translate(root, &mut explicit);
-    http_client::translate(root, &mut explicit);
-    proxies::translate(root, &mut explicit, diagnostics);
-    management::translate(root, &mut explicit);
+    sections::translate(root, &mut explicit, diagnostics);
     redis::translate(root, diagnostics);
-    eureka::translate(root, diagnostics);
-    zones::translate(root, &mut explicit, diagnostics);
     predicates::translate(root, ignores_trailing_slash, &mut explicit, diagnostics);
     filters::translate(root, &mut explicit, diagnostics);
     limiters::translate(root, &mut explicit, diagnostics);

@@ -1,8 +1,8 @@
 //! Redis: in Spring, a topology wins over `host`, and `url` over its parts.
 
-use crate::stand_ins::{lists as filter_lists, name as filter_name};
+use crate::stand_ins::name as filter_name;
 use crate::translate::ignore;
-use crate::tree::find;
+use crate::tree::{filter_lists, find};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
@@ -57,7 +57,7 @@ fn note_limits_in_memory(root: &mut Node, diagnostics: &mut Diagnostics) {
 /// Returns true if `tls` or `ssl` enables TLS.
 fn has_tls(redis: &Node) -> bool {
     let is = |path: &[&str], words: [&str; 3]| {
-        let text = path.iter().try_fold(redis, |node, step| node.step(step)).and_then(Node::scalar);
+        let text = redis.follow(path).and_then(Node::scalar);
         text.is_some_and(|text| words.contains(&text.trim().to_ascii_lowercase().as_str()))
     };
     let bundle = redis.step("ssl").and_then(|ssl| ssl.step("bundle")?.scalar());

@@ -16,10 +16,12 @@ impl Reader<'_> {
     /// Reads the bootstrap files beside each `application.yml` of `groups` that has Spring's form, below all of `groups`. Files
     /// that are among these already are not read again.
     pub(super) fn bootstrap(&mut self, groups: &mut Vec<Group>) -> Result<(), LoadError> {
-        if placeholder::in_environment(&ENABLED.join("."), self.env).is_some_and(|text| is_false(&text)) {
+        if placeholder::in_environment(&ENABLED.join("."), self.env)
+            .is_some_and(|text| text.trim().eq_ignore_ascii_case("false"))
+        {
             return Ok(());
         }
-        let mut found = Vec::new();
+        let mut bootstrap_groups = Vec::new();
         for folder in groups.iter().filter(|group| is_wanted(group)).flat_map(folders) {
             let mut group = Group::default();
             for end in NAMES_END {
@@ -35,10 +37,10 @@ impl Reader<'_> {
             }
             if !group.branches.is_empty() {
                 group.paths.push(vec![folder.join("bootstrap")]);
-                found.push(group);
+                bootstrap_groups.push(group);
             }
         }
-        groups.splice(0..0, found);
+        groups.splice(0..0, bootstrap_groups);
         Ok(())
     }
 }
@@ -46,15 +48,8 @@ impl Reader<'_> {
 /// Returns true for Spring's form, unless a document switches bootstrap files off.
 fn is_wanted(group: &Group) -> bool {
     let mut documents = group.branches.iter().map(|branch| &branch.document.node);
-    let is_off = |document: &Node| {
-        let switch = ENABLED.iter().try_fold(document, |node, key| node.step(key));
-        switch.and_then(Node::scalar).is_some_and(is_false)
-    };
+    let is_off = |document: &Node| document.follow(&ENABLED).is_some_and(|switch| switch.is_text("false"));
     documents.clone().any(|document| document.step("spring").is_some()) && !documents.any(is_off)
-}
-
-fn is_false(text: &str) -> bool {
-    text.trim().eq_ignore_ascii_case("false")
 }
 
 /// Returns the folders that hold an `application.yml` of the group.

@@ -127,10 +127,10 @@ pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
     }
     let Ok(entries) = std::fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return Vec::new() };
     let is_shown = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_shown).collect();
-    found.retain(|path| path.is_dir());
-    found.sort();
-    found
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_shown).collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    folders
 }
 
 /// Returns the folder of the file at `path`.
@@ -150,9 +150,7 @@ pub(super) fn locations(document: &Node) -> Vec<String> {
 
 /// Returns the values of `spring.config.import`, each with its locations.
 pub fn import_nodes(document: &Node) -> Vec<(&Node, Vec<String>)> {
-    let Some(import) = ["spring", "config", "import"].iter().try_fold(document, |node, key| node.step(key)) else {
-        return Vec::new();
-    };
+    let Some(import) = document.follow(&["spring", "config", "import"]) else { return Vec::new() };
     let nodes: Vec<&Node> = match &import.kind {
         NodeKind::Seq(items) => items.iter().collect(),
         _ => vec![import],

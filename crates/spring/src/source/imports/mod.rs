@@ -14,6 +14,7 @@ use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
 use crate::form::Form;
 use crate::source::documents;
+use crate::source::expansion::Value;
 use crate::source::files::{LoadError, NAMES_END, beside, read_one};
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
@@ -43,30 +44,17 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
     let mut groups = Vec::new();
     let is_last = |at: usize| paths.iter().skip(at + 1).all(|later| identity(later) != identity(&paths[at]));
     for (_, path) in paths.iter().enumerate().filter(|(at, _)| is_last(*at)) {
-        let mut group = Group::default();
-        if path.is_dir() {
-            let before = reader.text.files.len();
-            reader.folder(path, &mut group, &[])?;
-            if reader.text.files.len() == before {
-                let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, EMPTY_FOLDER);
-                return Err(LoadError::Unreadable { path: path.clone(), source });
-            }
-        } else {
-            reader.seen.retain(|seen| *seen != identity(path));
-            reader.file(path, None, &mut group.branches, &[], false)?;
-            group.paths.push(vec![path.clone()]);
-        }
-        groups.push(group);
+        groups.push(reader.path(path)?);
     }
-    let given = env(LOCATION).filter(|list| !list.trim().is_empty());
+    let locations = env(LOCATION).filter(|list| !list.trim().is_empty());
     if paths.is_empty() {
-        let list = given.unwrap_or_default();
+        let list = locations.unwrap_or_default();
         reader.locations(&list, &mut groups)?;
         if reader.text.files.is_empty() {
             let source = std::io::Error::new(std::io::ErrorKind::NotFound, NO_FILE);
             return Err(LoadError::Unreadable { path: list.into(), source });
         }
-    } else if let Some(written) = given {
+    } else if let Some(written) = locations {
         let outcome = Outcome::Replaced;
         reader.text.imports.push(Import { document: None, written, is_optional: true, outcome });
     }
@@ -74,11 +62,9 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
         reader.locations(&list, &mut groups)?;
     }
     reader.bootstrap(&mut groups)?;
-    let profiles = {
-        let mut plain = Vec::new();
-        groups.iter().for_each(|group| group.collect(&mut plain));
-        Profiles::of(&plain, env)
-    };
+    let mut documents = Vec::new();
+    groups.iter().for_each(|group| group.collect(&mut documents));
+    let profiles = Profiles::of(&documents, env);
     groups.iter_mut().try_for_each(|group| reader.activate(group, &profiles))?;
     let Reader { mut text, .. } = reader;
     groups.iter().for_each(|group| group.order(&mut text.documents));
@@ -95,6 +81,24 @@ struct Reader<'e> {
 }
 
 impl Reader<'_> {
+    /// Reads a path of the command line: a file, or a folder that has files.
+    fn path(&mut self, path: &Path) -> Result<Group, LoadError> {
+        let mut group = Group::default();
+        if path.is_dir() {
+            let before = self.text.files.len();
+            self.folder(path, &mut group, &[])?;
+            if self.text.files.len() == before {
+                let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, EMPTY_FOLDER);
+                return Err(LoadError::Unreadable { path: path.to_owned(), source });
+            }
+        } else {
+            self.seen.retain(|seen| *seen != identity(path));
+            self.file(path, None, &mut group.branches, &[], false)?;
+            group.paths.push(vec![path.to_owned()]);
+        }
+        Ok(group)
+    }
+
     /// Reads the locations of an environment variable. Those with `;` between them are one group: the files of a profile
     /// come behind all others of the group.
     fn locations(&mut self, list: &str, groups: &mut Vec<Group>) -> Result<(), LoadError> {
@@ -169,8 +173,8 @@ impl Reader<'_> {
     fn resolved(&self, location: &str, document: &Node) -> String {
         let mut node = Node { span: document.span, kind: NodeKind::Scalar(location.to_owned()) };
         let lookup = |name: &str| {
-            let value = placeholder::in_environment(name, self.env).map(placeholder::Value::Literal);
-            value.or_else(|| crate::source::dotted::property(document, name).map(placeholder::Value::Text))
+            let value = placeholder::in_environment(name, self.env).map(Value::Literal);
+            value.or_else(|| crate::source::dotted::property(document, name).map(Value::Text))
         };
         placeholder::resolve_quietly(&mut node, &lookup);
         node.scalar().unwrap_or(location).to_owned()
@@ -222,13 +226,12 @@ impl Reader<'_> {
         };
         if is_tree || target.is_folder() || path.is_dir() {
             for folder in folders(path) {
-                match is_tree {
-                    true => {
-                        for file in tree::read(&folder, MAX_FILES - self.text.files.len().min(MAX_FILES)) {
-                            self.add(file, &mut group.branches, &folder, chain)?;
-                        }
-                    }
-                    false => self.folder(&folder, group, chain)?,
+                if !is_tree {
+                    self.folder(&folder, group, chain)?;
+                    continue;
+                }
+                for file in tree::read(&folder, MAX_FILES - self.text.files.len().min(MAX_FILES)) {
+                    self.add(file, &mut group.branches, &folder, chain)?;
                 }
             }
             return Ok(Outcome::Read);

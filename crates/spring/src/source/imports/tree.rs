@@ -12,13 +12,13 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Returns at most `limit` properties of the tree below `folder`, as files. Names of files that begin with a dot and
 /// values that are not UTF-8 are left out.
 pub(super) fn read(folder: &Path, limit: usize) -> Vec<SourceFile> {
-    let mut found = Vec::new();
-    walk(folder, "", 0, &mut found);
-    found.sort();
-    found.into_iter().take(limit).filter_map(|(key, path)| property(key, &path)).collect()
+    let mut files = Vec::new();
+    walk(folder, "", 0, &mut files);
+    files.sort();
+    files.into_iter().take(limit).filter_map(|(key, path)| property(key, &path)).collect()
 }
 
-fn walk(folder: &Path, before: &str, depth: usize, found: &mut Vec<(String, PathBuf)>) {
+fn walk(folder: &Path, before: &str, depth: usize, files: &mut Vec<(String, PathBuf)>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.')) else {
@@ -26,9 +26,9 @@ fn walk(folder: &Path, before: &str, depth: usize, found: &mut Vec<(String, Path
         };
         let key = if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
         if path.is_dir() && depth < MAX_DEPTH {
-            walk(&path, &key, depth + 1, found);
+            walk(&path, &key, depth + 1, files);
         } else if path.is_file() {
-            found.push((key, path));
+            files.push((key, path));
         }
     }
 }
