@@ -42,25 +42,19 @@ pub fn page(report: &Report) -> String {
     if let Some(comparison) = &report.comparison {
         let files: Vec<_> = report.configurations.iter().map(|outcome| escape(&outcome.file)).collect();
         let _ = write!(out, "<h2>Difference of {}</h2>", files.join(" from "));
-        out.push_str("<table><tr><th>Requests</th><th></th></tr>");
-        for (name, count) in [
+        let counts = [
             ("newly denied", comparison.newly_denied),
             ("newly allowed", comparison.newly_allowed),
             ("denied by both", comparison.denied_by_both),
             ("allowed by both", comparison.allowed_by_both),
-        ] {
-            let _ = write!(out, "<tr><td>{name}</td><td>{count}</td></tr>");
-        }
-        out.push_str("</table>\n");
+        ];
+        table(&mut out, ["Requests", ""], counts.map(|(name, count)| [name.to_owned(), count.to_string()]));
+        let rows = comparison.rules.iter().map(|rule| {
+            let [denied, allowed] = [rule.newly_denied, rule.newly_allowed].map(|count| count.to_string());
+            [rule.route.clone(), rule.rule.clone(), denied, allowed]
+        });
         if !comparison.rules.is_empty() {
-            out.push_str("<table><tr><th>Route</th><th>Rule</th><th>Newly denied</th><th>Newly allowed</th></tr>");
-        }
-        for rule in &comparison.rules {
-            let _ = write!(out, "<tr><td>{}</td><td>{}</td>", escape(&rule.route), escape(&rule.rule));
-            let _ = write!(out, "<td>{}</td><td>{}</td></tr>", rule.newly_denied, rule.newly_allowed);
-        }
-        if !comparison.rules.is_empty() {
-            out.push_str("</table>\n");
+            table(&mut out, ["Route", "Rule", "Newly denied", "Newly allowed"], rows);
         }
     }
     report.configurations.iter().for_each(|outcome| configuration(&mut out, outcome));
@@ -84,16 +78,13 @@ fn configuration(out: &mut String, outcome: &Outcome) {
             reproduced.same, reproduced.different
         );
     }
-    out.push_str("<table><tr><th>Route</th><th>Rule</th><th>Requests</th><th>Denied</th><th>Observed</th><th>Key unknown</th><th>Share</th><th>Peak/s</th></tr>");
-    for rule in &outcome.rules {
-        let RuleOutcome { requests, denied, observed, unknown, share, peak_per_second, .. } = rule;
-        let _ = write!(out, "<tr><td>{}</td><td>{}</td><td>{requests}</td>", escape(&rule.route), escape(&rule.rule));
-        let _ = write!(
-            out,
-            "<td>{denied}</td><td>{observed}</td><td>{unknown}</td><td>{share} %</td><td>{peak_per_second}</td></tr>"
-        );
-    }
-    out.push_str("</table>\n");
+    let rows = outcome.rules.iter().map(|rule| {
+        let RuleOutcome { requests, denied, observed, unknown, peak_per_second, .. } = rule;
+        let [requests, denied, observed, unknown, peak] =
+            [requests, denied, observed, unknown, peak_per_second].map(u64::to_string);
+        [rule.route.clone(), rule.rule.clone(), requests, denied, observed, unknown, format!("{} %", rule.share), peak]
+    });
+    table(out, ["Route", "Rule", "Requests", "Denied", "Observed", "Key unknown", "Share", "Peak/s"], rows);
     outcome.rules.iter().for_each(|rule| rule_section(out, rule));
     if !outcome.notes.is_empty() {
         out.push_str("<h3>Limits of this simulation</h3><ul>");
@@ -111,11 +102,18 @@ fn rule_section(out: &mut String, rule: &RuleOutcome) {
     if rule.top.is_empty() {
         return;
     }
-    out.push_str("<table><tr><th>Key</th><th>Denied or observed</th></tr>");
-    for key in &rule.top {
-        let _ = write!(out, "<tr><td>{}</td><td>{}</td></tr>", escape(&key.key), key.denied);
+    let rows = rule.top.iter().map(|key| [key.key.clone(), key.denied.to_string()]);
+    table(out, ["Key", "Denied or observed"], rows);
+    let _ = writeln!(out, "<p class=\"quiet\">{} keys in all.</p>", rule.denied_keys);
+}
+
+fn table<const N: usize>(out: &mut String, head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    let cells = |tag: &str, texts: [String; N]| texts.map(|text| format!("<{tag}>{}</{tag}>", escape(&text))).concat();
+    let _ = write!(out, "<table><tr>{}</tr>", cells("th", head.map(str::to_owned)));
+    for row in rows {
+        let _ = write!(out, "<tr>{}</tr>", cells("td", row));
     }
-    let _ = writeln!(out, "</table><p class=\"quiet\">{} keys in all.</p>", rule.denied_keys);
+    out.push_str("</table>\n");
 }
 
 /// Draws requests as bars, and denials in front of them.

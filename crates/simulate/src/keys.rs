@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use http::header::COOKIE;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
-use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 
 use crate::input::LogEntry;
 use tollgate_config::{PlanResolver, RateLimiter};
@@ -55,12 +55,14 @@ impl NeededKey {
     /// Returns the key of `resolver` from parts of requests that single lines may lack; `None` if it reads none of them.
     pub(super) fn of_request(resolver: &KeyResolver) -> Option<Self> {
         let (mut needs_client, mut headers) = (false, Vec::new());
-        for part in resolver.to_string().split(',') {
-            match part.split([':', '/']).next().unwrap_or_default() {
-                "ip" => needs_client = true,
-                "header" => headers.extend(HeaderName::try_from(part.trim_start_matches("header:"))),
-                "cookie" => headers.push(COOKIE),
-                _ => {}
+        for (source, _) in resolver.parts() {
+            match source {
+                KeySource::Client => needs_client = true,
+                KeySource::Header(name) => headers.push(name.clone()),
+                KeySource::Cookie(_) => headers.push(COOKIE),
+                KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Host => {}
+                KeySource::Method | KeySource::Route => {}
+                KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => {}
             }
         }
         (needs_client || !headers.is_empty()).then(|| Self::new(resolver, Origin::Request { needs_client, headers }))

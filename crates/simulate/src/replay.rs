@@ -18,7 +18,7 @@ use crate::local_responses::{LimiterReach, LocalResponses};
 use crate::log_facts::LogFacts;
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::{LogRoute, RouteBuilder};
-use crate::statistics::Counts;
+use crate::statistics::RouteCounts;
 use tollgate_config::Config;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
@@ -32,9 +32,8 @@ pub struct Replay {
     context: LogContext,
     sanitize: SanitizeRules,
     notes: Vec<Note>,
-    counts: Counts,
-    /// Requests and denials by position of the route.
-    routes: Vec<(u64, u64)>,
+    /// Counts by position of the route.
+    counts: Vec<RouteCounts>,
     totals: Outcome,
     reproduced: Reproduced,
     waiting: BTreeMap<(LogTime, u64), (RunningRequest, Vec<LogTime>)>,
@@ -67,13 +66,12 @@ impl Replay {
         let table = builder.table();
         let notes = builder.notes;
         Self {
-            routes: vec![(0, 0); table.len()],
+            counts: table.iter().map(|_| RouteCounts::default()).collect(),
             table,
             local_responses,
             context,
             sanitize: SanitizeRules::of(config),
             notes,
-            counts: Counts::default(),
             totals: Outcome { file: file.to_owned(), ..Outcome::default() },
             reproduced: Reproduced::default(),
             waiting: BTreeMap::new(),
@@ -98,8 +96,8 @@ impl Replay {
     pub fn run(&mut self, number: u64, entry: &LogEntry, times: &ReplayTimes<'_>, finished: &mut Finished) {
         self.advance(times.now, finished);
         self.totals.requests += 1;
-        let Some(mut head) =
-            entry.head().and_then(|mut head| sanitize(&mut head, self.sanitize, true).is_ok().then_some(head))
+        let head = entry.head();
+        let Some(mut head) = head.and_then(|mut head| sanitize(&mut head, self.sanitize, true).ok().map(|_| head))
         else {
             self.totals.refused += 1;
             return finished.push((number, None));
@@ -128,6 +126,21 @@ impl Replay {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
         }
         route.keys.iter().for_each(|key| key.apply(&mut head, entry, &route.id));
+        if let Some(request) = self.start((number, index), head, variables, entry, times) {
+            self.poll(request, finished);
+        }
+    }
+
+    /// Starts the layers of the route at `index` on a request, with the URI template `variables` of the route.
+    fn start(
+        &mut self,
+        (number, index): (u64, usize),
+        mut head: Parts,
+        variables: Vec<(Arc<str>, String)>,
+        entry: &LogEntry,
+        times: &ReplayTimes<'_>,
+    ) -> Option<RunningRequest> {
+        let (_, route) = self.table.get(index)?;
         head.extensions.insert(RequestContext {
             client_ip: entry.client,
             route_id: Some(Arc::clone(&route.id)),
@@ -140,17 +153,16 @@ impl Replay {
         let mut facts = Some(self.spare_facts.take().unwrap_or_default());
         // The limiters decide in this call or in a poll.
         let response = facts::collect(&mut facts, || route.service.respond(request));
-        let request = RunningRequest {
+        Some(RunningRequest {
             at: times.now,
             number,
             second_us: times.now.us,
             route: index,
             logged: entry.verdict,
-            is_blocked,
+            is_blocked: route.listed_verdict(entry) == Some(LoggedVerdict::Blocked),
             response,
             facts,
-        };
-        self.poll(request, finished);
+        })
     }
 
     /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
@@ -211,14 +223,15 @@ impl Replay {
         let (_, route) = self.table.get(request.route)?;
         let mut facts = request.facts.unwrap_or_default();
         let limiter = &facts.limiter;
-        self.counts.add(&route.id, limiter, request.second_us);
+        let counts = self.counts.get_mut(request.route)?;
+        counts.add_verdicts(limiter, request.second_us);
         let verdict = limiter.verdict();
         let is_refusal = |kind| matches!(kind, VerdictKind::Denied | VerdictKind::Blocked);
         let refusal = limiter.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
         let refusal = refusal.map(|verdict| (Arc::clone(&route.id), Arc::clone(&verdict.rule)));
         let refusal = refusal.or_else(|| request.is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id))));
         let is_refused = refusal.is_some();
-        self.count_route(request.route, is_refused);
+        counts.add(is_refused);
         self.totals.denied += u64::from(is_refused);
         facts.clear();
         self.spare_facts = Some(facts);
@@ -231,31 +244,28 @@ impl Replay {
     }
 
     fn count_route(&mut self, index: usize, is_refused: bool) {
-        if let Some((requests, denied)) = self.routes.get_mut(index) {
-            *requests += 1;
-            *denied += u64::from(is_refused);
+        if let Some(counts) = self.counts.get_mut(index) {
+            counts.add(is_refused);
         }
     }
 
     /// Returns the result.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
-        let routes = self.table.iter().zip(&self.routes).map(|((_, route), (requests, denied))| RouteOutcome {
-            route: route.id.to_string(),
-            requests: *requests,
-            denied: *denied,
-        });
-        let routes = routes.collect();
-        for (_, route) in self.table.iter() {
+        let (mut routes, mut rules) = (Vec::new(), Vec::new());
+        for ((_, route), mut counts) in self.table.iter().zip(std::mem::take(&mut self.counts)) {
+            let id = route.id.to_string();
             for (key, rule) in route.keys.iter().flat_map(|key| key.rules.iter().map(move |rule| (key, rule))) {
                 if let lacking @ 1.. = key.lacking.get() {
-                    self.counts.of(&route.id, &rule.as_str().into()).unknown = lacking;
+                    counts.rule(&rule.as_str().into()).unknown = lacking;
                 }
-                let note = key.note().map(|text| Note { route: route.id.to_string(), rule: Some(rule.clone()), text });
+                let note = key.note().map(|text| Note { route: id.clone(), rule: Some(rule.clone()), text });
                 self.notes.extend(note.filter(|note| !self.notes.contains(note)));
             }
+            routes.push(RouteOutcome { route: id.clone(), requests: counts.requests, denied: counts.denied });
+            rules.extend(counts.outcomes(&id));
         }
-        let rules = self.counts.outcomes();
+        rules.sort_by(|a, b| a.route.cmp(&b.route));
         let has_verdicts = self.reproduced != Reproduced::default();
         Outcome { routes, rules, notes: self.notes, reproduced: has_verdicts.then_some(self.reproduced), ..self.totals }
     }

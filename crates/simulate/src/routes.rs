@@ -10,7 +10,7 @@ use crate::context::LogContext;
 use crate::input::{LogEntry, LoggedVerdict};
 use crate::keys::{NeededKey, chooses_by_key};
 use crate::local_responses::LocalResponses;
-use crate::log_facts::{LogFacts, map_hint};
+use crate::log_facts::{LackingParts, LogFacts, map_hint};
 use crate::report::Note;
 use crate::treatment::Treatment;
 use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
@@ -64,8 +64,7 @@ impl RouteBuilder<'_> {
     fn route(&mut self, route: &Route) -> (Vec<Predicate>, LogRoute) {
         let (predicates, is_uncertain) = self.predicates(route);
         let (filters, keys) = self.filters(route);
-        let is_limiter = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_));
-        let is_limited = route.filters.iter().any(is_limiter);
+        let is_limited = route.rate_limiters().next().is_some();
         let checks_size = self.note_sizes(route);
         if let Some(text) = self.local_responses.note().filter(|_| is_limited) {
             self.note(route, None, text.to_owned());
@@ -157,16 +156,14 @@ impl RouteBuilder<'_> {
 
     /// Returns true if access lists of the route read keys that the log has only for requests that rules counted.
     fn keeps_lists(&self, route: &Route) -> bool {
-        let is_kept = |filter: &Filter| {
-            let Filter::RequestRateLimiter(limiter) = filter else { return false };
-            let settings = &limiter.settings;
-            let mut limiter = limiter.clone();
-            let of_rules: Vec<_> = limits_mut(&mut limiter).filter_map(|limit| limit.key_resolver.clone()).collect();
-            let mut resolvers = of_rules.iter().chain([&settings.key_resolver]);
+        let is_kept = |naming: Naming<'_>| {
+            let settings = &naming.limiter.settings;
+            let rules = naming.all();
+            let of_rules = rules.iter().filter_map(|named| named.limit.key_resolver.as_ref());
             !(settings.exempt.is_empty() && settings.block.is_empty())
-                && resolvers.any(|resolver| self.log_facts.lacks(resolver).is_some())
+                && of_rules.chain([&settings.key_resolver]).any(|resolver| self.log_facts.lacks(resolver).is_some())
         };
-        self.log_facts.is_own && route.filters.iter().any(is_kept)
+        self.log_facts.is_own && route.rate_limiters().any(is_kept)
     }
 
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown. Returns the names of
@@ -179,8 +176,8 @@ impl RouteBuilder<'_> {
         keys: &mut Vec<NeededKey>,
     ) -> Vec<String> {
         let naming = Naming { route: &route.id, number, limiter };
-        let names: Vec<String> = naming.all().iter().map(|named| named.label.to_string()).collect();
-        let scopes: Vec<String> = naming.all().iter().map(|named| named.scope.to_string()).collect();
+        let rules = naming.all().into_iter().map(|rule| (rule.label.to_string(), rule.scope.to_string()));
+        let (names, scopes): (Vec<String>, Vec<String>) = rules.unzip();
         let default = limiter.settings.key_resolver.clone();
         if limiter.forwards() {
             self.note(route, None, "limits of the route behind `on-limit: forward:` are not simulated".to_owned());
@@ -195,33 +192,15 @@ impl RouteBuilder<'_> {
         let (first, shared) = (keys.len(), limiter.settings.enforcement);
         let is_chosen_by = chooses_by_key(limiter);
         for ((limit, name), scope) in limits_mut(limiter).zip(&names).zip(scopes) {
-            if let Some(text) = self.log_facts.lacks_for_cost(&limit.cost) {
-                limit.enforcement = Enforcement::Off;
-                self.note(route, Some(name), format!("not simulated: {text}, which the log lacks"));
-                continue;
-            }
             let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
             let lacking = self.log_facts.lacks(&resolver);
-            if let Some(lacking) = lacking.as_ref().filter(|_| !self.log_facts.is_own) {
-                limit.enforcement = Enforcement::Off;
-                let text = format!("not simulated: its key is `{lacking}`, which the log lacks{}", lacking.hint());
-                self.note(route, Some(name), text);
-                continue;
-            }
             let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
-            if is_share && lacking.is_some() && self.log_facts.hashes_keys {
+            if let Some(text) = self.unknown_rule(limit, lacking.as_ref(), is_share) {
                 limit.enforcement = Enforcement::Off;
-                let text = "not simulated: `enforce-percent` chooses keys, and the log has hashes of them \
-                            (`management.hash-keys`)";
-                self.note(route, Some(name), text.to_owned());
+                self.note(route, Some(name), format!("not simulated: {text}"));
                 continue;
             }
-            let existing = keys[first..].iter().position(|key| key.is_of(&resolver)).map(|at| first + at);
-            let at = existing.unwrap_or(keys.len());
-            if existing.is_none() {
-                keys.extend(self.needed_key(&resolver, lacking.is_some(), keys.len()));
-            }
-            let Some(key) = keys.get_mut(at) else { continue };
+            let Some(key) = self.needed_key(keys, first, &resolver, lacking.is_some()) else { continue };
             key.rules.push(name.clone());
             key.scopes.push(scope);
             key.is_chosen_by |= !self.log_facts.hashes_keys && (is_chosen_by || is_share);
@@ -241,14 +220,43 @@ impl RouteBuilder<'_> {
         names
     }
 
-    /// Returns the key of `resolver` that single lines may lack, at the position `at` among those of the route; `None` if
-    /// every line has it.
-    fn needed_key(&self, resolver: &KeyResolver, is_lacking: bool, at: usize) -> Option<NeededKey> {
-        if is_lacking {
-            let field = HeaderName::try_from(format!("x-tollgate-simulated-key-{at}")).ok()?;
-            return Some(NeededKey::logged(resolver, field));
+    /// Describes why a rule cannot be simulated, whose key the log has but for the parts `lacking`; `None` if it can. A rule
+    /// that `is_share` is enforced for a share of the keys.
+    fn unknown_rule(&self, limit: &Limit, lacking: Option<&LackingParts<'_>>, is_share: bool) -> Option<String> {
+        if let Some(text) = self.log_facts.lacks_for_cost(&limit.cost) {
+            return Some(format!("{text}, which the log lacks"));
         }
-        if self.log_facts.is_mapped { NeededKey::of_request(resolver) } else { None }
+        match lacking? {
+            lacking if !self.log_facts.is_own => {
+                Some(format!("its key is `{lacking}`, which the log lacks{}", lacking.hint()))
+            }
+            _ if is_share && self.log_facts.hashes_keys => Some(
+                "`enforce-percent` chooses keys, and the log has hashes of them (`management.hash-keys`)".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Returns the key of `resolver` that single lines may lack, of those from `first` on, and adds it if it is not there.
+    /// `None` if every line has it.
+    fn needed_key<'k>(
+        &self,
+        keys: &'k mut Vec<NeededKey>,
+        first: usize,
+        resolver: &KeyResolver,
+        is_lacking: bool,
+    ) -> Option<&'k mut NeededKey> {
+        if let Some(position) = keys[first..].iter().position(|key| key.is_of(resolver)) {
+            return keys.get_mut(first + position);
+        }
+        let key = if is_lacking {
+            let field = HeaderName::try_from(format!("x-tollgate-simulated-key-{}", keys.len())).ok()?;
+            NeededKey::logged(resolver, field)
+        } else {
+            NeededKey::of_request(resolver).filter(|_| self.log_facts.is_mapped)?
+        };
+        keys.push(key);
+        keys.last_mut()
     }
 
     /// Describes why the plans of requests are unknown; `None` if they are known, or if there are none.

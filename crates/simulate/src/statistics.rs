@@ -15,24 +15,21 @@ const TOP_KEYS: usize = 10;
 /// Upper bound of the points of a chart.
 const MAX_POINTS: usize = 400;
 
-/// Upper bound of the names whose addresses are kept.
-const MAX_KNOWN: usize = 10_000;
-
 /// Counts of one rule.
 #[derive(Debug, Default)]
 pub(super) struct RuleCounts {
-    pub(super) requests: u64,
-    pub(super) denied: u64,
-    pub(super) observed: u64,
+    requests: u64,
+    denied: u64,
+    observed: u64,
     /// Requests whose key the log lacks.
     pub(super) unknown: u64,
     /// Keys with their denied and would-be denied requests.
-    pub(super) denied_keys: HashMap<Box<[u8]>, u64>,
+    denied_keys: HashMap<Box<[u8]>, u64>,
     second: u64,
     in_second: u64,
-    pub(super) peak: u64,
-    pub(super) peak_second: u64,
-    pub(super) chart: Chart,
+    peak: u64,
+    peak_second: u64,
+    chart: Chart,
 }
 
 /// Requests over time, in at most `MAX_POINTS` intervals of equal length.
@@ -102,9 +99,7 @@ impl RuleCounts {
             point.1 += 1;
         }
     }
-}
 
-impl RuleCounts {
     fn outcome(self, route: &str, rule: &str) -> RuleOutcome {
         let mut top: Vec<_> = self.denied_keys.iter().map(|(key, denied)| (&**key, *denied)).collect();
         let denied_keys = top.len();
@@ -131,50 +126,32 @@ impl RuleCounts {
     }
 }
 
-/// Route and rule.
-type RuleName = (Arc<str>, Arc<str>);
-
-/// Counts of the rules of a configuration, by route and rule in the order of the file.
+/// Counts of one route.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) rules: Vec<(RuleName, RuleCounts)>,
-    positions: HashMap<RuleName, usize>,
-    /// Positions by the addresses of the names, which are hashed faster than texts. The names keep the addresses in use.
-    known: HashMap<(usize, usize), (usize, RuleName), foldhash::fast::RandomState>,
+pub(super) struct RouteCounts {
+    pub(super) requests: u64,
+    pub(super) denied: u64,
+    /// Counts of its rules by their names.
+    rules: HashMap<Arc<str>, RuleCounts, foldhash::fast::RandomState>,
 }
 
-impl Counts {
-    /// Returns the counts of `rule` of `route`.
-    pub(super) fn of(&mut self, route: &Arc<str>, rule: &Arc<str>) -> &mut RuleCounts {
-        let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>().addr();
-        let addresses = (address(route), address(rule));
-        if let Some((position, _)) = self.known.get(&addresses) {
-            return &mut self.rules[*position].1;
-        }
-        let name = (Arc::clone(route), Arc::clone(rule));
-        let position = *self.positions.entry(name.clone()).or_insert_with_key(|name| {
-            self.rules.push((name.clone(), RuleCounts::default()));
-            self.rules.len() - 1
-        });
-        if self.known.len() < MAX_KNOWN {
-            self.known.insert(addresses, (position, name));
-        }
-        &mut self.rules[position].1
+impl RouteCounts {
+    /// Counts a request.
+    pub(super) fn add(&mut self, is_refused: bool) {
+        self.requests += 1;
+        self.denied += u64::from(is_refused);
     }
 
-    /// Returns the results of the rules, by route and rule.
-    pub(super) fn outcomes(&mut self) -> Vec<RuleOutcome> {
-        let rules = std::mem::take(&mut self.rules).into_iter();
-        let mut rules: Vec<RuleOutcome> = rules.map(|((route, rule), counts)| counts.outcome(&route, &rule)).collect();
-        rules.sort_by(|a, b| (&a.route, &a.rule).cmp(&(&b.route, &b.rule)));
-        rules
+    /// Returns the counts of `rule`.
+    pub(super) fn rule(&mut self, rule: &Arc<str>) -> &mut RuleCounts {
+        self.rules.entry(Arc::clone(rule)).or_default()
     }
 
-    /// Adds the verdicts on a request of `route`.
-    pub(super) fn add(&mut self, route: &Arc<str>, facts: &LimiterFacts, now_us: u64) {
+    /// Adds the verdicts of rules on a request.
+    pub(super) fn add_verdicts(&mut self, facts: &LimiterFacts, now_us: u64) {
         let second = now_us / 1_000_000;
         for check in facts.decisions.iter().flat_map(|decision| &decision.checks) {
-            self.of(route, &check.rule).request(second);
+            self.rule(&check.rule).request(second);
         }
         for verdict in &facts.verdicts {
             let is_observed = match verdict.kind {
@@ -182,8 +159,15 @@ impl Counts {
                 VerdictKind::Observed => true,
                 _ => continue,
             };
-            self.of(route, &verdict.rule).deny(is_observed, facts.key_of(verdict), second);
+            self.rule(&verdict.rule).deny(is_observed, facts.key_of(verdict), second);
         }
+    }
+
+    /// Returns the results of the rules of `route`, by their names.
+    pub(super) fn outcomes(self, route: &str) -> Vec<RuleOutcome> {
+        let mut rules: Vec<_> = self.rules.into_iter().collect();
+        rules.sort_by(|(a, _), (b, _)| a.cmp(b));
+        rules.into_iter().map(|(rule, counts)| counts.outcome(route, &rule)).collect()
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::input::LackingField;
+use crate::input::{InputStats, LackingField};
 use crate::report::{Outcome, Report, RuleComparison, RuleOutcome, percent};
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let input = &self.input;
-        write!(f, "{}", lines(input.lines))?;
+        write!(f, "{}", lines(self.input.lines))?;
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             write!(f, " from {from} to {to}")?;
         }
@@ -17,23 +16,7 @@ impl Display for Report {
             "{}",
             if self.rate == 1.0 { String::new() } else { format!(", replayed at {} times the rate", self.rate) }
         )?;
-        if input.broken > 0 {
-            writeln!(f, "{} {} broken:", lines(input.broken), if input.broken == 1 { "is" } else { "are" })?;
-            for broken in &input.first_broken {
-                writeln!(f, "  {}:{}: {}", broken.file.escape_debug(), broken.line, broken.problem)?;
-            }
-        }
-        if input.out_of_order > 0 {
-            let (count, secs) = (lines(input.out_of_order), input.out_of_order_secs);
-            writeln!(
-                f,
-                "{count} up to {secs:.3} s earlier than lines far above, as if the clock had gone back: replayed at the \
-                 time of those"
-            )?;
-        }
-        for LackingField { field, lacking, lines } in &input.lacking_fields {
-            writeln!(f, "{lacking} of {lines} lines lack the field `{}` of --map", field.escape_debug())?;
-        }
+        self.input.fmt(f)?;
         for outcome in &self.configurations {
             writeln!(f)?;
             outcome.fmt(f)?;
@@ -54,6 +37,30 @@ impl Display for Report {
                 let RuleComparison { route, rule, newly_denied, newly_allowed } = rule;
                 writeln!(f, "  {route:<24} {rule:<20} {newly_denied:>13} {newly_allowed:>13}")?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// Lines that could not be used, or not at their time.
+impl Display for InputStats {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.broken > 0 {
+            writeln!(f, "{} {} broken:", lines(self.broken), if self.broken == 1 { "is" } else { "are" })?;
+            for broken in &self.first_broken {
+                writeln!(f, "  {}:{}: {}", broken.file.escape_debug(), broken.line, broken.problem)?;
+            }
+        }
+        if self.out_of_order > 0 {
+            let (count, secs) = (lines(self.out_of_order), self.out_of_order_secs);
+            writeln!(
+                f,
+                "{count} up to {secs:.3} s earlier than lines far above, as if the clock had gone back: replayed at the \
+                 time of those"
+            )?;
+        }
+        for LackingField { field, lacking, lines } in &self.lacking_fields {
+            writeln!(f, "{lacking} of {lines} lines lack the field `{}` of --map", field.escape_debug())?;
         }
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! Lines in NCSA common or combined format.
 
-use http::HeaderName;
-
-use super::fields::{Fields, Value, address};
+use super::fields::{Fields, address};
 use super::log_entry::LogEntry;
 use super::map::Slot;
 
@@ -18,31 +16,28 @@ pub(super) fn parse(line: &[u8], fields: &mut Fields) -> Result<Box<LogEntry>, S
     let client = before.split(' ').next().unwrap_or_default();
     let (request, rest) = quoted(rest).ok_or_else(malformed)?;
     fields.clear();
-    fields.set(&Slot::Time, Value::Text(time.into()))?;
+    fields.set_text(&Slot::Time, time)?;
     if address(client).is_none() {
         return Err(format!("`{}` is not an address", client.escape_debug()));
     }
-    fields.set(&Slot::Client, Value::Text(client.into()))?;
+    fields.set_text(&Slot::Client, client)?;
     fields.request_line(&request)?;
-    let mut rest = rest.trim_start();
-    for slot in [Slot::Status, Slot::Query] {
-        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        if slot == Slot::Status {
-            fields.set(&slot, Value::Text(word.into()))?;
-        }
-        rest = after.trim_start();
-    }
+    let (status, rest) = word(rest);
+    fields.set_text(&Slot::Status, status)?;
+    let (_bytes, mut rest) = word(rest);
     for name in [http::header::REFERER, http::header::USER_AGENT] {
-        if let Some((value, after)) = rest.strip_prefix('"').and_then(quoted) {
-            set_header(fields, name, &value)?;
-            rest = after.trim_start();
+        if let Some((value, after)) = rest.trim_start().strip_prefix('"').and_then(quoted) {
+            fields.set_text(&Slot::Header(name), &value)?;
+            rest = after;
         }
     }
     fields.finish().map_err(str::to_owned)
 }
 
-fn set_header(fields: &mut Fields, name: HeaderName, value: &str) -> Result<(), &'static str> {
-    fields.set(&Slot::Header(name), Value::Text(value.into()))
+/// Returns the first word of a text, and the rest.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    text.split_once(' ').unwrap_or((text, ""))
 }
 
 /// Reads up to a quote, and resolves `\xHH`, `\"` and `\\`. Returns the text and the rest of the line.

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use bytes::BytesMut;
 use http::Method;
 
+use super::field_counts::FieldCounts;
 use super::log_entry::{LogEntry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
 use super::names::FieldNames;
-use super::presence::Presence;
 use super::time::{self, Clock};
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
@@ -29,6 +29,26 @@ pub(super) enum Value<'a> {
     Other,
 }
 
+impl From<serde_json::Value> for Value<'_> {
+    fn from(value: serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::String(text) => Self::Text(text.into()),
+            serde_json::Value::Number(number) => match number.as_u64() {
+                Some(whole) => Self::Whole(whole),
+                None => number.as_f64().filter(|_| number.is_f64()).map_or(Self::Other, Self::Number),
+            },
+            serde_json::Value::Array(items) => {
+                Self::List(items.iter().filter_map(serde_json::Value::as_u64).collect::<Vec<_>>().into())
+            }
+            serde_json::Value::Object(entries) => {
+                let pair = |(name, value): (String, serde_json::Value)| Some((name, value.as_str()?.to_owned()));
+                Self::Pairs(entries.into_iter().filter_map(pair).collect())
+            }
+            serde_json::Value::Null | serde_json::Value::Bool(_) => Self::Other,
+        }
+    }
+}
+
 /// LogEntry under construction. Each line begins with [`clear`](Self::clear).
 #[derive(Debug, Default)]
 pub(super) struct Fields {
@@ -43,7 +63,7 @@ pub(super) struct Fields {
     /// Names of the fields of earlier lines.
     pub(super) names: FieldNames,
     /// Fields that lines have.
-    pub(super) presence: Presence,
+    pub(super) counts: FieldCounts,
     /// LogEntry whose memory the next one takes.
     pub(super) spare: Option<Box<LogEntry>>,
 }

@@ -1,15 +1,13 @@
 //! Lines in JSON.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize as _;
 
 use super::fields::{Fields, Value};
 use super::log_entry::LogEntry;
 use super::map::{Map, Slot};
 use super::usual;
+
+type Object = serde_json::Map<String, serde_json::Value>;
 
 /// Parses a line.
 ///
@@ -19,7 +17,7 @@ pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<L
     // One check of the line costs less than one of each text in it.
     let text = std::str::from_utf8(line).map_err(|_| "no JSON object: the text is not UTF-8")?;
     fields.clear();
-    fields.presence.begin(text, map);
+    fields.counts.begin(text, map);
     match usual::parse(text, map, fields) {
         Some(outcome) => {
             outcome?;
@@ -32,15 +30,31 @@ pub(super) fn parse(line: &[u8], map: &Map, fields: &mut Fields) -> Result<Box<L
 /// Parses a line of any form.
 pub(super) fn parse_any(text: &str, map: &Map, fields: &mut Fields) -> Result<Box<LogEntry>, String> {
     fields.clear();
-    let mut problem = None;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let object = Object { map, prefix: "", fields, problem: &mut problem };
-    object.deserialize(&mut deserializer).map_err(|error| format!("no JSON object: {error}"))?;
+    let object = Object::deserialize(&mut deserializer).map_err(|error| format!("no JSON object: {error}"))?;
     deserializer.end().map_err(|_| "text behind the JSON object".to_owned())?;
-    match problem {
-        Some(problem) => Err(problem.to_owned()),
-        None => finish(fields, map),
+    set_fields("", object, map, fields)?;
+    finish(fields, map)
+}
+
+/// Copies the values of an object as `map` says. `prefix` is the path of the object with a final dot; empty for the line. Returns
+/// the first error.
+fn set_fields(prefix: &str, object: Object, map: &Map, fields: &mut Fields) -> Result<(), &'static str> {
+    // Lines of one logger mostly have their fields in one order.
+    let (mut expected, mut outcome) = (0, Ok(()));
+    for (name, value) in object {
+        if let Some((position, slot)) = map.find(prefix, &name, expected) {
+            expected = position + 1;
+            fields.counts.count(position);
+            let value = Value::from(value);
+            if value != Value::Other {
+                outcome = outcome.and(fields.set(slot, value));
+            }
+        } else if let serde_json::Value::Object(inner) = value {
+            outcome = outcome.and(set_fields(&format!("{prefix}{name}."), inner, map, fields));
+        }
     }
+    outcome
 }
 
 /// Returns the entry of the fields of a line.
@@ -54,129 +68,6 @@ fn missing_field(missing: &str, map: &Map) -> String {
     match map.fields.iter().find(|(_, known)| *known == slot) {
         Some((field, _)) => format!("{missing}: there is no field `{field}`"),
         None => missing.to_owned(),
-    }
-}
-
-/// Object whose fields are copied as the map says.
-struct Object<'m> {
-    map: &'m Map,
-    /// Path of the object with a final dot; empty for the line.
-    prefix: &'m str,
-    fields: &'m mut Fields,
-    problem: &'m mut Option<&'static str>,
-}
-
-impl<'de> DeserializeSeed<'de> for Object<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Object<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        // Lines of one logger mostly have their fields in one order.
-        let mut expected = 0;
-        while let Some(Name(name)) = access.next_key()? {
-            if let Some((position, slot)) = self.map.find(self.prefix, &name, expected) {
-                expected = position + 1;
-                self.fields.presence.note(position);
-                let value = access.next_value_seed(Any)?;
-                if value != Value::Other
-                    && let Err(error) = self.fields.set(slot, value)
-                {
-                    self.problem.get_or_insert(error);
-                }
-                continue;
-            }
-            // Our own lines are flat.
-            let inner = if self.map.is_own() { String::new() } else { format!("{}{name}.", self.prefix) };
-            if !inner.is_empty() && self.map.fields.iter().any(|(field, _)| field.starts_with(&inner)) {
-                let (fields, problem) = (&mut *self.fields, &mut *self.problem);
-                access.next_value_seed(Object { map: self.map, prefix: &inner, fields, problem })?;
-            } else {
-                access.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Name of a field, borrowed from the line unless it has escapes.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// Any value.
-struct Any;
-
-impl<'de> DeserializeSeed<'de> for Any {
-    type Value = Value<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value<'de>, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Any {
-    type Value = Value<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
-        Ok(Value::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
-        Ok(Value::Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
-        Ok(Value::Whole(number))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(number))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Value<'de>, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
-        let mut list = Vec::new();
-        while let Some(value) = access.next_element_seed(Self)? {
-            if let Value::Whole(number) = value {
-                list.push(number);
-            }
-        }
-        Ok(Value::List(list.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(name) = access.next_key::<String>()? {
-            if let Value::Text(text) = access.next_value_seed(Self)? {
-                pairs.push((name, text.into_owned()));
-            }
-        }
-        Ok(Value::Pairs(pairs))
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use memchr::memchr;
+
 /// Longest line in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 1 << 20;
 
@@ -34,7 +36,7 @@ impl Lines {
     /// Reads the next line.
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         self.reader.consume(std::mem::take(&mut self.used));
-        if let Some(length) = find_end(self.reader.fill_buf()?) {
+        if let Some(length) = memchr(b'\n', self.reader.fill_buf()?) {
             self.used = length + 1;
             return Ok(Line::Text(self.reader.fill_buf()?.get(..length).unwrap_or_default()));
         }
@@ -49,46 +51,15 @@ impl Lines {
     }
 }
 
-/// Returns the position of the first end of a line.
-pub(super) fn find_end(bytes: &[u8]) -> Option<usize> {
-    // Blocks of one size, which the compiler tests 16 bytes at a time.
-    const BLOCK: usize = 64;
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let has_end = |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) != 0;
-    let start = blocks.iter().position(has_end).unwrap_or(blocks.len()) * BLOCK;
-    bytes[start..].iter().position(|byte| *byte == b'\n').map(|position| start + position)
-}
-
 /// Returns true if a line has no escapes, and no control characters, which JSON forbids in texts.
 pub(super) fn is_plain(line: &[u8]) -> bool {
-    // Blocks of one size, of which the compiler takes 16 bytes at a time: the least byte, and the least difference from a
-    // backslash.
-    const BLOCK: usize = 32;
-    let (blocks, rest) = line.as_chunks::<BLOCK>();
-    let (mut least, mut nearest) = ([u8::MAX; BLOCK], [u8::MAX; BLOCK]);
-    for block in blocks {
-        for at in 0..BLOCK {
-            least[at] = least[at].min(block[at]);
-            nearest[at] = nearest[at].min(block[at] ^ b'\\');
-        }
-    }
-    least.iter().chain(rest).all(|byte| *byte >= 0x20) && !nearest.contains(&0) && !rest.contains(&b'\\')
+    // All bytes are tested, 16 at a time.
+    line.iter().fold(true, |is_plain, byte| is_plain & (*byte >= 0x20) & (*byte != b'\\'))
 }
 
-/// Returns the position of the first quote from `at` on. Eight bytes are tested at a time: names and values are short.
-pub(super) fn find_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        // A byte of zero is a quote. The lowest zero byte sets the lowest top bit.
-        let word = u64::from_le_bytes(*chunk) ^ QUOTES;
-        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
-        if zeros != 0 {
-            return Some(at + zeros.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    bytes.get(at..)?.iter().position(|byte| *byte == b'"').map(|position| at + position)
+/// Returns the position of the first quote from `at` on.
+pub(super) fn find_quote(bytes: &[u8], at: usize) -> Option<usize> {
+    memchr(b'"', bytes.get(at..)?).map(|position| at + position)
 }
 
 #[cfg(test)]
@@ -144,14 +115,6 @@ mod tests {
                     assert!(!is_plain(&line), "{other} at {at} of {length}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn the_first_end_of_a_line_is_found() {
-        for at in 0..200 {
-            let text = format!("{}\n{}\n", "a".repeat(at), "b".repeat(70));
-            assert_eq!((find_end(text.as_bytes()), find_end(&text.as_bytes()[..at])), (Some(at), None));
         }
     }
 }

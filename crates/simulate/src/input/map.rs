@@ -51,12 +51,7 @@ pub enum Slot {
 pub struct Map {
     pub(super) fields: Vec<(String, Slot)>,
     is_own: bool,
-    /// Positions of the fields by length and ends of their names.
-    buckets: Box<[Vec<u8>]>,
 }
-
-/// Number of the buckets.
-const BUCKETS: usize = 64;
 
 /// Error in `--map`.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -67,16 +62,10 @@ pub enum MapError {
     /// Unknown part of a request.
     #[error("unknown part `{0}` in --map; known: {known}, header.NAME", known = NAMES.map(|(name, _)| name).join(", "))]
     Part(String),
-    /// There are too many items.
-    #[error("--map has more than {MAX_FIELDS} items")]
-    TooMany,
     /// A necessary part is missing.
     #[error("--map needs {0}")]
     Missing(&'static str),
 }
-
-/// Largest number of items.
-const MAX_FIELDS: usize = 255;
 
 /// Parts by their names in `--map`, with aliases.
 const NAMES: [(&str, Slot); 10] = [
@@ -114,7 +103,7 @@ impl Default for Map {
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
-        Self::new(tollgate_fields.map(|(name, slot)| (name.to_owned(), slot)).into(), true)
+        Self { fields: tollgate_fields.map(|(name, slot)| (name.to_owned(), slot)).into(), is_own: true }
     }
 }
 
@@ -140,18 +129,7 @@ impl Map {
         if !has(&Slot::Target) && !has(&Slot::Request) {
             return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
         }
-        if fields.len() > MAX_FIELDS {
-            return Err(MapError::TooMany);
-        }
-        Ok(Self::new(fields, false))
-    }
-
-    fn new(fields: Vec<(String, Slot)>, is_own: bool) -> Self {
-        let mut buckets = vec![Vec::new(); BUCKETS];
-        for (position, (name, _)) in (0..).zip(&fields) {
-            buckets[bucket(name)].push(position);
-        }
-        Self { fields, is_own, buckets: buckets.into() }
+        Ok(Self { fields, is_own: false })
     }
 
     /// Returns the map without the values of fields for which `is_read` is false.
@@ -164,13 +142,12 @@ impl Map {
             return self;
         }
         self.fields.retain(|(_, slot)| is_read(slot));
-        Self::new(self.fields, self.is_own)
+        self
     }
 
     /// Returns the position of the field `name` of a flat object.
     pub(super) fn find_flat(&self, name: &str) -> Option<usize> {
-        let mut positions = self.buckets[bucket(name)].iter().map(|position| usize::from(*position));
-        positions.find(|position| self.fields.get(*position).is_some_and(|(field, _)| *field == name))
+        self.fields.iter().position(|(field, _)| *field == name)
     }
 
     /// Returns the position and the slot of the field `name` of the object with the path `prefix`. The search starts at
@@ -201,12 +178,6 @@ impl Map {
     pub fn has(&self, slot: &Slot) -> bool {
         self.fields.iter().any(|(_, known)| known == slot)
     }
-}
-
-fn bucket(name: &str) -> usize {
-    let end = |byte: Option<&u8>| usize::from(byte.copied().unwrap_or_default());
-    let (first, last) = (end(name.as_bytes().first()), end(name.as_bytes().last()));
-    (name.len() * 7 + first * 3 + last) % BUCKETS
 }
 
 fn slot(part: &str) -> Result<Slot, MapError> {

@@ -1,6 +1,7 @@
 //! Log lines: formats, files, and their order in time.
 
 mod combined;
+mod field_counts;
 mod fields;
 mod json;
 mod lines;
@@ -8,13 +9,12 @@ mod log_entry;
 mod map;
 mod names;
 mod order;
-mod presence;
 mod source;
 mod time;
 mod usual;
 
+pub use self::field_counts::LackingField;
 pub use self::log_entry::{LogEntry, LogTime, LoggedVerdict};
 pub use self::map::{Map, MapError, Slot};
 pub use self::order::Ordered;
-pub use self::presence::LackingField;
 pub use self::source::{BrokenLine, InputStats, Inputs, OpenError};

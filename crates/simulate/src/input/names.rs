@@ -21,44 +21,9 @@ pub(super) struct FieldNames {
 struct KnownName {
     /// The name with its quotes and the colon.
     text: Box<str>,
-    /// The same bytes for a fast comparison; `None` if they are too many.
-    prefix: Option<Prefix>,
     field: Field,
     /// Position of the name that followed last.
     next: usize,
-}
-
-/// Longest name, with quotes and colon, that is compared in words.
-const PREFIX_BYTES: usize = 24;
-
-/// Start of a text, in words of eight bytes. Names are too short for a call of `memcmp` to pay.
-#[derive(Debug)]
-struct Prefix {
-    words: [u64; PREFIX_BYTES / 8],
-    /// Bytes of the words that belong to it.
-    masks: [u64; PREFIX_BYTES / 8],
-}
-
-impl Prefix {
-    /// Returns the prefix; `None` if it is longer than [`PREFIX_BYTES`].
-    fn of(text: &[u8]) -> Option<Self> {
-        let (mut bytes, mut mask) = ([0; PREFIX_BYTES], [0; PREFIX_BYTES]);
-        bytes.get_mut(..text.len())?.copy_from_slice(text);
-        mask.get_mut(..text.len())?.fill(u8::MAX);
-        Some(Self { words: words(&bytes), masks: words(&mask) })
-    }
-
-    /// Returns true if `text` starts with it.
-    fn starts(&self, text: &[u8; PREFIX_BYTES]) -> bool {
-        let differs = |((word, own), mask): ((&u64, &u64), &u64)| (word ^ own) & mask;
-        let pairs = words(text);
-        pairs.iter().zip(&self.words).zip(&self.masks).map(differs).fold(0, |all, bits| all | bits) == 0
-    }
-}
-
-fn words(bytes: &[u8; PREFIX_BYTES]) -> [u64; PREFIX_BYTES / 8] {
-    let (chunks, _) = bytes.as_chunks::<8>();
-    std::array::from_fn(|at| u64::from_le_bytes(chunks[at]))
 }
 
 /// Field of a line.
@@ -80,11 +45,7 @@ impl FieldNames {
             Some(field) => self.known.get(field.name?)?.next,
         };
         let expected = self.known.get(position)?;
-        let is_next = match (&expected.prefix, rest.first_chunk()) {
-            (Some(prefix), Some(start)) => prefix.starts(start),
-            _ => rest.starts_with(expected.text.as_bytes()),
-        };
-        is_next.then_some((expected.field, expected.text.len()))
+        rest.starts_with(expected.text.as_bytes()).then_some((expected.field, expected.text.len()))
     }
 
     /// Returns the field `name`, which follows `previous`, and expects it there in the next line.
@@ -95,8 +56,7 @@ impl FieldNames {
                 let position = self.known.len();
                 let field = Field { name: Some(position), slot: map.find_flat(name) };
                 let text: Box<str> = format!("\"{name}\":").into();
-                let prefix = Prefix::of(text.as_bytes());
-                self.known.push(KnownName { text, prefix, field, next: usize::MAX });
+                self.known.push(KnownName { text, field, next: usize::MAX });
                 position
             })
         });
@@ -136,20 +96,19 @@ mod tests {
 
     #[test]
     fn names_are_compared_whole() {
-        for length in 1..=PREFIX_BYTES {
-            let text = "n".repeat(length);
-            let prefix = Prefix::of(text.as_bytes()).unwrap();
-            let mut start = [b'x'; PREFIX_BYTES];
-            assert!(!prefix.starts(&start));
-            start[..length].fill(b'n');
-            assert!(prefix.starts(&start), "{length}");
-            for at in 0..length {
-                let mut other = start;
+        let map = Map::parse("time=ts,path=uri").unwrap();
+        for length in 1..=30 {
+            let mut names = FieldNames::default();
+            let name = "n".repeat(length);
+            let field = names.find(None, &name, &map);
+            let line = format!("\"{name}\":1").into_bytes();
+            assert_eq!(names.expected(None, &line), Some((field, length + 3)));
+            for at in 0..length + 3 {
+                let mut other = line.clone();
                 other[at] = b'm';
-                assert!(!prefix.starts(&other), "{at} of {length}");
+                assert_eq!(names.expected(None, &other), None, "{at} of {length}");
             }
         }
-        assert!(Prefix::of(&[b'n'; PREFIX_BYTES + 1]).is_none());
     }
 
     #[test]

@@ -10,11 +10,11 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 use thiserror::Error;
 
+use super::field_counts::{FieldCounts, LackingField};
 use super::fields::Fields;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::log_entry::LogEntry;
 use super::map::{Map, Slot};
-use super::presence::{LackingField, Presence};
 use super::{combined, json};
 
 /// Number of broken lines that are shown.
@@ -168,7 +168,7 @@ impl Inputs {
 
     /// Returns the fields of the map that lines lack, and the fields of the first lines.
     pub fn lacking_fields(&self) -> (Vec<LackingField>, Vec<String>) {
-        Presence::lacking(self.sources.iter().map(|source| &source.fields.presence), &self.map)
+        FieldCounts::lacking(self.sources.iter().map(|source| &source.fields.counts), &self.map)
     }
 
     /// Takes the memory of an entry that is no longer needed.

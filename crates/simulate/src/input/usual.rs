@@ -29,7 +29,7 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
         let field = rest.field(previous, map, fields)?;
         previous = Some(field);
         if let Some(position) = field.slot {
-            fields.presence.note(position);
+            fields.counts.count(position);
         }
         match field.slot.map(|slot| &map.fields[slot].1) {
             None | Some(Slot::Skipped) => rest.skip()?,

@@ -1,4 +1,4 @@
-//! Fields of a map that lines have or lack.
+//! Number of the lines that have, or lack, each field of `--map`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -24,28 +24,28 @@ pub struct LackingField {
 
 /// Number of the lines that have each field of a map.
 #[derive(Debug, Default)]
-pub(super) struct Presence {
+pub(super) struct FieldCounts {
     /// Lines that were read.
     lines: u64,
     /// By position in the map: number of the latest line with the field, and of all such lines.
     fields: Vec<(u64, u64)>,
     /// Fields of the first lines.
-    first: Vec<String>,
+    sample_names: Vec<String>,
 }
 
-impl Presence {
+impl FieldCounts {
     /// Begins a line.
     pub(super) fn begin(&mut self, line: &str, map: &Map) {
         self.lines += 1;
         if self.lines <= SHOWN_LINES && !map.is_own() {
             self.fields.resize(map.fields.len(), (0, 0));
-            add_names("", &serde_json::from_str(line).unwrap_or_default(), &mut self.first);
+            add_names("", &serde_json::from_str(line).unwrap_or_default(), &mut self.sample_names);
         }
     }
 
-    /// Notes that the line has the field at `position`.
+    /// Counts that the line has the field at `position`.
     #[inline]
-    pub(super) fn note(&mut self, position: usize) {
+    pub(super) fn count(&mut self, position: usize) {
         if let Some((latest, lines)) = self.fields.get_mut(position) {
             *lines += u64::from(*latest != self.lines);
             *latest = self.lines;
@@ -57,26 +57,26 @@ impl Presence {
         all: impl Iterator<Item = &'p Self> + Clone,
         map: &Map,
     ) -> (Vec<LackingField>, Vec<String>) {
-        let lines = all.clone().map(|presence| presence.lines).sum();
-        let mut first: Vec<String> = Vec::new();
-        for name in all.clone().flat_map(|presence| &presence.first) {
-            if !first.contains(name) && first.len() < SHOWN_FIELDS {
-                first.push(name.clone());
+        let lines = all.clone().map(|counts| counts.lines).sum();
+        let mut sample_names: Vec<String> = Vec::new();
+        for name in all.clone().flat_map(|counts| &counts.sample_names) {
+            if !sample_names.contains(name) && sample_names.len() < SHOWN_FIELDS {
+                sample_names.push(name.clone());
             }
         }
         if map.is_own() {
-            return (Vec::new(), first);
+            return (Vec::new(), sample_names);
         }
         let mut fields: Vec<LackingField> = Vec::new();
         for (position, (field, _)) in map.fields.iter().enumerate() {
-            let present = all.clone().filter_map(|presence| presence.fields.get(position)).map(|(_, lines)| lines);
+            let present = all.clone().filter_map(|counts| counts.fields.get(position)).map(|(_, lines)| lines);
             let lacking = LackingField { field: field.clone(), lacking: lines - present.sum::<u64>(), lines };
             // The first of several items with one field is counted.
             if lacking.lacking > 0 && map.fields.iter().position(|(other, _)| other == field) == Some(position) {
                 fields.push(lacking);
             }
         }
-        (fields, first)
+        (fields, sample_names)
     }
 }
 
