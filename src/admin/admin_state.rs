@@ -49,11 +49,13 @@ pub struct AdminState {
     pub(super) address: IpAddr,
     /// Stores of limiters.
     pub stores: Arc<SharedStores>,
-    pub(super) upstreams: Arc<Upstreams>,
+    /// Upstreams with their endpoints.
+    pub upstreams: Arc<Upstreams>,
     /// Metrics of the process.
     pub metrics: Arc<Metrics>,
     pub(super) top: top_keys::Readers,
-    pub(super) log: Option<LogWriter>,
+    /// Access log, unless it is off.
+    pub log: Option<LogWriter>,
     /// Counters of spans; `None` if traces are off.
     pub(super) spans: Option<Arc<SpanStats>>,
     /// Viewers of the dashboard.
@@ -79,6 +81,9 @@ pub enum ReloadError {
     /// The thread that reads the file cannot be created.
     #[error("cannot create a thread: {0}")]
     Thread(std::io::Error),
+    /// The gateway reloads no more.
+    #[error("the gateway is shutting down")]
+    Ending,
 }
 
 impl AdminState {
@@ -134,10 +139,10 @@ impl AdminState {
         self.last_reload.record(false);
     }
 
-    /// Reloads the configuration. Returns `None` if the gateway is shutting down.
-    pub(super) async fn reload(&self) -> Option<ReloadResult> {
+    /// Reloads the configuration.
+    pub(super) async fn reload(&self) -> ReloadResult {
         let (reply, applied) = oneshot::channel();
-        self.reload_requests.send(reply).await.ok()?;
-        applied.await.ok()
+        self.reload_requests.send(reply).await.map_err(|_| ReloadError::Ending)?;
+        applied.await.unwrap_or(Err(ReloadError::Ending))
     }
 }

@@ -31,11 +31,6 @@ pub(super) struct BreakerReply {
     forced_for_ms: Option<u64>,
 }
 
-/// Returns every circuit breaker of a route.
-pub(super) fn list(state: &AdminState) -> Reply {
-    json(StatusCode::OK, &describe_all(state))
-}
-
 /// Describes every circuit breaker of a route.
 pub(super) fn describe_all(state: &AdminState) -> Vec<BreakerReply> {
     state.stores.circuit_breakers.all().iter().map(|(_, breaker)| describe(breaker)).collect()
@@ -45,12 +40,14 @@ pub(super) fn describe_all(state: &AdminState) -> Vec<BreakerReply> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a JSON object")]
 pub(super) struct Force {
-    state: Forced,
+    #[serde(with = "Forced")]
+    state: ForcedState,
     expires_in: ExpiresIn,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+/// Form of [`ForcedState`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", remote = "ForcedState")]
 enum Forced {
     Open,
     Closed,
@@ -62,10 +59,6 @@ pub(super) async fn force(body: Incoming, name: String, state: &AdminState) -> R
     let Force { state: forced, expires_in: ExpiresIn(time) } = match read_body(body, MAX_BYTES, expected).await {
         Ok(force) => force,
         Err(error) => return error.response(),
-    };
-    let forced = match forced {
-        Forced::Open => ForcedState::Open,
-        Forced::Closed => ForcedState::Closed,
     };
     change(&name, state, |breaker| {
         breaker.force(forced, time);
@@ -82,7 +75,7 @@ pub(super) fn end_force(name: &str, state: &AdminState) -> Reply {
 }
 
 fn change(name: &str, state: &AdminState, change: impl Fn(&Breaker) -> String) -> Reply {
-    match state.stores.circuit_breakers.all().into_iter().find(|(known, _)| **known == *name) {
+    match state.stores.circuit_breakers.all().into_iter().find(|(breaker_name, _)| **breaker_name == *name) {
         Some((_, breaker)) => {
             let applied = change(&breaker);
             audited(json(StatusCode::OK, &describe(&breaker)), applied)

@@ -150,33 +150,32 @@ pub(super) fn show(state: &AdminState) -> Reply {
 /// Reads the configuration again and applies it. The response lists the problems of the file.
 pub(super) async fn reload(state: &AdminState) -> Reply {
     match state.reload().await {
-        Some(Ok(needs_restart)) => {
+        Ok(needs_restart) => {
             let config = state.config_state.load();
             let warnings = diagnostics(&config.notes);
             json(StatusCode::OK, &ReloadReply { hash: &config.hash, needs_restart, warnings })
         }
-        Some(Err(ReloadError::Load(LoadError::Invalid(report)))) => {
+        Err(ReloadError::Load(LoadError::Invalid(report))) => {
             let detail = format!("the running configuration stays in use:\n{}", report.render(false));
             problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, InvalidConfig { diagnostics: diagnostics(&report) })
         }
-        Some(Err(ReloadError::Load(error))) => {
+        Err(ReloadError::Load(error)) => {
             let detail = format!("the running configuration stays in use: {}", in_words(&error.render(false)));
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
         }
-        Some(Err(error @ ReloadError::Thread(_))) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
-        Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),
-        None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
+        Err(error @ ReloadError::NoFile) => problem(StatusCode::CONFLICT, &error.to_string()),
+        Err(error @ (ReloadError::Thread(_) | ReloadError::Ending)) => {
+            problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+        }
     }
 }
 
 /// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
 pub(super) async fn refresh(state: &AdminState) -> Reply {
     match state.reload().await {
-        Some(Ok(_)) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
-        Some(Err(_)) => {
-            problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log")
-        }
-        None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
+        Ok(_) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Err(error @ ReloadError::Ending) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log"),
     }
 }
 

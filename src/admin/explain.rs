@@ -11,7 +11,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::redis::RedisPlans;
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::limits::BucketStore;
+use crate::admin::limits::{BucketStore, KeyRule};
 use crate::admin::reply::{Reply, json, problem, whole_millis};
 use crate::admin::request::parameters;
 use crate::admin::upstreams::live_endpoint;
@@ -78,15 +78,11 @@ fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
 async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Option<LiveLimit> {
     let bucket = counted.bucket.as_ref()?;
     let key = BucketKey { scope: &counted.scope, id: &bucket.key_id };
-    let effective = state.stores.overrides.effective_rule(key, &bucket.rule);
-    let rule = if let Some((EffectiveRule::Rule(rule), _)) = &effective { rule } else { &bucket.rule };
-    let capacity = rule.capacity();
+    let rule = KeyRule::of(key, &bucket.rule, state);
     let read = match BucketStore::at(bucket.store, bucket.is_locked, config, state) {
-        Ok(store) => store.probe(key, rule, counted.cost).await,
+        Ok(store) => store.probe(&rule, counted.cost).await,
         Err(error) => Err(error),
     };
-    let read = read.map(|probe| probe.under(effective.as_ref()));
-    let overridden = effective.as_ref().map(|(effective, _)| effective.as_str().to_owned());
     let live = match read {
         Ok(probe) => LiveLimit {
             remaining: Some(probe.remaining),
@@ -97,8 +93,13 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
         },
         Err(error) => LiveLimit { problem: Some(error.to_string()), ..LiveLimit::default() },
     };
-    let effective_rule = effective.as_ref().and_then(|(effective, _)| effective.rule()).map(describe);
-    Some(LiveLimit { capacity, overridden, rule: effective_rule, ..live })
+    let effective = rule.overridden.as_ref().map(|(effective, _)| effective);
+    Some(LiveLimit {
+        capacity: rule.in_effect().capacity(),
+        overridden: effective.map(|effective| effective.as_str().to_owned()),
+        rule: effective.and_then(EffectiveRule::rule).map(describe),
+        ..live
+    })
 }
 
 /// Returns the state of the upstream and of the circuit breakers of `route`.

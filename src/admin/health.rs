@@ -68,11 +68,11 @@ struct MemoryDetails {
 pub(super) struct RedisHealth {
     #[schemars(extend("enum" = ["UP", "DOWN"]))]
     status: Status,
-    details: RedisDetails,
+    pub(super) details: RedisDetails,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct RedisDetails {
+pub(super) struct RedisDetails {
     /// Workers that are connected.
     connected: usize,
     workers: usize,

@@ -54,7 +54,7 @@ fn respond(request: &Request<Body>, state: &Arc<AdminState>) -> Option<Response<
                     path,
                     query: "",
                     headers,
-                    caller: &caller,
+                    caller,
                     needs_identity: false,
                     may_read: true,
                 }),

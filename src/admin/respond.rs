@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -9,12 +10,13 @@ use serde::Serialize;
 
 use crate::admin::access::{Access, Caller, Peer, authorize};
 use crate::admin::admin_state::AdminState;
-use crate::admin::api::{self, Call, EndpointSearch, Run};
+use crate::admin::api::{self, Call, Endpoint, EndpointPath, EndpointSearch, Run};
 use crate::admin::deadline::Deadline;
 use crate::admin::events::AdminBody;
 use crate::admin::guard;
-use crate::admin::reply::{Audit, method_not_allowed, problem, problem_with};
+use crate::admin::reply::{Audit, Reply, method_not_allowed, problem, problem_with};
 use crate::admin::request::parameters;
+use tollgate_config::Management;
 
 /// Member of the problem of an unknown endpoint.
 #[derive(Serialize)]
@@ -30,34 +32,52 @@ pub(super) async fn respond(
     deadline: Deadline,
 ) -> Response<AdminBody> {
     let (head, body) = request.into_parts();
+    let config = state.config.load_full();
+    let (endpoint, path, call) = match permitted(&head, peer, state, &config.management) {
+        Ok(permitted) => permitted,
+        Err(refusal) => return refusal.map(Either::Left),
+    };
+    let response = match endpoint.run {
+        Run::Now(run) => run(&call).map(Either::Left),
+        Run::Wait(run) => run(&call, body).await.map(Either::Left),
+        Run::Stream(run) => run(&call, deadline),
+    };
+    if endpoint.access == Access::Write {
+        log_change(endpoint.names(path), peer, &call.caller, &response);
+    }
+    response
+}
+
+/// Finds the endpoint of a request, and checks that the request is permitted. The error is the response that refuses it.
+fn permitted<'c>(
+    head: &'c Parts,
+    peer: &Peer,
+    state: &'c Arc<AdminState>,
+    management: &'c Management,
+) -> Result<(&'static Endpoint, EndpointPath, Call<'c>), Box<Reply>> {
     // No browser can reach the Unix socket.
     if matches!(peer, Peer::Port { .. })
         && let Err(error) = guard::check_host(state.address, &head.uri, &head.headers)
     {
-        return problem(StatusCode::FORBIDDEN, &error.to_string()).map(Either::Left);
+        return Err(problem(StatusCode::FORBIDDEN, &error.to_string()).into());
     }
-    let config = state.config.load_full();
-    let management = &config.management;
     let search = api::find(&head.method, head.uri.path(), &management.actuator);
     let access = if let EndpointSearch::Endpoint(endpoint, ..) = &search { endpoint.access } else { Access::Read };
     let needs_identity = peer.needs_identity(state.address, management);
     let permission = |access| authorize(access, needs_identity, peer, management, &head.headers);
-    let caller = match permission(access) {
-        Ok(caller) => caller,
-        Err(error) => return error.response().map(Either::Left),
-    };
+    let caller = permission(access).map_err(|error| error.response())?;
     let (endpoint, path, values) = match search {
         EndpointSearch::Endpoint(endpoint, path, values) => (endpoint, path, values),
-        EndpointSearch::OtherMethods(allowed) => return method_not_allowed(&allowed).map(Either::Left),
+        EndpointSearch::OtherMethods(allowed) => return Err(method_not_allowed(&allowed).into()),
         EndpointSearch::Nothing => {
             let members = KnownEndpoints { endpoints: api::all_names() };
-            return problem_with(StatusCode::NOT_FOUND, "no such endpoint", members).map(Either::Left);
+            return Err(problem_with(StatusCode::NOT_FOUND, "no such endpoint", members).into());
         }
     };
     let query = head.uri.query().unwrap_or_default();
     if let Some((name, _)) = parameters(query).next().filter(|_| endpoint.refuses_parameters(path)) {
         let detail = format!("unknown query parameter `{name}`; this endpoint has none");
-        return problem(StatusCode::BAD_REQUEST, &detail).map(Either::Left);
+        return Err(problem(StatusCode::BAD_REQUEST, &detail).into());
     }
     let call = Call {
         state,
@@ -66,19 +86,11 @@ pub(super) async fn respond(
         path: head.uri.path(),
         query,
         headers: &head.headers,
-        caller: &caller,
+        caller,
         needs_identity,
         may_read: permission(Access::Read).is_ok(),
     };
-    let response = match endpoint.run {
-        Run::Now(run) => run(&call).map(Either::Left),
-        Run::Wait(run) => run(&call, body).await.map(Either::Left),
-        Run::Stream(run) => run(&call, deadline),
-    };
-    if endpoint.access == Access::Write {
-        log_change(endpoint.names(path), peer, &caller, &response);
-    }
-    response
+    Ok((endpoint, path, call))
 }
 
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.

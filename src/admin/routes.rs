@@ -14,8 +14,6 @@ use tollgate_routing::Predicate;
 
 /// Text in place of a value that may be a secret.
 const MASK: &str = "****";
-/// Read-only pages below the gateway endpoint.
-const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
 /// Route in effect.
 #[derive(Serialize, JsonSchema)]
@@ -67,12 +65,10 @@ pub(super) fn one(state: &AdminState, id: &str) -> Reply {
     }
 }
 
-/// Returns the links of the gateway endpoint.
-pub(super) fn index(actuator: &Actuator) -> Reply {
-    let base = actuator.gateway.as_deref().unwrap_or_default();
-    let link = |page, method| Link { href: format!("{base}/{page}"), methods: [method] };
-    let refresh = actuator.may_refresh.then(|| link("refresh", "POST"));
-    json(StatusCode::OK, &PAGES.into_iter().map(|page| link(page, "GET")).chain(refresh).collect::<Vec<_>>())
+/// Returns the links of the gateway endpoint: `pages` are their methods and paths.
+pub(super) fn index(pages: impl Iterator<Item = (&'static str, String)>) -> Reply {
+    let links = pages.map(|(method, href)| Link { href, methods: [method] });
+    json(StatusCode::OK, &links.collect::<Vec<_>>())
 }
 
 /// Returns every route as in the file.

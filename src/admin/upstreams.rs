@@ -59,11 +59,6 @@ struct RegistryReply {
     error: Option<String>,
 }
 
-/// Returns every upstream with its endpoints.
-pub(super) fn list(state: &AdminState) -> Reply {
-    json(StatusCode::OK, &describe_all(state))
-}
-
 /// Describes every upstream with its endpoints.
 pub(super) fn describe_all(state: &AdminState) -> Vec<UpstreamReply> {
     state.upstreams.all().iter().map(describe).collect()

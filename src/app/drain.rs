@@ -1,13 +1,11 @@
 //! Drain: waits for in-flight requests, writes remaining usage and closes the access log.
 
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::app::process::Process;
+use crate::app::process::{Process, WorkerThread};
 use crate::app::signals::Signals;
 use tollgate_telemetry::log_writer::LogWriter;
 
@@ -65,7 +63,7 @@ fn close(log: &LogWriter, timeout: Duration) {
 }
 
 /// Joins the workers, and returns the number of connections that they closed; `None` if it is unknown.
-async fn join(workers: Vec<JoinHandle<io::Result<usize>>>) -> Option<usize> {
+async fn join(workers: Vec<WorkerThread>) -> Option<usize> {
     let (done, all_done) = oneshot::channel();
     std::thread::spawn(move || {
         let closed: usize = workers.into_iter().filter_map(|worker| worker.join().ok()?.ok()).sum();

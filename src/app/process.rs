@@ -22,6 +22,9 @@ use tollgate_proxy::upstream::balance::UpstreamManager;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 
+/// Thread of a worker. It returns the number of connections that it closed at the end.
+pub(super) type WorkerThread = JoinHandle<io::Result<usize>>;
+
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {
     /// The running configuration.
@@ -32,8 +35,7 @@ pub(super) struct Process {
     pub(super) reader: Reader,
     /// Time within which the workers shall drain; `None` while they serve.
     pub(super) drain: watch::Sender<Option<Duration>>,
-    /// Each thread returns the number of connections that it closed at the end.
-    pub(super) workers: Vec<JoinHandle<io::Result<usize>>>,
+    pub(super) workers: Vec<WorkerThread>,
     pub(super) admin: Arc<AdminState>,
     pub(super) reload_requests: ReloadRequests,
     /// File of the Unix socket, removed at the end.

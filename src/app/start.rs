@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -16,13 +15,12 @@ use crate::admin::socket::SocketError;
 use crate::admin::{AdminState, ConfigState, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::descriptors;
-use crate::app::process::Process;
+use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::reload::{Source, with_services};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_proxy::http::handler::ConnectionStats;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::instrumentation::traces::Tracing;
@@ -121,29 +119,10 @@ impl Process {
         let reader = Reader::start()?;
         let (generation_sender, generation_receiver) = watch::channel(Arc::clone(&generation));
         let (drain_sender, drain_receiver) = watch::channel(None);
-        let (starting, started) = mpsc::channel(1);
-        let workers = start_workers(
-            listeners.into_iter().zip(top_queries).collect(),
-            |number, listener, gate, top_queries| Worker {
-                number,
-                listener,
-                gate,
-                starting: starting.clone(),
-                generation: generation_receiver.clone(),
-                drain: drain_receiver.clone(),
-                stores: Arc::clone(&stores),
-                upstreams: Arc::clone(&upstreams),
-                metrics: Arc::clone(&metrics),
-                tracing: tracing.clone(),
-                log: log.clone(),
-                top_queries,
-                refused: admin_address.filter(|address| !port_needs_identity(address.ip(), &config.management)),
-                own_endpoints: own_endpoints(&admin),
-            },
-            &config,
-            &admin.connections,
-        )?;
-        drop(starting);
+        let refused = admin_address.filter(|address| !port_needs_identity(address.ip(), &config.management));
+        let listeners = listeners.into_iter().zip(top_queries).collect();
+        let receivers = (generation_receiver, drain_receiver);
+        let (workers, started) = start_workers(listeners, &admin, refused, tracing.as_ref(), receivers)?;
         spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver);
@@ -218,20 +197,39 @@ fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
     })
 }
 
-/// Starts one thread per listener. The workers share `server.max-connections`.
+/// Starts one thread per listener. The workers share `server.max-connections`, and refuse connections to the admin port at
+/// `refused`. Returns the threads, and a channel that is closed when every worker has started.
 fn start_workers(
     listeners: Vec<(TcpListener, top_keys::Queries)>,
-    worker: impl Fn(usize, TcpListener, Gate, top_keys::Queries) -> Worker,
-    config: &Config,
-    stats: &Arc<ConnectionStats>,
-) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
-    let max_connections = descriptors::client_connections(config.server.max_connections.get().get(), listeners.len());
-    let gate = Gate::new(max_connections, listeners.len(), Arc::clone(stats));
-    let threads = listeners.into_iter().enumerate().map(|(number, (listener, queries))| {
-        let worker = worker(number, listener, gate.clone(), queries);
+    admin: &Arc<AdminState>,
+    refused: Option<SocketAddr>,
+    tracing: Option<&Tracing>,
+    (generation, drain): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Option<Duration>>),
+) -> io::Result<(Vec<WorkerThread>, mpsc::Receiver<Infallible>)> {
+    let max_connections = admin.config.load().server.max_connections.get().get();
+    let max_connections = descriptors::client_connections(max_connections, listeners.len());
+    let gate = Gate::new(max_connections, listeners.len(), Arc::clone(&admin.connections));
+    let (starting, started) = mpsc::channel(1);
+    let threads = listeners.into_iter().enumerate().map(|(number, (listener, top_queries))| {
+        let worker = Worker {
+            number,
+            listener,
+            gate: gate.clone(),
+            starting: starting.clone(),
+            generation: generation.clone(),
+            drain: drain.clone(),
+            stores: Arc::clone(&admin.stores),
+            upstreams: Arc::clone(&admin.upstreams),
+            metrics: Arc::clone(&admin.metrics),
+            tracing: tracing.cloned(),
+            log: admin.log.clone(),
+            top_queries,
+            refused,
+            own_endpoints: own_endpoints(admin),
+        };
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
     });
-    threads.collect()
+    Ok((threads.collect::<io::Result<_>>()?, started))
 }
 
 /// Reports readiness when every worker has dropped its sender.

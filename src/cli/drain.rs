@@ -132,15 +132,6 @@ enum ForcedState {
     Closed,
 }
 
-impl ForcedState {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
-}
-
 /// Forces the state or ends the forced one, and prints the state. The exit code is 0, or 1 if the gateway does not respond
 /// or refuses.
 pub(super) fn force(breaker: &Breaker) -> ExitCode {
@@ -148,7 +139,8 @@ pub(super) fn force(breaker: &Breaker) -> ExitCode {
     let path = format!("/api/breakers/{}", encoded(&breaker.name));
     let response = match breaker.force {
         Some(state) => {
-            let body = json!({"state": state.as_str(), "expires-in": breaker.time});
+            let state = state.to_possible_value().map(|value| value.get_name().to_owned());
+            let body = json!({"state": state, "expires-in": breaker.time});
             client.call("PUT", &path, &body.to_string(), "state")
         }
         None => client.call("DELETE", &path, "", "state"),

@@ -14,13 +14,11 @@ use crate::cli::report::{duration, fail, heading, string, write};
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show the remaining tokens of a key under each rule
-    Get(Key),
+    Get(SelectedKey),
     /// Set the remaining tokens of a key
     Set {
-        /// Id of the route
-        route: String,
-        /// Key id that the key resolver returns, such as a client address
-        key: String,
+        #[command(flatten)]
+        key: Key,
         /// Number of remaining tokens
         remaining: u64,
         #[command(flatten)]
@@ -28,10 +26,8 @@ pub(super) enum Command {
     },
     /// Add tokens to the remaining tokens of a key
     Grant {
-        /// Id of the route
-        route: String,
-        /// Key id that the key resolver returns, such as a client address
-        key: String,
+        #[command(flatten)]
+        key: Key,
         /// Number of tokens to add; to take tokens away, use `set`
         #[arg(allow_negative_numbers = true)]
         tokens: i64,
@@ -39,7 +35,7 @@ pub(super) enum Command {
         selection: Selection,
     },
     /// Reset a key, as if it had not been used
-    Reset(Key),
+    Reset(SelectedKey),
     /// Override the limit of a key for a limited time
     Override(Override),
     /// List the overrides
@@ -56,6 +52,13 @@ pub(super) struct Key {
     route: String,
     /// Key id that the key resolver returns, such as a client address
     key: String,
+}
+
+/// Key of a route in a gateway.
+#[derive(Debug, Args)]
+pub(super) struct SelectedKey {
+    #[command(flatten)]
+    key: Key,
     #[command(flatten)]
     selection: Selection,
 }
@@ -82,10 +85,14 @@ pub(super) fn run(command: &Command) -> ExitCode {
             let response = AdminClient::new(target).call("GET", "/api/overrides", "", "route");
             return finish(response.map(|response| overrides::render(&response)));
         }
-        Command::Get(key) => key.call("GET"),
-        Command::Reset(key) => key.call("DELETE"),
-        Command::Set { route, key, remaining, selection } => selection.put(route, key, "remaining", json!(remaining)),
-        Command::Grant { route, key, tokens, selection } => selection.put(route, key, "grant", json!(tokens)),
+        Command::Get(SelectedKey { key, selection }) => selection.query("GET", &key.path("limits"), "limits"),
+        Command::Reset(SelectedKey { key, selection }) => selection.query("DELETE", &key.path("limits"), "limits"),
+        Command::Set { key, remaining, selection } => {
+            selection.put(&key.path("limits"), [("remaining", json!(remaining))], "limits")
+        }
+        Command::Grant { key, tokens, selection } => {
+            selection.put(&key.path("limits"), [("grant", json!(tokens))], "limits")
+        }
     };
     finish(result.map(|response| render(&response)))
 }
@@ -108,27 +115,37 @@ fn in_options(message: &str) -> String {
 }
 
 impl Key {
-    fn call(&self, method: &str) -> Result<Value, CallError> {
-        let Selection { target, rule, plan } = &self.selection;
-        let selectors = [("rule", rule), ("plan", plan)].into_iter();
-        let query = selectors.filter_map(|(name, value)| Some(format!("{name}={}", encoded(value.as_ref()?))));
-        let query = query.collect::<Vec<_>>().join("&");
-        AdminClient::new(target).call(method, &format!("{}?{query}", path(&self.route, &self.key)), "", "limits")
+    /// Returns the path of the key below that of `resource`.
+    fn path(&self, resource: &str) -> String {
+        format!("/api/{resource}/{}/{}", encoded(&self.route), encoded(&self.key))
     }
 }
 
 impl Selection {
-    fn put(&self, route: &str, key: &str, name: &str, number: Value) -> Result<Value, CallError> {
-        let mut body = Map::from_iter([(name.to_owned(), number)]);
-        for (name, value) in [("rule", &self.rule), ("plan", &self.plan)] {
-            body.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
-        }
-        AdminClient::new(&self.target).call("PUT", &path(route, key), &Value::Object(body).to_string(), "limits")
+    /// Returns the names of the rule and the plan that are given.
+    fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [("rule", &self.rule), ("plan", &self.plan)]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
-}
 
-fn path(route: &str, key: &str) -> String {
-    format!("/api/limits/{}/{}", encoded(route), encoded(key))
+    /// Sends a request without a body. The response has `member`.
+    fn query(&self, method: &str, path: &str, member: &str) -> Result<Value, CallError> {
+        let query: Vec<_> = self.names().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        AdminClient::new(&self.target).call(method, &format!("{path}?{}", query.join("&")), "", member)
+    }
+
+    /// Sends `members`. The response has `member`.
+    fn put<'m>(
+        &self,
+        path: &str,
+        members: impl IntoIterator<Item = (&'m str, Value)>,
+        member: &str,
+    ) -> Result<Value, CallError> {
+        let names = self.names().map(|(name, value)| (name, json!(value)));
+        let body: Map<_, _> = members.into_iter().chain(names).map(|(name, value)| (name.to_owned(), value)).collect();
+        AdminClient::new(&self.target).call("PUT", path, &Value::Object(body).to_string(), member)
+    }
 }
 
 /// Returns the time until a request is allowed. The text is empty if a request is allowed now.

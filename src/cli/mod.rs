@@ -162,15 +162,7 @@ impl Command {
         match self {
             Self::Serve { .. } | Self::Check { .. } | Self::Simulate(_) | Self::Migrate { .. } => true,
             Self::Explain(arguments) => !arguments.is_live(),
-            Self::Demo
-            | Self::Schema
-            | Self::Health(_)
-            | Self::Top(_)
-            | Self::Limits(_)
-            | Self::Drain(_)
-            | Self::Breaker(_)
-            | Self::Reload(_)
-            | Self::Status(_) => false,
+            _ => false,
         }
     }
 

@@ -28,7 +28,7 @@ use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, Mat
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
 pub use self::rule::describe;
-use tollgate_config::{Config, Route};
+use tollgate_config::{Config, Definition, Route};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
@@ -84,79 +84,85 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
     let address = if forwarding.trusts_client_address { client } else { peer };
     let view = RequestView::new(&head.method, &head.uri, &head.headers, address, chance);
-    let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
-    let mut matched = None;
-    for tried in table.explain(&view) {
-        let route: &Route = tried.route.value;
-        let Some(mismatch) = tried.mismatch else {
-            matched = Some((route, tried.route.variables(&view)));
-            break;
-        };
-        let position = tried.route.predicates.iter().position(|predicate| std::ptr::eq(predicate, mismatch.predicate));
-        let definition = &route.definition;
-        let texts = if settings.masks { definition.masked_predicates() } else { &definition.predicates };
-        let predicate = position.and_then(|position| texts.get(position));
-        let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
-        if tried.decision == Decision::Undecided {
-            let failure = Failure::from(Undecided);
-            explanation.refused = Some(format!("{}: {failure}: {} {predicate}", failure.reason(), route.id));
-            return explanation;
-        }
-        explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
+    let matched = find_route(config, &view, settings.masks, &mut explanation);
+    if explanation.refused.is_some() {
+        return explanation;
     }
     let policies = if matched.is_some() { &config.cors.by_path } else { &config.cors.unrouted };
     explanation.cors = cors::judge(policies, &head, &view, scheme);
     let answered = explanation.cors.as_ref().and_then(|cors| cors.verdict.response());
-    if let Some((route, variables)) = matched {
-        explanation.route = Some(run_layers(config, route, variables, (head, peer), answered, settings).await);
+    if let Some(matched) = matched {
+        explanation.route = Some(run_layers(config, matched, (head, client), answered, settings).await);
     }
     explanation
+}
+
+/// Route that matches, and the variables of its patterns.
+type RouteMatch<'c> = (&'c Route, Vec<(Arc<str>, String)>);
+
+/// Finds the route of a request. Notes the routes that do not match, or the reason for which the request is refused.
+fn find_route<'c>(
+    config: &'c Config,
+    view: &RequestView<'_>,
+    masks: bool,
+    explanation: &mut Explanation,
+) -> Option<RouteMatch<'c>> {
+    let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
+    for tried in table.explain(view) {
+        let route: &'c Route = tried.route.value;
+        let Some(mismatch) = tried.mismatch else { return Some((route, tried.route.variables(view))) };
+        let position = tried.route.predicates.iter().position(|predicate| std::ptr::eq(predicate, mismatch.predicate));
+        let predicate = position.and_then(|position| predicates(&route.definition, masks).get(position));
+        let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
+        if tried.decision == Decision::Undecided {
+            let failure = Failure::from(Undecided);
+            explanation.refused = Some(format!("{}: {failure}: {} {predicate}", failure.reason(), route.id));
+            return None;
+        }
+        explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
+    }
+    None
+}
+
+fn predicates(definition: &Definition, masks: bool) -> &[String] {
+    if masks { definition.masked_predicates() } else { &definition.predicates }
 }
 
 /// Runs the request through the layers of `route`, unless `answered` is the response of a CORS policy.
 async fn run_layers(
     config: &Config,
-    route: &Route,
-    variables: Vec<(Arc<str>, String)>,
-    (mut head, peer): (Parts, IpAddr),
+    (route, variables): RouteMatch<'_>,
+    (mut head, client): (Parts, IpAddr),
     answered: Option<LocalResponse>,
     settings: DryRunSettings<'_>,
 ) -> MatchedRoute {
     let shown = variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     let (sent, sent_query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
     head.extensions.insert(RequestContext {
-        client_ip: Some(client_ip(peer, &head.headers, &config.forwarding.trusted_proxies)),
+        client_ip: Some(client),
         route_id: Some(Arc::clone(&route.id)),
         variables,
         ..RequestContext::default()
     });
-    let header_policy = HeaderPolicy {
-        underscores: config.forwarding.underscores,
-        remove: config.forwarding.remove_hop_by_hop.clone(),
-        via: config.forwarding.via.clone(),
-    };
-    header_policy.clean_request(&mut head.headers);
+    HeaderPolicy::of(&config.forwarding).clean_request(&mut head.headers);
 
     let recorder = Recorder::new(config, route, settings.plans);
-    let is_run = answered.is_none();
-    let response = match is_run {
-        true => recorder.run(Request::from_parts(head, Body::default()), TIMEOUT).await,
-        false => None,
+    let response = match &answered {
+        None => recorder.run(Request::from_parts(head, Body::default()), TIMEOUT).await,
+        Some(_) => None,
     };
     let (mut forwarded, counted) = recorder.finish();
-    let reason = |reply: Option<&LocalReply>| reply.map_or("answered", |reply| reply.reason).to_owned();
     let answered = answered.or(response.filter(|_| forwarded.is_none()).map(|response| LocalResponse {
         status: response.status().as_u16(),
-        reason: reason(response.extensions().get()),
+        reason: response.extensions().get().map_or("answered", |reply: &LocalReply| reply.reason).to_owned(),
     }));
     let definition = &route.definition;
-    let (predicates, filters, arguments) = if settings.masks {
-        if let Some(forwarded) = &mut forwarded {
-            mask(forwarded, &sent, &sent_query);
-        }
-        (definition.masked_predicates(), definition.masked_filters(), definition.masked_arguments())
-    } else {
-        (&*definition.predicates, &*definition.filters, &*definition.arguments)
+    if let Some(forwarded) = forwarded.as_mut().filter(|_| settings.masks) {
+        mask(forwarded, &sent, &sent_query);
+    }
+    let (filters, arguments) = match settings.masks {
+        true => (definition.masked_filters(), definition.masked_arguments()),
+        false => (&*definition.filters, &*definition.arguments),
     };
     let filters = filters.iter().zip(arguments).zip(counted).map(|((filter, arguments), counted)| FilterTrace {
         filter: filter.clone(),
@@ -166,7 +172,7 @@ async fn run_layers(
     MatchedRoute {
         id: route.id.to_string(),
         uri: definition.uri.clone(),
-        predicates: predicates.to_vec(),
+        predicates: predicates(definition, settings.masks).to_vec(),
         variables: shown,
         filters: filters.collect(),
         forwarded,

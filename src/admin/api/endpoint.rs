@@ -51,7 +51,7 @@ pub(in crate::admin) struct Call<'c> {
     pub(in crate::admin) path: &'c str,
     pub(in crate::admin) query: &'c str,
     pub(in crate::admin) headers: &'c HeaderMap,
-    pub(in crate::admin) caller: &'c Caller,
+    pub(in crate::admin) caller: Caller,
     /// True if the client must show a token or a certificate.
     pub(in crate::admin) needs_identity: bool,
     /// True if the client may read everything.

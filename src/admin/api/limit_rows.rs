@@ -1,27 +1,33 @@
 //! Endpoints of limits and of their overrides.
 
 use crate::admin::api::description::{Description, SLOW_BODY, UNKNOWN_PARAMETER, json, of_reply};
-use crate::admin::api::endpoint::{Endpoint, endpoints};
+use crate::admin::api::endpoint::{Call, Endpoint, Pending, endpoints};
 use crate::admin::limits::overrides::OverrideBody;
 use crate::admin::limits::reply::{
     BatchReply, Budget, ChangedLimit, EndedOverride, ListedOverride, NewOverride, RuleReply,
 };
-use crate::admin::limits::{self, Batch, ChangeBody, overrides};
+use crate::admin::limits::{self, Batch, ChangeBody, LimitsError, overrides};
+use crate::admin::reply::Reply;
 
 const NO_REDIS: (u16, &str) = (503, "Redis is unreachable");
 const NO_CHANGE: (u16, &str) =
     (503, "Redis did not confirm the change: `detail` says that nothing was changed, or that it may have been");
 
+/// Returns the response to a call, or the problem that refuses it.
+fn respond<'c>(call: &'c Call<'c>, reply: impl Future<Output = Result<Reply, LimitsError>> + 'c) -> Pending<'c> {
+    Box::pin(async move { reply.await.unwrap_or_else(|error| error.response(call.state)) })
+}
+
 /// `/api/limits`.
 pub(super) fn limits() -> Vec<Endpoint> {
     endpoints! {
-        GET [Root "/api/limits"] Read Now(|call| limits::list(call.query, call.state)) =>
+        GET [Root "/api/limits"] Read Now(|call| limits::list(call.query, call.state).unwrap_or_else(|error| error.response(call.state))) =>
             json::<Vec<RuleReply>>("listRules", "Rules of all routes")
                 .with("route", "Id of a route; all without it", of_reply::<String>())
                 .or(&[(400, UNKNOWN_PARAMETER), (404, "Unknown route")]);
-        GET [Root "/api/limits/{route}/{key...}"] Read Wait(|call, _| Box::pin(limits::read(call.place(), call.state))) =>
+        GET [Root "/api/limits/{route}/{key...}"] Read Wait(|call, _| respond(call, limits::read(call.place(), call.state))) =>
             selected(json::<Budget<'_>>("readLimit", "Budget of a key under each rule"), NO_REDIS);
-        POST [Root "/api/limits/{route}"] Write Wait(|call, body| Box::pin(limits::read_many(call.place(), body, call.state))) =>
+        POST [Root "/api/limits/{route}"] Write Wait(|call, body| respond(call, limits::read_many(call.place(), body, call.state))) =>
             selected(
                 json::<BatchReply>("manyLimits", "Reads many keys of one rule, and grants tokens of a quota to them"),
                 (503, "Keys failed; each of `keys` has its state or its `error`, which says whether a grant was made"),
@@ -29,9 +35,9 @@ pub(super) fn limits() -> Vec<Endpoint> {
             .with_body::<Batch>()
             .or(&[SLOW_BODY])
             .with_problem::<BatchReply>(503);
-        PUT [Root "/api/limits/{route}/{key...}"] Write Wait(|call, body| Box::pin(limits::set(call.place(), body, call.state))) =>
+        PUT [Root "/api/limits/{route}/{key...}"] Write Wait(|call, body| respond(call, limits::set(call.place(), body, call.state))) =>
             changed("setLimit", "Sets the budget of a key, or adds to it").with_body::<ChangeBody>().or(&[SLOW_BODY]);
-        DELETE [Root "/api/limits/{route}/{key...}"] Write Wait(|call, _| Box::pin(limits::reset(call.place(), call.state))) =>
+        DELETE [Root "/api/limits/{route}/{key...}"] Write Wait(|call, _| respond(call, limits::reset(call.place(), call.state))) =>
             changed("resetLimit", "Resets the budget of a key");
     }
 }
@@ -39,15 +45,15 @@ pub(super) fn limits() -> Vec<Endpoint> {
 /// `/api/overrides`.
 pub(super) fn overrides() -> Vec<Endpoint> {
     endpoints! {
-        PUT [Root "/api/overrides/{route}"] Write Wait(|call, body| Box::pin(overrides::set(call.place(), body, call.caller, call.state))) =>
+        PUT [Root "/api/overrides/{route}"] Write Wait(|call, body| respond(call, overrides::set(call.place(), body, &call.caller, call.state))) =>
             set_override("setRuleOverride", "Overrides the limit of every key of a rule for a while");
-        PUT [Root "/api/overrides/{route}/{key...}"] Write Wait(|call, body| Box::pin(overrides::set(call.place(), body, call.caller, call.state))) =>
+        PUT [Root "/api/overrides/{route}/{key...}"] Write Wait(|call, body| respond(call, overrides::set(call.place(), body, &call.caller, call.state))) =>
             set_override("setOverride", "Overrides the limit of a key for a while");
         GET [Root "/api/overrides"] Read Now(|call| overrides::list(call.state)) =>
             json::<Vec<ListedOverride>>("listOverrides", "Temporary overrides of limits");
-        DELETE [Root "/api/overrides/{route}"] Write Wait(|call, _| Box::pin(overrides::end(call.place(), call.state))) =>
+        DELETE [Root "/api/overrides/{route}"] Write Wait(|call, _| respond(call, overrides::end(call.place(), call.state))) =>
             end_override("endRuleOverride", "Ends the override of every key of a rule");
-        DELETE [Root "/api/overrides/{route}/{key...}"] Write Wait(|call, _| Box::pin(overrides::end(call.place(), call.state))) =>
+        DELETE [Root "/api/overrides/{route}/{key...}"] Write Wait(|call, _| respond(call, overrides::end(call.place(), call.state))) =>
             end_override("endOverride", "Ends the override of a key");
     }
 }

@@ -7,5 +7,5 @@ mod openapi;
 mod router;
 mod rows;
 
-pub(super) use self::endpoint::{Call, Run};
+pub(super) use self::endpoint::{Call, Endpoint, EndpointPath, Run};
 pub(super) use self::router::{EndpointSearch, all_names, find, find_exposed};

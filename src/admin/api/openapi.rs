@@ -82,31 +82,13 @@ fn operation(endpoint: &Endpoint, path: EndpointPath, management: &Management, n
         Access::Metrics => management.metrics_are_open,
         Access::Read | Access::Write => false,
     };
-    let mut parameters: Vec<Value> = variables(path.1)
-        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
-        .collect();
-    parameters.extend(
-        description.query.iter().map(
-            |(name, meaning, schema)| json!({"name": name, "in": "query", "description": meaning, "schema": schema}),
-        ),
+    let in_path = variables(path.1).map(
+        |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}),
     );
-    let mut responses = Map::new();
-    let (media_type, schema) = &description.success;
-    let success = json!({*media_type: {"schema": schema}});
-    responses.insert("200".to_owned(), json!({"description": "Success", "content": success}));
-    let access =
-        [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
-    let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
-    let refused = endpoint.refuses_parameters(path) && !description.further.iter().any(|(status, _)| *status == 400);
-    let query = refused.then_some((400, UNKNOWN_PARAMETER));
-    for (status, meaning) in description.further.iter().copied().chain(query).chain(access) {
-        let is_health = status == 503 && endpoint.access == Access::Open;
-        let content = match is_health {
-            true => success.clone(),
-            false => json!({PROBLEM: {"schema": description.problem(status)}}),
-        };
-        responses.insert(status.to_string(), json!({"description": meaning, "content": content}));
-    }
+    let in_query = description
+        .query
+        .iter()
+        .map(|(name, meaning, schema)| json!({"name": name, "in": "query", "description": meaning, "schema": schema}));
     let id = match path.0 {
         Base::Root => description.id.to_owned(),
         _ => format!("actuator.{}", description.id),
@@ -114,8 +96,8 @@ fn operation(endpoint: &Endpoint, path: EndpointPath, management: &Management, n
     let mut operation = json!({
         "operationId": id,
         "summary": description.summary,
-        "parameters": parameters,
-        "responses": responses,
+        "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
+        "responses": responses(endpoint, path, is_open),
         "security": match (is_open, needs_token) {
             (true, _) => json!([]),
             (false, true) if has_certificates => json!([{"token": []}, {"certificate": []}]),
@@ -132,6 +114,29 @@ fn operation(endpoint: &Endpoint, path: EndpointPath, management: &Management, n
         operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
     operation
+}
+
+/// Returns the responses of an endpoint by their status.
+fn responses(endpoint: &Endpoint, path: EndpointPath, is_open: bool) -> Map<String, Value> {
+    let description = &endpoint.description;
+    let (media_type, schema) = &description.success;
+    let success = json!({*media_type: {"schema": schema}});
+    let mut responses = Map::new();
+    responses.insert("200".to_owned(), json!({"description": "Success", "content": success}));
+    let access =
+        [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
+    let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
+    let refused = endpoint.refuses_parameters(path) && !description.further.iter().any(|(status, _)| *status == 400);
+    let query = refused.then_some((400, UNKNOWN_PARAMETER));
+    for (status, meaning) in description.further.iter().copied().chain(query).chain(access) {
+        let is_health = status == 503 && endpoint.access == Access::Open;
+        let content = match is_health {
+            true => success.clone(),
+            false => json!({PROBLEM: {"schema": description.problem(status)}}),
+        };
+        responses.insert(status.to_string(), json!({"description": meaning, "content": content}));
+    }
+    responses
 }
 
 /// Returns the names of the variables of a path.

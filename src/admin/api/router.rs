@@ -36,6 +36,14 @@ pub(in crate::admin) fn all_names() -> Vec<String> {
     shown.map(|(method, path)| format!("{method} {path}")).collect()
 }
 
+/// Returns the methods and paths of the pages below Spring's gateway endpoint that `actuator` enables.
+pub(super) fn gateway_pages(actuator: &Actuator) -> impl Iterator<Item = (&'static str, String)> {
+    let is_page = |path: EndpointPath| path.0 == Base::Gateway && !path.1.is_empty() && !path.1.contains('{');
+    paths().filter(move |(endpoint, path)| is_page(*path) && endpoint.is_enabled(*path, actuator)).map(
+        |(endpoint, path)| (endpoint.method.as_str(), format!("{}{}", path.base(actuator).unwrap_or_default(), path.1)),
+    )
+}
+
 fn paths() -> impl Iterator<Item = (&'static Endpoint, EndpointPath)> {
     ENDPOINTS.iter().flat_map(|endpoint| endpoint.paths.iter().map(move |path| (endpoint, *path)))
 }

@@ -2,22 +2,28 @@
 
 use std::sync::LazyLock;
 
+use http::StatusCode;
 use serde_json::json;
 
 use crate::admin::api::description::{json, of_reply, stream, text};
 use crate::admin::api::endpoint::{Endpoint, endpoints};
-use crate::admin::api::{limit_rows, openapi};
+use crate::admin::api::{limit_rows, openapi, router};
 use crate::admin::breakers::BreakerReply;
 use crate::admin::routes::RouteReply;
 use crate::admin::upstreams::UpstreamReply;
-use crate::admin::{breakers, config_state, dashboard, events, explain, health, metrics, routes, top, upstreams};
+use crate::admin::{
+    breakers, config_state, dashboard, events, explain, health, metrics, reply, routes, top, upstreams,
+};
 use crate::explain::model::Explanation;
 
 const ENDING: (u16, &str) = (503, "The gateway is shutting down");
 
 /// Every endpoint. If several match a request, the first one serves it.
 pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
-    [pages(), limit_rows::limits(), limit_rows::overrides(), state(), spring()].into_iter().flatten().collect()
+    [pages(), limit_rows::limits(), limit_rows::overrides(), state(), upstreams(), spring()]
+        .into_iter()
+        .flatten()
+        .collect()
 });
 
 /// Dashboard, probes and metrics.
@@ -39,7 +45,7 @@ fn pages() -> Vec<Endpoint> {
     }
 }
 
-/// State of the gateway, and its changes.
+/// State of the gateway.
 fn state() -> Vec<Endpoint> {
     endpoints! {
         GET [Root "/api/top"] Read Wait(|call, _| Box::pin(top::respond(call.query, call.state))) =>
@@ -59,24 +65,6 @@ fn state() -> Vec<Endpoint> {
             .with("header", "Header field as `Name: value`", json!({"type": "array", "items": {"type": "string"}}))
             .with("peer", "Address of the peer", json!({"type": "string", "default": "127.0.0.1"}))
             .or(&[(400, "Invalid query parameter")]);
-        GET [Root "/api/upstreams"] Read Now(|call| upstreams::list(call.state)) =>
-            json::<Vec<UpstreamReply>>("listUpstreams", "Upstreams with their endpoints");
-        PUT [Root "/api/upstreams/{upstream}/drains/{endpoint...}"] Write Wait(|call, body| Box::pin(upstreams::drain(body, [call.value(0), call.value(1)], call.state))) =>
-            json::<UpstreamReply>("drainEndpoint", "Drains an endpoint for a while: it gets no new request")
-                .sends::<upstreams::Drain>()
-                .or(&[(404, "Unknown upstream or endpoint"), (409, "No other endpoint gets requests")]);
-        DELETE [Root "/api/upstreams/{upstream}/drains/{endpoint...}"] Write Now(|call| upstreams::end_drain(&[call.value(0), call.value(1)], call.state)) =>
-            json::<UpstreamReply>("endDrain", "Ends the draining of an endpoint")
-                .or(&[(404, "Unknown upstream or endpoint")]);
-        GET [Root "/api/breakers"] Read Now(|call| breakers::list(call.state)) =>
-            json::<Vec<BreakerReply>>("listBreakers", "Circuit breakers with their states");
-        PUT [Root "/api/breakers/{name...}"] Write Wait(|call, body| Box::pin(breakers::force(body, call.value(0), call.state))) =>
-            json::<BreakerReply>("forceBreaker", "Forces the state of a circuit breaker for a while")
-                .sends::<breakers::Force>()
-                .or(&[(404, "Unknown circuit breaker")]);
-        DELETE [Root "/api/breakers/{name...}"] Write Now(|call| breakers::end_force(&call.value(0), call.state)) =>
-            json::<BreakerReply>("endForcedState", "Ends the forced state of a circuit breaker")
-                .or(&[(404, "Unknown circuit breaker")]);
         GET [Root "/api/config"] Read Now(|call| config_state::show(call.state)) =>
             json::<config_state::ConfigReply<'_>>("config", "File, hash, time and warnings of the running configuration");
         POST [Root "/api/reload"] Write Wait(|call, _| Box::pin(config_state::reload(call.state))) =>
@@ -92,6 +80,30 @@ fn state() -> Vec<Endpoint> {
     }
 }
 
+/// Upstreams and circuit breakers, and changes of them.
+fn upstreams() -> Vec<Endpoint> {
+    endpoints! {
+        GET [Root "/api/upstreams"] Read Now(|call| reply::json(StatusCode::OK, &upstreams::describe_all(call.state))) =>
+            json::<Vec<UpstreamReply>>("listUpstreams", "Upstreams with their endpoints");
+        PUT [Root "/api/upstreams/{upstream}/drains/{endpoint...}"] Write Wait(|call, body| Box::pin(upstreams::drain(body, [call.value(0), call.value(1)], call.state))) =>
+            json::<UpstreamReply>("drainEndpoint", "Drains an endpoint for a while: it gets no new request")
+                .sends::<upstreams::Drain>()
+                .or(&[(404, "Unknown upstream or endpoint"), (409, "No other endpoint gets requests")]);
+        DELETE [Root "/api/upstreams/{upstream}/drains/{endpoint...}"] Write Now(|call| upstreams::end_drain(&[call.value(0), call.value(1)], call.state)) =>
+            json::<UpstreamReply>("endDrain", "Ends the draining of an endpoint")
+                .or(&[(404, "Unknown upstream or endpoint")]);
+        GET [Root "/api/breakers"] Read Now(|call| reply::json(StatusCode::OK, &breakers::describe_all(call.state))) =>
+            json::<Vec<BreakerReply>>("listBreakers", "Circuit breakers with their states");
+        PUT [Root "/api/breakers/{name...}"] Write Wait(|call, body| Box::pin(breakers::force(body, call.value(0), call.state))) =>
+            json::<BreakerReply>("forceBreaker", "Forces the state of a circuit breaker for a while")
+                .sends::<breakers::Force>()
+                .or(&[(404, "Unknown circuit breaker")]);
+        DELETE [Root "/api/breakers/{name...}"] Write Now(|call| breakers::end_force(&call.value(0), call.state)) =>
+            json::<BreakerReply>("endForcedState", "Ends the forced state of a circuit breaker")
+                .or(&[(404, "Unknown circuit breaker")]);
+    }
+}
+
 /// Endpoints of Spring Boot, some of them below `/api`, too.
 fn spring() -> Vec<Endpoint> {
     const UNKNOWN_ROUTE: (u16, &str) = (404, "Unknown route");
@@ -101,7 +113,7 @@ fn spring() -> Vec<Endpoint> {
         GET [Health ""] Open Now(|call| health::summary(call.state, call.actuator, call.may_read)) =>
             json::<health::Summary>("health", "Reports readiness, with components if the configuration shows them")
                 .or(&[(503, "Not ready")]);
-        GET [Gateway ""] Read Now(|call| routes::index(call.actuator)) =>
+        GET [Gateway ""] Read Now(|call| routes::index(router::gateway_pages(call.actuator))) =>
             json::<Vec<routes::Link>>("gateway", "Spring's list of gateway endpoints");
         GET [Root "/api/routes", Gateway "/routes"] Read Now(|call| routes::list(call.state)) =>
             json::<Vec<RouteReply<'_>>>("listRoutes", "Routes in effect, in matching order");

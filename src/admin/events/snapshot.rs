@@ -15,11 +15,10 @@ use crate::admin::breakers::{self, BreakerReply};
 use crate::admin::config_state::ConfigSummary;
 use crate::admin::events::Event;
 use crate::admin::events::rates::{Current, MAX_ROUTES, Rates, Rounded, RouteRates};
-use crate::admin::health::{self, Readiness};
+use crate::admin::health::{self, Readiness, RedisDetails};
 use crate::admin::top::{self, TopRule};
 use crate::admin::upstreams::{self, UpstreamReply};
 use tollgate_config::Config;
-use tollgate_proxy::state::stores::SharedStores;
 use tollgate_telemetry::key_display;
 use tollgate_telemetry::top_keys::{CountedVerdict, Query, Top};
 
@@ -78,13 +77,10 @@ struct RouteSnapshot<'s> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct RedisSnapshot {
-    workers: usize,
-    /// Workers that are connected.
-    connected: usize,
+    #[serde(flatten)]
+    connections: RedisDetails,
     /// Servers whose circuit breaker is open.
     breakers_open: Vec<String>,
-    /// Latest error.
-    error: Option<String>,
     /// Live gateways, if a limiter counts them.
     gateways: Option<NonZeroU32>,
 }
@@ -122,7 +118,7 @@ pub(super) async fn take(state: &AdminState, rates: &mut Rates) -> Bytes {
         all: AllRates { rates: rates.current().all.clone(), unrouted: rates.current().unrouted },
         routes: routes(&config, rates.current()),
         route_count: config.routes.len(),
-        redis: RedisSnapshot::of(&state.stores),
+        redis: RedisSnapshot::of(state),
         upstreams: upstreams::describe_all(state).into_iter().take(MAX_UPSTREAMS).collect(),
         breakers: breakers::describe_all(state).into_iter().take(MAX_UPSTREAMS).collect(),
         config: ConfigSummary::new(&config_state, state),
@@ -150,23 +146,15 @@ fn routes<'c>(config: &'c Config, current: &Current) -> Vec<RouteSnapshot<'c>> {
 
 impl RedisSnapshot {
     /// Describes Redis; `None` if limits are kept in memory.
-    fn of(stores: &SharedStores) -> Option<Self> {
-        let clients = stores.redis();
-        if clients.is_empty() {
-            return None;
-        }
+    fn of(state: &AdminState) -> Option<Self> {
+        let connections = health::redis(state)?.details;
+        let clients = state.stores.redis();
         let nodes = clients.iter().flat_map(|client| &client.nodes);
         let open = nodes.filter(|node| node.breaker == BreakerState::Open).map(|node| node.name.to_string());
         let mut breakers_open: Vec<String> = open.collect();
         breakers_open.sort_unstable();
         breakers_open.dedup();
-        Some(Self {
-            workers: clients.len(),
-            connected: clients.iter().filter(|client| client.connected()).count(),
-            breakers_open,
-            error: clients.iter().find_map(|client| client.last_error().map(str::to_owned)),
-            gateways: stores.gateways.counted(),
-        })
+        Some(Self { connections, breakers_open, gateways: state.stores.gateways.counted() })
     }
 }
 

@@ -1,7 +1,5 @@
 //! `POST /api/limits/ROUTE`: reads many keys of one rule, and grants tokens to those with `grant`.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,15 +7,14 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::limits::bucket_store::{BucketStore, Reading};
+use crate::admin::limits::bucket_store::{BucketStore, KeyRule, Reading};
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{BatchKey, BatchReply, EffectReply, RuleReply};
-use crate::admin::limits::selection::{Selector, select};
+use crate::admin::limits::selection::{Selector, select_one};
 use crate::admin::reply::{Reply, json, problem_with};
 use crate::admin::request::BodyError;
-use tollgate_config::{Config, Route};
-use tollgate_proxy::state::overrides::EffectiveRule;
+use tollgate_config::{Config, NamedLimit, Route};
 use tollgate_telemetry::key_display;
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
@@ -83,41 +80,34 @@ pub(super) async fn apply(
     state: &AdminState,
     changes: &mut Vec<String>,
 ) -> Result<Reply, LimitsError> {
-    let rules = select(route, selector, true)?;
-    let Some(selected) = rules.first() else { return Err(LimitsError::NoRules(route.id.to_string())) };
-    let rule = &selected.named.limit.rule;
+    let selected = &select_one(route, selector)?;
+    let rules = std::slice::from_ref(selected);
+    let rule = &selected.limit.rule;
     if batch.keys.iter().any(|entry| entry.grant.is_some()) && !matches!(rule, Rule::Quota(_)) {
         return Err(bad("only a `quota` can be granted to several keys in one call".into()).into());
     }
     let store = BucketStore::of(selected.limiter, config, state);
     let store = store.map_err(|error| match (error, batch.keys.iter().find_map(KeyGrant::change)) {
-        (LimitsError::Unreachable, Some(change)) => Lost::unsent().during(change, &rules, 0).into(),
+        (LimitsError::Unreachable, Some(change)) => Lost::unsent().during(change, rules, 0).into(),
         (error, _) => error,
     })?;
-    let ids: Vec<_> = batch.keys.iter().map(|entry| selected.key_id(entry.key.as_bytes())).collect();
-    let buckets = || ids.iter().map(|id| BucketKey { scope: &selected.named.scope, id });
-    let overrides: Vec<_> = buckets().map(|key| state.stores.overrides.effective_rule(key, rule)).collect();
-    let grants: Vec<_> = buckets().zip(batch.keys.iter().map(|entry| entry.grant)).collect();
-    let readings = read_all(&store, rule, &grants, &overrides).await;
+    let ids: Vec<_> = batch.keys.iter().map(|entry| selected.key_resolver().normal_id(entry.key.as_bytes())).collect();
+    let key_rule = |id| KeyRule::of(BucketKey { scope: &selected.scope, id }, rule, state);
+    let key_rules: Vec<_> = ids.iter().map(|id| key_rule(id)).collect();
+    let readings = read_all(&store, &key_rules, &batch.keys).await;
     let failed = readings.iter().filter(|reading| reading.is_err()).count();
-    let readings = readings.into_iter().zip(&overrides);
-    let described = batch.keys.iter().zip(&ids).zip(readings).map(|((entry, id), (reading, effective))| {
+    let described = batch.keys.iter().zip(&ids).zip(readings.into_iter().zip(&key_rules));
+    let keys = described.map(|((entry, id), (reading, key_rule))| {
         let key = key_display::shown(id).to_string();
-        let reading = reading.map_err(|lost| match entry.change() {
-            Some(change) => lost.during(change, &rules, 0).into(),
-            None => LimitsError::Unreachable,
-        });
+        let reading = reading.map_err(|lost| entry.error(lost, rules));
         if let Some(change) = entry.change() {
-            let change = change.audit(&route.id, &rules, &key);
+            let change = change.audit(&route.id, rules, &key);
             changes.push(reading.as_ref().map_or_else(|error| format!("{change} failed: {error}"), |_| change.clone()));
         }
-        let (reading, error) = match reading {
-            Ok(reading) => (Some(reading), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        BatchKey { key, reading, error, effect: effective.as_ref().map(EffectReply::new) }
+        let error = reading.as_ref().err().map(LimitsError::to_string);
+        BatchKey { key, reading: reading.ok(), error, effect: key_rule.overridden.as_ref().map(EffectReply::new) }
     });
-    let keys = described.collect();
+    let keys = keys.collect();
     let reply = BatchReply { rule: RuleReply::new(route, selected), store: store.name(), keys };
     Ok(match failed {
         0 => json(StatusCode::OK, &reply),
@@ -128,25 +118,22 @@ pub(super) async fn apply(
     })
 }
 
-/// Reads each key of `grants` under the rule in effect for it: one call for each rule.
-async fn read_all(
-    store: &BucketStore,
-    configured: &Rule,
-    grants: &[(BucketKey<'_>, Option<u64>)],
-    overrides: &[Option<(EffectiveRule, Duration)>],
-) -> Vec<Result<Reading, Lost>> {
-    let mut groups: Vec<(&Rule, Vec<usize>)> = Vec::new();
-    for (position, effective) in overrides.iter().enumerate() {
-        let rule = effective.as_ref().and_then(|(effective, _)| effective.rule()).unwrap_or(configured);
-        match groups.iter_mut().find(|(grouped, _)| *grouped == rule) {
-            Some((_, positions)) => positions.push(position),
-            None => groups.push((rule, vec![position])),
+/// Reads each key under the rule in effect for it, after its grant: one call for each rule.
+async fn read_all(store: &BucketStore, key_rules: &[KeyRule<'_>], keys: &[KeyGrant]) -> Vec<Result<Reading, Lost>> {
+    let mut groups: Vec<(&Rule, Vec<usize>, Vec<_>)> = Vec::new();
+    for (position, (key_rule, entry)) in key_rules.iter().zip(keys).enumerate() {
+        let (rule, grant) = (key_rule.in_effect(), (key_rule.check(0).key, entry.grant));
+        match groups.iter_mut().find(|(grouped, ..)| *grouped == rule) {
+            Some((_, positions, grants)) => {
+                positions.push(position);
+                grants.push(grant);
+            }
+            None => groups.push((rule, vec![position], vec![grant])),
         }
     }
-    let mut readings = Vec::with_capacity(grants.len());
-    for (rule, positions) in groups {
-        let group: Vec<_> = positions.iter().filter_map(|position| grants.get(*position).copied()).collect();
-        readings.extend(positions.into_iter().zip(store.read_all(rule, &group).await));
+    let mut readings = Vec::with_capacity(keys.len());
+    for (rule, positions, grants) in groups {
+        readings.extend(positions.into_iter().zip(store.read_all(rule, &grants).await));
     }
     readings.sort_by_key(|(position, _)| *position);
     readings.into_iter().map(|(_, reading)| reading).collect()
@@ -155,5 +142,13 @@ async fn read_all(
 impl KeyGrant {
     fn change(&self) -> Option<Change> {
         self.grant.map(|grant| Change::Grant(i64::try_from(grant).unwrap_or(i64::MAX)))
+    }
+
+    /// Returns the error of a key whose state is lost.
+    fn error(&self, lost: Lost, rules: &[NamedLimit<'_>]) -> LimitsError {
+        match self.change() {
+            Some(change) => lost.during(change, rules, 0).into(),
+            None => LimitsError::Unreachable,
+        }
     }
 }

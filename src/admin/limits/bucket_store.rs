@@ -53,14 +53,25 @@ pub(in crate::admin) struct Probe {
     pub(in crate::admin) retry_after: Option<Duration>,
 }
 
-impl Probe {
-    /// Returns the state under a temporary override.
-    pub(in crate::admin) fn under(self, effective: Option<&(EffectiveRule, Duration)>) -> Self {
-        match effective {
-            Some((EffectiveRule::Unlimited, _)) => Self { is_exceeded: false, retry_after: None, ..self },
-            Some((EffectiveRule::Blocked, left)) => Self { is_exceeded: true, retry_after: Some(*left), ..self },
-            Some((EffectiveRule::Rule(_), _)) | None => self,
-        }
+/// Rule in effect for a key: as configured, or under a temporary override.
+pub(in crate::admin) struct KeyRule<'r> {
+    key: BucketKey<'r>,
+    configured: &'r Rule,
+    pub(in crate::admin) overridden: Option<(EffectiveRule, Duration)>,
+}
+
+impl<'r> KeyRule<'r> {
+    pub(in crate::admin) fn of(key: BucketKey<'r>, configured: &'r Rule, state: &AdminState) -> Self {
+        Self { key, configured, overridden: state.stores.overrides.effective_rule(key, configured) }
+    }
+
+    /// Returns the rule with its numbers in effect.
+    pub(in crate::admin) fn in_effect(&self) -> &Rule {
+        self.overridden.as_ref().and_then(|(effective, _)| effective.rule()).unwrap_or(self.configured)
+    }
+
+    pub(super) fn check(&self, cost: u64) -> Check<'_> {
+        Check { key: self.key, rule: self.in_effect(), cost }
     }
 }
 
@@ -96,12 +107,6 @@ impl BucketStore {
         }
     }
 
-    /// Returns the remaining tokens and the time until the bucket is full. Consumes nothing.
-    pub(super) async fn read(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration), LimitsError> {
-        let (remaining, reset_after, _) = self.query(key, rule).await?;
-        Ok((remaining, reset_after))
-    }
-
     /// Reads each key of `grants`, after a grant to it if there is one, which needs a `quota`. In Redis this is one pipeline
     /// to each server.
     pub(super) async fn read_all(
@@ -121,8 +126,8 @@ impl BucketStore {
                     if let (Rule::Quota(quota), Some(grant)) = (rule, grant) {
                         store.grant_quota(key, quota, i64::try_from(grant).unwrap_or(i64::MAX));
                     }
-                    let read = self.read(key, rule).await;
-                    let reading = read.map(|(remaining, reset_after)| Reading::new(remaining, reset_after));
+                    let read = self.query(Check { key, rule, cost: 0 }).await;
+                    let reading = read.map(|(remaining, reset_after, _)| Reading::new(remaining, reset_after));
                     readings.push(reading.map_err(|_| Lost::unsent()));
                 }
                 readings
@@ -130,39 +135,25 @@ impl BucketStore {
         }
     }
 
-    /// Returns the state of `key` for a request of `cost` tokens. Consumes nothing.
-    pub(in crate::admin) async fn probe(
-        &self,
-        key: BucketKey<'_>,
-        rule: &Rule,
-        cost: u64,
-    ) -> Result<Probe, LimitsError> {
-        if let Self::Memory(store) = self {
-            let verdict = store.probe(Check { key, rule, cost });
-            let (remaining, reset_after) = self.read(key, rule).await?;
-            let is_exceeded = verdict.outcome != Outcome::Allowed;
-            let retry_after =
-                if let Outcome::Denied { retry_after } = verdict.outcome { Some(retry_after) } else { None };
-            return Ok(Probe { remaining, reset_after, is_exceeded, retry_after });
-        }
-        let (remaining, reset_after) = self.read(key, rule).await?;
-        let is_exceeded = cost > remaining;
-        let can_pass = is_exceeded && cost <= rule.capacity();
-        // The script tells the time only if it denies the request, which would count. A bucket refills steadily; the
-        // tokens of other rules are back when all are.
-        let retry_after = can_pass.then(|| match rule.shape() {
-            RuleShape::Bucket { rate, period, burst } => {
-                let spare_us = u128::from(burst - cost) * period.as_micros() / u128::from(rate.max(1));
-                reset_after.saturating_sub(Duration::from_micros(u64::try_from(spare_us).unwrap_or(u64::MAX)))
-            }
-            _ => reset_after,
-        });
+    /// Returns the state of a key for a request of `cost` tokens. Consumes nothing.
+    pub(in crate::admin) async fn probe(&self, rule: &KeyRule<'_>, cost: u64) -> Result<Probe, LimitsError> {
+        let check = rule.check(cost);
+        let (remaining, reset_after, _) = self.query(check).await?;
+        let (is_exceeded, retry_after) = match (&rule.overridden, self) {
+            (Some((EffectiveRule::Unlimited, _)), _) => (false, None),
+            (Some((EffectiveRule::Blocked, left)), _) => (true, Some(*left)),
+            (_, Self::Memory(store)) => match store.probe(check).outcome {
+                Outcome::Denied { retry_after } => (true, Some(retry_after)),
+                outcome => (outcome != Outcome::Allowed, None),
+            },
+            (_, Self::Redis(_)) => (cost > remaining, time_until(check, remaining, reset_after)),
+        };
         Ok(Probe { remaining, reset_after, is_exceeded, retry_after })
     }
 
     /// Returns the remaining tokens, the time until the bucket is full, and the time of the reading in microseconds.
-    async fn query(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration, u64), LimitsError> {
-        let checks = [Check { key, rule, cost: 0 }];
+    async fn query(&self, check: Check<'_>) -> Result<(u64, Duration, u64), LimitsError> {
+        let checks = [Check { cost: 0, ..check }];
         let decision = match self {
             Self::Memory(store) => store.decide(&checks, &[]),
             Self::Redis(store) => store.decide(&checks, &[]),
@@ -186,70 +177,45 @@ impl BucketStore {
     }
 
     /// Applies a change. If it ends leases, no gateway uses or returns earlier ones after [`RedisStore::MAX_LEASE`].
-    pub(super) async fn change(
-        &self,
-        key: BucketKey<'_>,
-        rule: &Rule,
-        change: Change,
-        ends_leases: bool,
-    ) -> Result<(), Lost> {
+    pub(super) async fn change(&self, check: Check<'_>, change: Change, ends_leases: bool) -> Result<(), Lost> {
         match self {
-            Self::Redis(store) if ends_leases => {
-                store.change_leased(Check { key, rule, cost: 0 }, self.apply(key, rule, change)).await
-            }
-            _ => self.apply(key, rule, change).await,
+            Self::Redis(store) if ends_leases => store.change_leased(check, self.apply(check, change)).await,
+            _ => self.apply(check, change).await,
         }
     }
 
-    async fn apply(&self, key: BucketKey<'_>, rule: &Rule, change: Change) -> Result<(), Lost> {
-        match change {
-            Change::Grant(more) => self.grant(key, rule, more).await,
-            Change::Set(remaining) => self.set(key, rule, remaining).await,
-            Change::Reset => self.forget(key, rule).await,
-        }
-    }
-
-    /// Sets the remaining tokens to `remaining`, or as close as the rule allows: at most its capacity, and at most what
-    /// the window still counts.
-    async fn set(&self, key: BucketKey<'_>, rule: &Rule, remaining: u64) -> Result<(), Lost> {
-        if let Rule::Quota(quota) = rule {
-            match self {
-                Self::Memory(store) => {
-                    store.set_quota(key, quota, remaining);
-                }
-                Self::Redis(store) => {
-                    store.set_quota(key, quota, remaining).await?;
-                }
-            }
-            return Ok(());
-        }
-        let (left, _, now_us) = self.query(key, rule).await.map_err(|_| Lost::unsent())?;
+    async fn apply(&self, check: Check<'_>, change: Change) -> Result<(), Lost> {
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        self.settle(key, rule, signed(left) - signed(remaining), now_us).await
-    }
-
-    /// Adds `more` tokens.
-    async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), Lost> {
-        if let Rule::Quota(quota) = rule {
-            match self {
-                Self::Memory(store) => {
-                    store.grant_quota(key, quota, more);
-                }
-                Self::Redis(store) => {
-                    store.grant_quota(key, quota, more).await?;
-                }
+        match (self, check.rule, change) {
+            (Self::Memory(store), rule, Change::Reset) => store.forget(check.key, rule),
+            (Self::Redis(store), _, Change::Reset) => {
+                store.forget(check).await?;
             }
-            return Ok(());
+            (Self::Memory(store), Rule::Quota(quota), Change::Grant(more)) => {
+                store.grant_quota(check.key, quota, more);
+            }
+            (Self::Memory(store), Rule::Quota(quota), Change::Set(remaining)) => {
+                store.set_quota(check.key, quota, remaining);
+            }
+            (Self::Redis(store), Rule::Quota(quota), Change::Grant(more)) => {
+                store.grant_quota(check.key, quota, more).await?;
+            }
+            (Self::Redis(store), Rule::Quota(quota), Change::Set(remaining)) => {
+                store.set_quota(check.key, quota, remaining).await?;
+            }
+            (_, _, Change::Grant(more)) => self.settle(check, |_| more.saturating_neg()).await?,
+            // As close as the rule allows: at most its capacity, and at most what the window still counts.
+            (_, _, Change::Set(remaining)) => self.settle(check, |left| signed(left) - signed(remaining)).await?,
         }
-        let (_, _, now_us) = self.query(key, rule).await.map_err(|_| Lost::unsent())?;
-        self.settle(key, rule, more.saturating_neg(), now_us).await
+        Ok(())
     }
 
-    /// Charges `more` tokens; refunds them if it is negative.
-    async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), Lost> {
-        let check = Check { key, rule, cost: 0 };
+    /// Charges the tokens that `more` returns for the remaining ones; refunds them if they are negative.
+    async fn settle(&self, check: Check<'_>, more: impl FnOnce(u64) -> i64) -> Result<(), Lost> {
+        let (remaining, _, now_us) = self.query(check).await.map_err(|_| Lost::unsent())?;
+        let more = more(remaining);
         // To a bucket, all of it is added: no part of a change has been refilled since.
-        let is_bucket = matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_));
+        let is_bucket = matches!(check.rule, Rule::TokenBucket(_) | Rule::Gcra(_));
         let counted_at_us = if is_bucket { MAX_SAFE_INTEGER } else { now_us };
         match self {
             Self::Memory(store) => store.settle(check, more, counted_at_us),
@@ -257,15 +223,20 @@ impl BucketStore {
         }
         Ok(())
     }
+}
 
-    /// Deletes the bucket, which makes it full.
-    async fn forget(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(), Lost> {
-        match self {
-            Self::Memory(store) => store.forget(key, rule),
-            Self::Redis(store) => {
-                store.forget(Check { key, rule, cost: 0 }).await?;
-            }
+/// Returns the time until a bucket in Redis with `remaining` tokens admits the request of `check`; `None` if it does, or never
+/// does.
+///
+/// The script tells the time only if it denies the request, which would count. A bucket refills steadily; the tokens of
+/// other rules are back when all are.
+fn time_until(Check { rule, cost, .. }: Check<'_>, remaining: u64, reset_after: Duration) -> Option<Duration> {
+    let can_pass = cost > remaining && cost <= rule.capacity();
+    can_pass.then(|| match rule.shape() {
+        RuleShape::Bucket { rate, period, burst } => {
+            let spare_us = u128::from(burst - cost) * period.as_micros() / u128::from(rate.max(1));
+            reset_after.saturating_sub(Duration::from_micros(u64::try_from(spare_us).unwrap_or(u64::MAX)))
         }
-        Ok(())
-    }
+        _ => reset_after,
+    })
 }

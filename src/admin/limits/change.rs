@@ -9,8 +9,9 @@ use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 use tollgate_limiter::store::redis::{StoreError, Unanswered};
 
 use crate::admin::limits::error::LimitsError;
-use crate::admin::limits::selection::RouteRule;
+use crate::admin::limits::selection::name;
 use crate::admin::request::BodyError;
+use tollgate_config::NamedLimit;
 
 /// Largest grant.
 const MAX_GRANT: i64 = MAX_SAFE_INTEGER as i64;
@@ -81,7 +82,7 @@ impl ChangeBody {
 
 impl Change {
     /// Describes the change for the log. `key` is printable.
-    pub(super) fn audit(self, route: &str, rules: &[RouteRule<'_>], key: &str) -> String {
+    pub(super) fn audit(self, route: &str, rules: &[NamedLimit<'_>], key: &str) -> String {
         let subject = format!("key {key} under rule {} of route {route}", names(rules).join(", "));
         match self {
             Self::Grant(1) => format!("grant of 1 token to {subject}"),
@@ -101,12 +102,12 @@ impl Change {
 }
 
 /// Returns the names of rules, with their plans.
-pub(super) fn names(rules: &[RouteRule<'_>]) -> Vec<String> {
-    let name = |rule: &RouteRule<'_>| match rule.named.plan {
-        Some(plan) => format!("`{}` of plan `{plan}`", rule.name()),
-        None => format!("`{}`", rule.name()),
+pub(super) fn names(rules: &[NamedLimit<'_>]) -> Vec<String> {
+    let shown = |rule: &NamedLimit<'_>| match rule.plan {
+        Some(plan) => format!("`{}` of plan `{plan}`", name(rule)),
+        None => format!("`{}`", name(rule)),
     };
-    rules.iter().map(name).collect()
+    rules.iter().map(shown).collect()
 }
 
 impl Lost {
@@ -116,7 +117,7 @@ impl Lost {
     }
 
     /// Returns the error of a change of the rule at `position` of `rules`. Those before it were changed.
-    pub(super) fn during(self, change: Change, rules: &[RouteRule<'_>], position: usize) -> Unconfirmed {
+    pub(super) fn during(self, change: Change, rules: &[NamedLimit<'_>], position: usize) -> Unconfirmed {
         let mut done = names(rules);
         let mut unknown = done.split_off(position.min(done.len()));
         let mut untouched = unknown.split_off(unknown.len().min(1));

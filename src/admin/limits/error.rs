@@ -65,7 +65,7 @@ impl LimitsError {
     }
 
     /// Returns the problem. That of a lost Redis has the latest error of its connections.
-    pub(super) fn response(&self, state: &AdminState) -> Reply {
+    pub(in crate::admin) fn response(&self, state: &AdminState) -> Reply {
         let status = self.status();
         let clients = state.stores.redis();
         let mut lost = clients.iter().filter(|client| !client.connected());

@@ -18,16 +18,16 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::store::redis::RedisStore;
 
 pub(super) use self::batch::Batch;
-pub(super) use self::bucket_store::BucketStore;
+pub(super) use self::bucket_store::{BucketStore, KeyRule};
 pub(super) use self::change::ChangeBody;
 use self::change::{Change, Lost};
-use self::error::LimitsError;
+pub(super) use self::error::LimitsError;
 use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
-use self::selection::{KeyPlan, RouteRule, Selector, key_plan, rules, select};
+use self::selection::{KeyPlan, Selector, key_plan, rules, select};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, audited_each, json, whole_millis};
 use crate::admin::request::{MAX_BYTES, parameters, read_body};
-use tollgate_config::{Config, Route};
+use tollgate_config::{Config, NamedLimit, Route};
 use tollgate_telemetry::key_display;
 
 /// Names of a call: route, key and query.
@@ -54,92 +54,62 @@ impl<'c> Place<'c> {
 }
 
 /// Lists every rule of every route, or of the one that `route=ID` names.
-pub(super) fn list(query: &str, state: &AdminState) -> Reply {
-    match all_rules(&state.config.load(), query) {
-        Ok(rules) => json(StatusCode::OK, &rules),
-        Err(error) => error.response(state),
+pub(super) fn list(query: &str, state: &AdminState) -> Result<Reply, LimitsError> {
+    let config = state.config.load();
+    let mut id = None;
+    for (name, value) in parameters(query) {
+        match name.as_str() {
+            "route" => id = Some(value).filter(|id| !id.is_empty()),
+            _ => return Err(LimitsError::BadListQuery(name)),
+        }
     }
+    let is_listed = |route: &&Route| id.as_ref().is_none_or(|id| *route.id == **id);
+    let mut routes = config.routes.iter().filter(is_listed).peekable();
+    if let (Some(id), None) = (&id, routes.peek()) {
+        return Err(LimitsError::no_route(id, &config));
+    }
+    let of_route = |route| rules(route).iter().map(|rule| RuleReply::new(route, rule)).collect::<Vec<_>>();
+    Ok(json(StatusCode::OK, &routes.flat_map(of_route).collect::<Vec<_>>()))
 }
 
 /// Returns the budget of a key under each rule.
-pub(super) async fn read(place: Place<'_>, state: &AdminState) -> Reply {
+pub(super) async fn read(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
-    let read = async {
-        let (route, selector) = place.route(&config)?;
-        let rules = select(route, &selector, false)?;
-        let key = key_id(&place, &rules);
-        let state = read_rules(route, &rules, &key, &config, state).await?;
-        Ok(described_key(route, &key, state))
-    };
-    read.await.unwrap_or_else(|error: LimitsError| error.response(state))
+    let (route, selector) = place.route(&config)?;
+    let call = KeyCall::new(&place, route, select(route, &selector, false)?, &config, state);
+    Ok(call.describe(call.read().await?))
 }
 
 /// Sets the budget of a key, or adds to it.
-pub(super) async fn set(place: Place<'_>, body: Incoming, state: &AdminState) -> Reply {
+pub(super) async fn set(place: Place<'_>, body: Incoming, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
-    let set = async {
-        let (route, selector) = place.route(&config)?;
-        let body: ChangeBody = read_body(body, MAX_BYTES, ChangeBody::EXPECTED).await?;
-        let change = body.change()?;
-        let rules = select(route, &selector.or(body.rule, body.plan), true)?;
-        Ok(apply(change, route, &rules, &place, &config, state).await)
-    };
-    set.await.unwrap_or_else(|error: LimitsError| error.response(state))
+    let (route, selector) = place.route(&config)?;
+    let body: ChangeBody = read_body(body, MAX_BYTES, ChangeBody::EXPECTED).await?;
+    let change = body.change()?;
+    let rules = select(route, &selector.or(body.rule, body.plan), true)?;
+    Ok(KeyCall::new(&place, route, rules, &config, state).apply(change).await)
 }
 
 /// Makes the buckets of a key full.
-pub(super) async fn reset(place: Place<'_>, state: &AdminState) -> Reply {
+pub(super) async fn reset(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
-    let reset = async {
-        let (route, selector) = place.route(&config)?;
-        let rules = select(route, &selector, false)?;
-        Ok(apply(Change::Reset, route, &rules, &place, &config, state).await)
-    };
-    reset.await.unwrap_or_else(|error: LimitsError| error.response(state))
+    let (route, selector) = place.route(&config)?;
+    let rules = select(route, &selector, false)?;
+    Ok(KeyCall::new(&place, route, rules, &config, state).apply(Change::Reset).await)
 }
 
 /// Reads many keys of one rule, and grants tokens to them.
-pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminState) -> Reply {
+pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
+    place.id()?;
+    let selector = selector(place.query)?;
+    let mut batch: Batch = read_body(body, Batch::MAX_BYTES, Batch::EXPECTED).await?;
+    batch.check()?;
+    let selector = selector.or(batch.rule.take(), batch.plan.take());
+    let (route, _) = place.route(&config)?;
     let mut changes = Vec::new();
-    let read = async {
-        place.id()?;
-        let selector = selector(place.query)?;
-        let mut batch: Batch = read_body(body, Batch::MAX_BYTES, Batch::EXPECTED).await?;
-        batch.check()?;
-        let selector = selector.or(batch.rule.take(), batch.plan.take());
-        let (route, _) = place.route(&config)?;
-        batch::apply(batch, route, &selector, &config, state, &mut changes).await
-    };
-    let response = read.await.unwrap_or_else(|error| error.response(state));
-    audited_each(response, changes)
-}
-
-/// Applies `change` to a key, and returns its state. The log gets the change, made or not.
-async fn apply(
-    change: Change,
-    route: &Route,
-    rules: &[RouteRule<'_>],
-    place: &Place<'_>,
-    config: &Config,
-    state: &AdminState,
-) -> Reply {
-    let key = key_id(place, rules);
-    let applied = change.audit(&route.id, rules, &key_display::shown(&key));
-    match change_and_read(change, route, rules, &key, config, state).await {
-        Ok(key_state) => audited(described_key(route, &key, key_state), applied),
-        Err(error) => audited(error.response(state), format!("{applied} failed: {error}")),
-    }
-}
-
-/// Returns the id under which `rules` count the key.
-fn key_id<'c>(place: &Place<'c>, rules: &[RouteRule<'_>]) -> Cow<'c, [u8]> {
-    let key = place.key.unwrap_or_default();
-    rules.first().map_or(Cow::Borrowed(key), |rule| rule.key_id(key))
-}
-
-fn described_key<L: Serialize>(route: &Route, key: &[u8], (plan, limits): KeyState<L>) -> Reply {
-    json(StatusCode::OK, &Budget { route: &route.id, key: key_display::shown(key), limits, plan })
+    let response = batch::apply(batch, route, &selector, &config, state, &mut changes).await;
+    Ok(audited_each(response.unwrap_or_else(|error| error.response(state)), changes))
 }
 
 /// Reads the names of a query: `rule=NAME&plan=NAME`.
@@ -157,92 +127,101 @@ fn selector(query: &str) -> Result<Selector, LimitsError> {
     Ok(selector)
 }
 
+/// Key of a call, and the rules that count it.
+struct KeyCall<'c> {
+    route: &'c Route,
+    rules: Vec<NamedLimit<'c>>,
+    /// Id under which the rules count the key.
+    key: Cow<'c, [u8]>,
+    config: &'c Config,
+    state: &'c AdminState,
+}
+
 /// Plan of a key, and its state under each rule.
 type KeyState<L> = (KeyPlan, Vec<L>);
 
-/// Applies `change` to each of `rules`. Returns the state of the key afterwards.
-async fn change_and_read(
-    change: Change,
-    route: &Route,
-    rules: &[RouteRule<'_>],
-    key: &[u8],
-    config: &Config,
-    state: &AdminState,
-) -> Result<KeyState<ChangedLimit>, LimitsError> {
-    let unsent = |error| match error {
-        LimitsError::Unreachable => Lost::unsent().during(change, rules, 0).into(),
-        error => error,
-    };
-    // Everything that may fail without a change comes first.
-    key_plan(rules, key, config, state).await.map_err(unsent)?;
-    let store = |selected: &RouteRule<'_>| BucketStore::of(selected.limiter, config, state).map_err(unsent);
-    let stores = rules.iter().map(store).collect::<Result<Vec<_>, _>>()?;
-    let mut ended = Vec::with_capacity(rules.len());
-    for (position, (selected, store)) in rules.iter().zip(&stores).enumerate() {
-        let key = BucketKey { scope: &selected.named.scope, id: key };
-        let rule = &selected.named.limit.rule;
-        let effective = state.stores.overrides.effective_rule(key, rule);
-        let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
-        let ends_leases = store.ends_leases(rule, change, config);
-        let changed = store.change(key, rule, change, ends_leases).await;
-        changed.map_err(|lost| lost.during(change, rules, position))?;
-        ended.push(ends_leases);
+impl<'c> KeyCall<'c> {
+    fn new(
+        place: &Place<'c>,
+        route: &'c Route,
+        rules: Vec<NamedLimit<'c>>,
+        config: &'c Config,
+        state: &'c AdminState,
+    ) -> Self {
+        let key = place.key.unwrap_or_default();
+        let key = rules.first().map_or(Cow::Borrowed(key), |rule| rule.key_resolver().normal_id(key));
+        Self { route, rules, key, config, state }
     }
-    let read = read_rules(route, rules, key, config, state).await;
-    let (plan, limits) = read.map_err(|error| match error {
-        LimitsError::Unreachable => Lost::unsent().during(change, rules, rules.len()).into(),
-        error => error,
-    })?;
-    let limits = limits.into_iter().zip(ended).map(|(limit, ended)| ChangedLimit {
-        limit,
-        leases_end_within_ms: ended.then(|| whole_millis(RedisStore::MAX_LEASE)),
-    });
-    Ok((plan, limits.collect()))
-}
 
-/// Returns the state of a key under each of `rules`.
-async fn read_rules(
-    route: &Route,
-    rules: &[RouteRule<'_>],
-    key: &[u8],
-    config: &Config,
-    state: &AdminState,
-) -> Result<KeyState<LimitReply>, LimitsError> {
-    let plan = key_plan(rules, key, config, state).await?;
-    let mut limits = Vec::with_capacity(rules.len());
-    for selected in rules {
-        let store = BucketStore::of(selected.limiter, config, state)?;
-        let key = BucketKey { scope: &selected.named.scope, id: key };
-        let rule = &selected.named.limit.rule;
-        let effective = state.stores.overrides.effective_rule(key, rule);
-        let rule = effective.as_ref().map_or(rule, |(effective, _)| effective.rule().unwrap_or(rule));
-        let probe = store.probe(key, rule, 1).await?.under(effective.as_ref());
-        limits.push(LimitReply {
-            rule: RuleReply::under(route, selected, rule),
-            effect: effective.as_ref().map(EffectReply::new),
-            store: store.name(),
-            remaining: probe.remaining,
-            reset_after_ms: whole_millis(probe.reset_after),
-            retry_after_ms: if probe.is_exceeded { probe.retry_after.map(whole_millis) } else { Some(0) },
-        });
+    fn describe<L: Serialize>(&self, (plan, limits): KeyState<L>) -> Reply {
+        let key = key_display::shown(&self.key);
+        json(StatusCode::OK, &Budget { route: &self.route.id, key, limits, plan })
     }
-    Ok((plan, limits))
-}
 
-/// Describes the rules that `query` selects.
-fn all_rules(config: &Config, query: &str) -> Result<Vec<RuleReply>, LimitsError> {
-    let mut id = None;
-    for (name, value) in parameters(query) {
-        match name.as_str() {
-            "route" => id = Some(value).filter(|id| !id.is_empty()),
-            _ => return Err(LimitsError::BadListQuery(name)),
+    /// Applies `change`, and returns the state of the key. The log gets the change, made or not.
+    async fn apply(&self, change: Change) -> Reply {
+        let applied = change.audit(&self.route.id, &self.rules, &key_display::shown(&self.key));
+        match self.change(change).await {
+            Ok(key_state) => audited(self.describe(key_state), applied),
+            Err(error) => audited(error.response(self.state), format!("{applied} failed: {error}")),
         }
     }
-    let is_listed = |route: &&Route| id.as_ref().is_none_or(|id| *route.id == **id);
-    let mut routes = config.routes.iter().filter(is_listed).peekable();
-    if let (Some(id), None) = (&id, routes.peek()) {
-        return Err(LimitsError::no_route(id, config));
+
+    /// Applies `change` under each rule. Returns the state of the key afterwards.
+    async fn change(&self, change: Change) -> Result<KeyState<ChangedLimit>, LimitsError> {
+        let unconfirmed = |error, position| match error {
+            LimitsError::Unreachable => Lost::unsent().during(change, &self.rules, position).into(),
+            error => error,
+        };
+        // Everything that may fail without a change comes first.
+        self.plan().await.map_err(|error| unconfirmed(error, 0))?;
+        let stores = self.rules.iter().map(|rule| self.store(rule)).collect::<Result<Vec<_>, _>>();
+        let stores = stores.map_err(|error| unconfirmed(error, 0))?;
+        let mut ended = Vec::with_capacity(self.rules.len());
+        for (position, (selected, store)) in self.rules.iter().zip(&stores).enumerate() {
+            let rule = self.rule(selected);
+            let ends_leases = store.ends_leases(rule.in_effect(), change, self.config);
+            let changed = store.change(rule.check(0), change, ends_leases).await;
+            changed.map_err(|lost| lost.during(change, &self.rules, position))?;
+            ended.push(ends_leases);
+        }
+        let read = self.read().await;
+        let (plan, limits) = read.map_err(|error| unconfirmed(error, self.rules.len()))?;
+        let limits = limits.into_iter().zip(ended).map(|(limit, ended)| ChangedLimit {
+            limit,
+            leases_end_within_ms: ended.then(|| whole_millis(RedisStore::MAX_LEASE)),
+        });
+        Ok((plan, limits.collect()))
     }
-    let of_route = |route| rules(route).iter().map(|rule| RuleReply::new(route, rule)).collect::<Vec<_>>();
-    Ok(routes.flat_map(of_route).collect())
+
+    /// Returns the state of the key under each rule.
+    async fn read(&self) -> Result<KeyState<LimitReply>, LimitsError> {
+        let plan = self.plan().await?;
+        let mut limits = Vec::with_capacity(self.rules.len());
+        for selected in &self.rules {
+            let (store, rule) = (self.store(selected)?, self.rule(selected));
+            let probe = store.probe(&rule, 1).await?;
+            limits.push(LimitReply {
+                rule: RuleReply::under(self.route, selected, rule.in_effect()),
+                effect: rule.overridden.as_ref().map(EffectReply::new),
+                store: store.name(),
+                remaining: probe.remaining,
+                reset_after_ms: whole_millis(probe.reset_after),
+                retry_after_ms: if probe.is_exceeded { probe.retry_after.map(whole_millis) } else { Some(0) },
+            });
+        }
+        Ok((plan, limits))
+    }
+
+    async fn plan(&self) -> Result<KeyPlan, LimitsError> {
+        key_plan(&self.rules, &self.key, self.config, self.state).await
+    }
+
+    fn store(&self, rule: &NamedLimit<'_>) -> Result<BucketStore, LimitsError> {
+        BucketStore::of(rule.limiter, self.config, self.state)
+    }
+
+    fn rule<'r>(&'r self, rule: &'r NamedLimit<'_>) -> KeyRule<'r> {
+        KeyRule::of(BucketKey { scope: &rule.scope, id: &self.key }, &rule.limit.rule, self.state)
+    }
 }

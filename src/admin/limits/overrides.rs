@@ -7,19 +7,19 @@ use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::admin::access::Caller;
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
-use crate::admin::limits::selection::{RouteRule, Selector, select};
+use crate::admin::limits::selection::{Selector, name, select_one};
 use crate::admin::limits::{Place, selector};
 use crate::admin::reply::{Reply, audited, json, whole_millis};
 use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
-use tollgate_config::Route;
+use tollgate_config::NamedLimit;
 use tollgate_proxy::state::overrides::{Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange};
 use tollgate_telemetry::key_display;
 
@@ -47,23 +47,6 @@ pub(in crate::admin) fn list(state: &AdminState) -> Reply {
     json(StatusCode::OK, &state.stores.overrides.all().iter().map(listed).collect::<Vec<_>>())
 }
 
-/// Sets an override by `caller`.
-pub(in crate::admin) async fn set(place: Place<'_>, body: Incoming, caller: &Caller, state: &AdminState) -> Reply {
-    respond(new(&place, body, caller, state).await, state)
-}
-
-/// Ends an override.
-pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Reply {
-    respond(remove(&place, state).await, state)
-}
-
-fn respond<T: Serialize>(changed: Result<(T, String), LimitsError>, state: &AdminState) -> Reply {
-    match changed {
-        Ok((body, applied)) => audited(json(StatusCode::OK, &body), applied),
-        Err(error) => error.response(state),
-    }
-}
-
 /// Checks the path and the query. Returns the id of the route, and the names of the query.
 fn checked<'c>(place: &Place<'c>) -> Result<(&'c str, Selector), LimitsError> {
     if place.key.is_some_and(<[u8]>::is_empty) {
@@ -78,14 +61,15 @@ fn checked<'c>(place: &Place<'c>) -> Result<(&'c str, Selector), LimitsError> {
     Ok((id, selector(place.query)?))
 }
 
-async fn new(
-    place: &Place<'_>,
+/// Sets an override by `caller`.
+pub(in crate::admin) async fn set(
+    place: Place<'_>,
     body: Incoming,
     caller: &Caller,
     state: &AdminState,
-) -> Result<(NewOverride, String), LimitsError> {
+) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
-    let (id, query) = checked(place)?;
+    let (id, query) = checked(&place)?;
     let key = place.key;
     let members = read_body(body, MAX_BYTES, "an override").await.map_err(|error| match error {
         BodyError::Invalid { reason, .. } => LimitsError::BadOverride(reason),
@@ -96,17 +80,17 @@ async fn new(
     let effect = body.effect()?;
     let selector = query.or(body.rule, body.plan);
     let (route, _) = place.route(&config)?;
-    let selected = one(route, &selector)?;
+    let selected = select_one(route, &selector)?;
     if let OverrideEffect::Rule(change) = &effect {
-        change.apply(&selected.named.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
+        change.apply(&selected.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
     }
     let target = target(&selected, key, state);
-    if state.stores.overrides.is_ambiguous(&target, &selected.named.limit.rule) {
+    if state.stores.overrides.is_ambiguous(&target, &selected.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
     }
     let applied = format!(
         "{}: {effect} for {}, until {}",
-        named_override(id, selected.name(), key),
+        named_override(id, name(&selected), key),
         format_duration(time),
         end_after(time)
     );
@@ -116,19 +100,19 @@ async fn new(
         numbers: OverrideNumbers::from(&effect),
         expires_in_ms: whole_millis(time),
     };
-    let names = OverrideNames { route: id.to_owned(), rule: selected.name().to_owned(), by: caller.to_string() };
+    let names = OverrideNames { route: id.to_owned(), rule: name(&selected).to_owned(), by: caller.to_string() };
     let new = Override { target, effect, names, until: Instant::now() + time };
     state.stores.set_override(new, &config).await?;
-    Ok((reply, applied))
+    Ok(audited(json(StatusCode::OK, &reply), applied))
 }
 
 /// Ends an override. One whose rule is no longer configured is found by its names.
-async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(EndedOverride, String), LimitsError> {
+pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = &state.config.load_full();
-    let (id, query) = &checked(place)?;
+    let (id, query) = &checked(&place)?;
     let (id, key) = (*id, place.key);
     let route = config.routes.iter().find(|route| *route.id == *id);
-    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| one(route, query));
+    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| select_one(route, query));
     let (target, rule, settings) = match (selected, route) {
         (Ok(selected), Some(route)) => {
             let RuleReply { rule, settings, .. } = RuleReply::new(route, &selected);
@@ -145,20 +129,15 @@ async fn remove(place: &Place<'_>, state: &AdminState) -> Result<(EndedOverride,
         return Err(LimitsError::NoOverride);
     }
     let applied = format!("{} removed", named_override(id, &rule, key));
-    Ok((EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) }, applied))
+    let reply = EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) };
+    Ok(audited(json(StatusCode::OK, &reply), applied))
 }
 
-/// Returns the only rule of `route` that `selector` names.
-fn one<'c>(route: &'c Route, selector: &Selector) -> Result<RouteRule<'c>, LimitsError> {
-    let selected = select(route, selector, true)?;
-    selected.into_iter().next().ok_or_else(|| LimitsError::NoRules(route.id.to_string()))
-}
-
-fn target(selected: &RouteRule<'_>, key: Option<&[u8]>, state: &AdminState) -> OverrideTarget {
+fn target(selected: &NamedLimit<'_>, key: Option<&[u8]>, state: &AdminState) -> OverrideTarget {
     OverrideTarget {
-        scope: selected.named.scope.to_string(),
-        plan: selected.named.plan.map(str::to_owned),
-        key: key.map(|key| state.stores.overrides.named_id(&selected.key_id(key))),
+        scope: selected.scope.to_string(),
+        plan: selected.plan.map(str::to_owned),
+        key: key.map(|key| state.stores.overrides.named_id(&selected.key_resolver().normal_id(key))),
     }
 }
 

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use tollgate_limiter::rule::{Algorithm, NumberKind, NumberSpec, Rule};
 
 use crate::admin::limits::bucket_store::Reading;
-use crate::admin::limits::selection::{KeyPlan, RouteRule};
+use crate::admin::limits::selection::{KeyPlan, name};
 use crate::admin::reply::whole_millis;
 use crate::explain::describe as in_words;
-use tollgate_config::Route;
+use tollgate_config::{NamedLimit, Route};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_proxy::state::overrides::{EffectiveRule, OverrideEffect, RuleChange};
 
@@ -189,12 +189,12 @@ pub(in crate::admin) struct EndedOverride {
 
 impl RuleReply {
     /// Describes a rule as configured.
-    pub(super) fn new(route: &Route, rule: &RouteRule<'_>) -> Self {
-        Self::under(route, rule, &rule.named.limit.rule)
+    pub(super) fn new(route: &Route, rule: &NamedLimit<'_>) -> Self {
+        Self::under(route, rule, &rule.limit.rule)
     }
 
     /// Describes a rule with the numbers of `effective`, which is in effect in its place.
-    pub(super) fn under(route: &Route, rule: &RouteRule<'_>, effective: &Rule) -> Self {
+    pub(super) fn under(route: &Route, rule: &NamedLimit<'_>, effective: &Rule) -> Self {
         let (mode, enforce_percent) = match rule.enforcement() {
             Enforcement::FULL => ("enforce", None),
             Enforcement::OBSERVE => ("observe", None),
@@ -202,7 +202,7 @@ impl RuleReply {
             Enforcement::Keys(of_10_000) => ("enforce", Some(f64::from(of_10_000) / 100.0)),
         };
         let settings = RuleSettings {
-            plan: rule.named.plan.map(str::to_owned),
+            plan: rule.plan.map(str::to_owned),
             key_resolver: rule.key_resolver().to_string(),
             algorithm: effective.algorithm().as_str(),
             capacity: effective.capacity(),
@@ -211,7 +211,7 @@ impl RuleReply {
             mode,
             enforce_percent,
         };
-        Self { route: route.id.to_string(), rule: rule.name().to_owned(), settings }
+        Self { route: route.id.to_string(), rule: name(rule).to_owned(), settings }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Selection of the rules that a call of the limits API reads or changes, and the plan of a key.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -9,20 +8,9 @@ use serde::Serialize;
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::reply::known_names;
-use tollgate_config::{Config, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Route};
-use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::Enforcement;
+use tollgate_config::{Config, NamedLimit, PlanResolver, Plans, Route};
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::store::redis::RedisPlans;
-
-/// Rule of a route, with its limiter.
-#[derive(Clone, Debug)]
-pub(super) struct RouteRule<'c> {
-    /// The limiter.
-    pub(super) limiter: &'c RateLimiter,
-    /// The rule with its names.
-    pub(super) named: NamedLimit<'c>,
-}
 
 /// Names of a call that select rules.
 #[derive(Clone, Debug, Default)]
@@ -40,46 +28,27 @@ impl Selector {
     }
 }
 
-impl RouteRule<'_> {
-    /// Returns the name of the rule in calls and responses.
-    pub(super) fn name(&self) -> &str {
-        self.named.name.as_deref().unwrap_or(&self.named.scope)
-    }
-
-    /// Returns the name of the rule with its plan, for messages.
-    fn shown_name(&self) -> String {
-        self.named.plan.map_or_else(|| self.name().to_owned(), |plan| format!("{} of plan {plan}", self.name()))
-    }
-
-    /// Returns the resolver of the keys that this rule counts.
-    pub(super) fn key_resolver(&self) -> &KeyResolver {
-        self.named.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
-    }
-
-    /// Returns the id under which the rule counts `key`.
-    pub(super) fn key_id<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
-        self.key_resolver().normal_id(key)
-    }
-
-    /// Returns the enforcement of the rule, with that of its limiter.
-    pub(super) fn enforcement(&self) -> Enforcement {
-        self.named.limit.enforcement.and(self.limiter.settings.enforcement)
-    }
-
-    fn matches(&self, selector: &Selector) -> bool {
-        let has_name = |rule: &String| self.name() == *rule || *self.named.scope == **rule;
-        selector.rule.as_ref().is_none_or(has_name)
-            && selector.plan.as_ref().is_none_or(|plan| self.named.plan.unwrap_or_default() == plan)
+impl Selector {
+    fn selects(&self, rule: &NamedLimit<'_>) -> bool {
+        let has_name = |name: &String| self::name(rule) == *name || *rule.scope == **name;
+        self.rule.as_ref().is_none_or(has_name)
+            && self.plan.as_ref().is_none_or(|plan| rule.plan.unwrap_or_default() == plan)
     }
 }
 
+/// Returns the name of a rule in calls and responses.
+pub(super) fn name<'r>(rule: &'r NamedLimit<'_>) -> &'r str {
+    rule.name.as_deref().unwrap_or(&rule.scope)
+}
+
+/// Returns the name of a rule with its plan, for messages.
+fn shown_name(rule: &NamedLimit<'_>) -> String {
+    rule.plan.map_or_else(|| name(rule).to_owned(), |plan| format!("{} of plan {plan}", name(rule)))
+}
+
 /// Returns every rule of a route.
-pub(super) fn rules<'c>(route: &'c Route) -> Vec<RouteRule<'c>> {
-    let of_limiter = |naming: Naming<'c>| {
-        let limiter = naming.limiter;
-        naming.all().into_iter().map(move |named| RouteRule { limiter, named })
-    };
-    route.rate_limiters().flat_map(of_limiter).collect()
+pub(super) fn rules(route: &Route) -> Vec<NamedLimit<'_>> {
+    route.rate_limiters().flat_map(|naming| naming.all()).collect()
 }
 
 /// Returns the rules of `route` to which a key belongs.
@@ -90,22 +59,22 @@ pub(super) fn select<'c>(
     route: &'c Route,
     selector: &Selector,
     is_change: bool,
-) -> Result<Vec<RouteRule<'c>>, LimitsError> {
+) -> Result<Vec<NamedLimit<'c>>, LimitsError> {
     let mut selected = rules(route);
     if selected.is_empty() {
         return Err(LimitsError::NoRules(route.id.to_string()));
     }
-    selected.retain(|rule| rule.matches(selector));
+    selected.retain(|rule| selector.selects(rule));
     let Some(first) = selected.first() else {
         let selection = match (&selector.rule, &selector.plan) {
             (Some(rule), Some(plan)) => format!("rule `{rule}` of a plan `{plan}`"),
             (None, Some(plan)) => format!("rule of a plan `{plan}`"),
             (rule, None) => format!("rule `{}`", rule.as_deref().unwrap_or_default()),
         };
-        let rule_names = known_names("its rules", rules(route).iter().map(RouteRule::shown_name));
+        let rule_names = known_names("its rules", rules(route).iter().map(shown_name));
         return Err(LimitsError::NoRule { route: route.id.to_string(), selection, rule_names });
     };
-    let inherits = |rule: &&RouteRule<'_>| rule.named.limit.key_resolver.is_none();
+    let inherits = |rule: &&NamedLimit<'_>| rule.limit.key_resolver.is_none();
     let resolver = match selected.iter().find(inherits) {
         Some(rule) if selector.rule.is_none() => rule.key_resolver().clone(),
         _ if selected.iter().any(|rule| rule.key_resolver() != first.key_resolver()) => {
@@ -120,11 +89,17 @@ pub(super) fn select<'c>(
     Ok(selected)
 }
 
+/// Returns the only rule of `route` that `selector` names.
+pub(super) fn select_one<'c>(route: &'c Route, selector: &Selector) -> Result<NamedLimit<'c>, LimitsError> {
+    let selected = select(route, selector, true)?;
+    selected.into_iter().next().ok_or_else(|| LimitsError::NoRules(route.id.to_string()))
+}
+
 /// Lists the buckets and plans to choose from.
-fn choices(rules: &[RouteRule<'_>]) -> String {
-    let bucket = |rule: &RouteRule<'_>| match rule.named.plan {
-        Some(plan) => format!("`{}` of plan `{plan}`", rule.named.scope),
-        None => format!("`{}`", rule.named.scope),
+fn choices(rules: &[NamedLimit<'_>]) -> String {
+    let bucket = |rule: &NamedLimit<'_>| match rule.plan {
+        Some(plan) => format!("`{}` of plan `{plan}`", rule.scope),
+        None => format!("`{}`", rule.scope),
     };
     rules.iter().map(bucket).collect::<Vec<_>>().join(", ")
 }
@@ -151,7 +126,7 @@ impl KeyPlan {
 /// # Errors
 /// Plans are in Redis, which is unreachable.
 pub(super) async fn key_plan(
-    rules: &[RouteRule<'_>],
+    rules: &[NamedLimit<'_>],
     key: &[u8],
     config: &Config,
     state: &AdminState,

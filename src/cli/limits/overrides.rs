@@ -1,19 +1,17 @@
 //! `tollgate limits override` and `tollgate limits overrides`: temporary overrides of limits.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::Selection;
-use crate::cli::admin_client::{AdminClient, CallError, encoded, printable, table};
+use super::{Key, Selection};
+use crate::cli::admin_client::{AdminClient, CallError, printable, table};
 use crate::cli::report::{duration, heading, string};
 
 /// Override of the limit of a key.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Override {
-    /// Id of the route
-    route: String,
-    /// Key id that the key resolver returns, such as a client address
-    key: String,
+    #[command(flatten)]
+    key: Key,
     /// New value of a setting of the rule, such as replenish-rate=50 (repeatable)
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     numbers: Vec<(String, Value)>,
@@ -43,23 +41,17 @@ fn setting(text: &str) -> Result<(String, Value), String> {
 impl Override {
     /// Sets or removes the override. Returns the overrides afterwards.
     pub(super) fn call(&self) -> Result<Value, CallError> {
-        let Selection { target, rule, plan } = &self.selection;
-        let client = AdminClient::new(target);
-        let path = format!("/api/overrides/{}/{}", encoded(&self.route), encoded(&self.key));
-        let selectors =
-            || [("rule", rule), ("plan", plan)].into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let path = self.key.path("overrides");
         if self.remove {
-            let query: Vec<_> = selectors().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-            client.call("DELETE", &format!("{path}?{}", query.join("&")), "", "route")?;
+            self.selection.query("DELETE", &path, "route")?;
         } else {
-            let mut body: Map<String, Value> = self.numbers.iter().cloned().collect();
-            body.extend(selectors().map(|(name, value)| (name.to_owned(), json!(value))));
-            body.extend(self.time.as_ref().map(|time| ("expires-in".to_owned(), json!(time))));
-            let words = [("unlimited", self.unlimited), ("block", self.block)];
-            body.extend(words.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| ((*name).to_owned(), json!(true))));
-            client.call("PUT", &path, &Value::Object(body).to_string(), "route")?;
+            let flags = [("unlimited", self.unlimited), ("block", self.block)];
+            let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, json!(true)));
+            let time = self.time.as_ref().map(|time| ("expires-in", json!(time)));
+            let numbers = self.numbers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+            self.selection.put(&path, numbers.chain(time).chain(flags), "route")?;
         }
-        client.call("GET", "/api/overrides", "", "route")
+        AdminClient::new(&self.selection.target).call("GET", "/api/overrides", "", "route")
     }
 }
 

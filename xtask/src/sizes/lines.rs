@@ -9,18 +9,19 @@ use syn::visit::{self, Visit};
 /// Name of the row that counts all crates.
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
-const LIMITS: [(&str, usize); 8] = [
-    (ALL, 78_546),
+const LIMITS: [(&str, usize); 9] = [
+    (ALL, 78_071),
     ("config", 15_615),
-    ("spring", 4_300),
-    ("document", 2_570),
+    ("spring", 4_107),
+    ("document", 2_567),
     ("proxy", 14_094),
     ("limiter", 12_103),
     ("filters", 10_005),
-    ("src", 7_796),
+    ("simulate", 3_039),
+    ("src", 7_715),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 833;
+const MAX_FILES: usize = 825;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::Enforcement;
+
 use crate::rate_limiter::model::{Limit, RateLimiter, Rules};
 
 /// Names the rules of one limiter of a route.
@@ -32,6 +35,22 @@ pub struct NamedLimit<'n> {
     pub scope: Arc<str>,
     /// The rule.
     pub limit: &'n Limit,
+    /// Its limiter.
+    pub limiter: &'n RateLimiter,
+}
+
+impl NamedLimit<'_> {
+    /// Returns the resolver of the keys that the rule counts.
+    #[must_use]
+    pub fn key_resolver(&self) -> &KeyResolver {
+        self.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
+    }
+
+    /// Returns the enforcement of the rule, with that of its limiter.
+    #[must_use]
+    pub fn enforcement(&self) -> Enforcement {
+        self.limit.enforcement.and(self.limiter.settings.enforcement)
+    }
 }
 
 impl<'n> Naming<'n> {
@@ -54,10 +73,11 @@ impl<'n> Naming<'n> {
     /// without a list counts under the scope of the limiter, as it does there: so it keeps its buckets when other rules
     /// come and go. It has no name, no key resolver and no bucket of its own; of several such rules, it is the first.
     pub fn named(&self, plan: Option<&'n str>, rules: &'n Rules) -> Vec<NamedLimit<'n>> {
+        let limiter = self.limiter;
         match rules {
             Rules::One(limit) => {
                 let scope = self.scope_of(limit, None);
-                vec![NamedLimit { plan, name: None, is_named: false, label: Arc::clone(&scope), scope, limit }]
+                vec![NamedLimit { plan, name: None, is_named: false, label: Arc::clone(&scope), scope, limit, limiter }]
             }
             Rules::Several(limits) => {
                 let is_plain = |(name, limit): &(Option<String>, Limit)| {
@@ -68,7 +88,7 @@ impl<'n> Naming<'n> {
                     let (is_named, name) = (name.is_some(), shown_name(name.as_deref(), at));
                     let scope = self.scope_of(limit, (plain != Some(at)).then_some(&*name));
                     let label = self.label_of(limit, &name);
-                    NamedLimit { plan, name: Some(name), is_named, label, scope, limit }
+                    NamedLimit { plan, name: Some(name), is_named, label, scope, limit, limiter }
                 };
                 limits.iter().enumerate().map(listed).collect()
             }
