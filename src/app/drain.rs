@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::app::process::{Process, WorkerThread};
-use crate::app::signals::Signals;
+use crate::app::signals::ShutDownSignals;
 use tollgate_telemetry::log_writer::LogWriter;
 
 /// Time for the last lines of the access log.
@@ -16,11 +16,11 @@ const LOG_TIMEOUT_AFTER_SECOND_SIGNAL: Duration = Duration::from_millis(200);
 
 impl Process {
     /// Ends the process in order. A second signal cuts the wait short.
-    pub(super) async fn drain(mut self, signals: &mut Signals) {
+    pub(super) async fn drain(mut self, signals: &mut ShutDownSignals) {
         let (log, spans) = (self.log.take(), self.spans.take());
         let log_timeout = tokio::select! {
             () = self.finish() => LOG_TIMEOUT,
-            () = signals.shut_down() => {
+            () = signals.next() => {
                 tracing::warn!("second signal: exiting immediately");
                 LOG_TIMEOUT_AFTER_SECOND_SIGNAL
             }

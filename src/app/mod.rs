@@ -1,6 +1,6 @@
 //! Life of the process: start, reload, drain.
 //!
-//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a signal
+//! [`Startup::run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a signal
 //! requests shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a
 //! thread with its own runtime; the main thread runs everything else.
 
@@ -13,30 +13,52 @@ pub mod reload;
 mod signals;
 pub mod start;
 
+use std::io;
+
 use tollgate_config::Loaded;
 
 use self::process::Process;
 use self::reload::Source;
-use self::signals::Signals;
+use self::signals::{CommandSignals, ShutDownSignals};
 use self::start::StartError;
 
-/// Runs the gateway until a signal ends it. `source` is read again on a reload.
-///
-/// # Errors
-/// The gateway cannot start. It then listens on no address.
-pub fn run(source: &Source, loaded: Loaded) -> Result<(), StartError> {
-    signals::exit_after_second_shut_down()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = tokio::task::LocalSet::new();
-    let ended = local.block_on(&runtime, async {
-        let mut signals = Signals::new()?;
-        let mut process = Process::start(source, loaded).await?;
-        process.reload_until_shutdown(source, &mut signals).await;
-        process.drain(&mut signals).await;
-        Ok(())
-    });
-    drop(local);
-    // Exits without waiting for blocking tasks, such as a file read that hangs.
-    runtime.shutdown_background();
-    ended
+/// Runtime and signal handlers of a process that is about to read its configuration.
+pub struct Startup {
+    runtime: tokio::runtime::Runtime,
+    commands: CommandSignals,
+}
+
+impl Startup {
+    /// Installs the handlers of the signals that do not end the process.
+    ///
+    /// # Errors
+    /// The runtime or a handler cannot be created.
+    pub fn new() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let commands = {
+            let _entered = runtime.enter();
+            CommandSignals::new()?
+        };
+        Ok(Self { runtime, commands })
+    }
+
+    /// Runs the gateway until a signal ends it. `source` is read again on a reload.
+    ///
+    /// # Errors
+    /// The gateway cannot start. It then listens on no address.
+    pub fn run(mut self, source: &Source, loaded: Loaded) -> Result<(), StartError> {
+        signals::exit_after_second_shut_down()?;
+        let local = tokio::task::LocalSet::new();
+        let ended = local.block_on(&self.runtime, async {
+            let mut shut_down = ShutDownSignals::new()?;
+            let mut process = Process::start(source, loaded).await?;
+            process.reload_until_shutdown(source, &mut self.commands, &mut shut_down).await;
+            process.drain(&mut shut_down).await;
+            Ok(())
+        });
+        drop(local);
+        // Exits without waiting for blocking tasks, such as a file read that hangs.
+        self.runtime.shutdown_background();
+        ended
+    }
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::reader::Reader;
-use crate::app::signals::{Signal, Signals};
+use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_telemetry::key_display;
@@ -42,21 +42,34 @@ enum Change {
 }
 
 impl Process {
-    /// Reloads on SIGHUP and on request of the admin port. Returns when a signal asks for shutdown, also while a reload reads
-    /// a file that never ends.
-    pub(super) async fn reload_until_shutdown(&mut self, source: &Source, signals: &mut Signals) {
+    /// Reloads on SIGHUP and on request of the admin port, and opens the access log again on SIGUSR1. Returns when a signal
+    /// asks for shutdown, also while a reload reads a file that never ends.
+    pub(super) async fn reload_until_shutdown(
+        &mut self,
+        source: &Source,
+        commands: &mut CommandSignals,
+        shut_down: &mut ShutDownSignals,
+    ) {
         loop {
             let change = tokio::select! {
-                signal = signals.next() => match signal {
-                    Signal::Reload => Change::Configuration(None),
-                    Signal::ShutDown => return,
+                () = shut_down.next() => return,
+                command = commands.next() => match command {
+                    Command::Reload => Change::Configuration(None),
+                    Command::ReopenLogs => {
+                        self.reopen_log();
+                        continue;
+                    }
+                    Command::Reserved => {
+                        tracing::warn!("SIGUSR2 has no effect: it is reserved");
+                        continue;
+                    }
                 },
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
                 () = self.upstreams.services_changed() => Change::Services,
             };
             tokio::select! {
                 () = self.follow(change, source) => {}
-                () = signals.shut_down() => return,
+                () = shut_down.next() => return,
             }
         }
     }
@@ -75,9 +88,7 @@ impl Process {
 
     /// Reopens the access log, then reads and applies the configuration. Returns the settings that need a restart.
     async fn reload(&mut self, source: &Source) -> ReloadResult {
-        if let Some(log) = &self.log {
-            log.reopen();
-        }
+        self.reopen_log();
         let Source::Files { .. } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
             return Err(ReloadError::NoFile);
@@ -101,6 +112,12 @@ impl Process {
         let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(needs_restart)
+    }
+
+    fn reopen_log(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
     }
 
     /// Records and logs that the configuration cannot be reloaded.

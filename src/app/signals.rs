@@ -7,19 +7,36 @@ use std::time::Duration;
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// Request of an operator.
+/// Request of an operator to the running gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signal {
-    /// SIGHUP.
+pub(super) enum Command {
+    /// SIGHUP: read the configuration again, and open the logs again.
     Reload,
-    /// SIGTERM or SIGINT.
-    ShutDown,
+    /// SIGUSR1: open the logs again, as logrotate and nginx's users expect.
+    ReopenLogs,
+    /// SIGUSR2: reserved.
+    Reserved,
+}
+
+/// Signals that do not end the process. Their handlers are installed before the configuration is read; a signal that arrives
+/// meanwhile waits until the gateway serves.
+pub(super) struct CommandSignals {
+    hangup: unix::Signal,
+    user1: unix::Signal,
+    user2: unix::Signal,
+}
+
+/// Signals that end the process: SIGTERM, SIGINT and SIGQUIT drain.
+pub(super) struct ShutDownSignals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    quit: unix::Signal,
 }
 
 /// Time for an orderly exit after the second signal.
 const EXIT_AFTER: Duration = Duration::from_millis(700);
 
-/// Ends the process within a second of the second SIGTERM or SIGINT, on a thread of its own. The main thread may hang
+/// Ends the process within a second of the second signal for shutdown, on a thread of its own. The main thread may hang
 /// then, in a system call for example.
 ///
 /// # Errors
@@ -28,12 +45,12 @@ pub(super) fn exit_after_second_shut_down() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _entered = runtime.enter();
-        Signals::new()?
+        ShutDownSignals::new()?
     };
     let wait = move || {
         runtime.block_on(async {
-            signals.shut_down().await;
-            signals.shut_down().await;
+            signals.next().await;
+            signals.next().await;
             tokio::time::sleep(EXIT_AFTER).await;
         });
         process::exit(0);
@@ -41,37 +58,42 @@ pub(super) fn exit_after_second_shut_down() -> io::Result<()> {
     thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// Signal handlers of the process.
-pub(super) struct Signals {
-    terminate: unix::Signal,
-    interrupt: unix::Signal,
-    hangup: unix::Signal,
+impl CommandSignals {
+    /// Installs the handlers. Must be called within a runtime.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: unix::signal(SignalKind::hangup())?,
+            user1: unix::signal(SignalKind::user_defined1())?,
+            user2: unix::signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(super) async fn next(&mut self) -> Command {
+        tokio::select! {
+            _ = self.hangup.recv() => Command::Reload,
+            _ = self.user1.recv() => Command::ReopenLogs,
+            _ = self.user2.recv() => Command::Reserved,
+        }
+    }
 }
 
-impl Signals {
+impl ShutDownSignals {
     /// Installs the handlers. Must be called within a runtime.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: unix::signal(SignalKind::terminate())?,
             interrupt: unix::signal(SignalKind::interrupt())?,
-            hangup: unix::signal(SignalKind::hangup())?,
+            quit: unix::signal(SignalKind::quit())?,
         })
     }
 
     /// Waits for the next signal.
-    pub(super) async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.hangup.recv() => Signal::Reload,
-            _ = self.terminate.recv() => Signal::ShutDown,
-            _ = self.interrupt.recv() => Signal::ShutDown,
-        }
-    }
-
-    /// Waits for SIGTERM or SIGINT. A SIGHUP stays for [`Signals::next`].
-    pub(super) async fn shut_down(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }

@@ -124,7 +124,8 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
         Command::Serve { file, selection } => {
             let command_line = selection.with_profiles(command_line);
             let paths = selection.files(file, &command_line)?;
-            serve::start(tollgate_config::load(&paths, &command_line), &Source::Files { paths, command_line })
+            let source = Source::Files { paths, command_line };
+            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source)
         }
         Command::Demo => serve::demo(),
         Command::Check { checked, selection, overlay } => {

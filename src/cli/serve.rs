@@ -2,15 +2,22 @@
 
 use std::process::ExitCode;
 
-use crate::app;
+use crate::app::Startup;
 use crate::app::reload::Source;
 use crate::cli::load;
 use tollgate_config::{LoadError, Loaded};
 use tollgate_telemetry::logs;
 
-/// Runs the gateway with a loaded configuration, or reports the errors of loading.
-pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
-    let loaded = match loaded {
+/// Runs the gateway with the configuration that `load` returns, or reports the errors of loading.
+pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &Source) -> ExitCode {
+    let startup = match Startup::new() {
+        Ok(startup) => startup,
+        Err(error) => {
+            eprintln!("tollgate: cannot start: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let loaded = match load() {
         Ok(loaded) => loaded,
         Err(error) => return load::report(&error),
     };
@@ -22,7 +29,7 @@ pub(super) fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitC
         }
     };
     loaded.notes.log();
-    match app::run(source, loaded) {
+    match startup.run(source, loaded) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log.print(&format!("tollgate: {error}"));
@@ -37,5 +44,5 @@ const DEMO: &str = include_str!("../../config/tollgate.yaml");
 /// Runs the demo.
 pub(super) fn demo() -> ExitCode {
     let environment = |name: &str| std::env::var(name).ok();
-    start(tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
+    start(|| tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
 }

@@ -82,6 +82,7 @@ mod retries;
 mod secrets;
 mod shared_redis;
 mod shares;
+mod signals;
 mod simulate;
 mod simulate_compare;
 mod simulate_unknown;
