@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::config_state::{ConfigState, RefusedReload};
 use crate::admin::events::viewers::Viewers;
-use tollgate_config::{Config, LoadError};
+use tollgate_config::{Config, LoadError, StartSettings};
 use tollgate_proxy::http::handler::ConnectionStats;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::state::stores::SharedStores;
@@ -29,6 +29,8 @@ pub struct AdminState {
     pub config: ArcSwap<Config>,
     /// Source of the running configuration.
     pub(super) config_state: ArcSwap<ConfigState>,
+    /// Settings of the start that a reload does not change.
+    start_settings: StartSettings,
     /// True once all workers accept connections.
     pub ready: AtomicBool,
     /// True once the gateway shuts down.
@@ -66,8 +68,8 @@ pub struct AdminState {
 /// Requests to reload the configuration. Each expects the result as a reply.
 pub type ReloadRequests = mpsc::Receiver<oneshot::Sender<ReloadResult>>;
 
-/// Settings that need a restart, if the configuration was applied.
-pub type ReloadResult = Result<Vec<&'static str>, ReloadError>;
+/// Outcome of a reload.
+pub type ReloadResult = Result<(), ReloadError>;
 
 /// Reason for which a configuration was not applied.
 #[derive(Debug, Error)]
@@ -78,6 +80,9 @@ pub enum ReloadError {
     /// The file cannot be read, or has errors.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The running configuration has routes, and the new one has no list of them. The file may be empty for a moment.
+    #[error("no routes: every request would get 404 (if that is meant, write `routes: []`)")]
+    NoRoutes,
     /// The thread that reads the file cannot be created.
     #[error("cannot create a thread: {0}")]
     Thread(std::io::Error),
@@ -102,6 +107,7 @@ impl AdminState {
         let state = Self {
             address: config.management.address,
             reload_requests: sender,
+            start_settings: StartSettings::of(&config),
             config: ArcSwap::new(config),
             config_state: ArcSwap::from_pointee(config_state),
             ready: AtomicBool::new(false),
@@ -137,6 +143,11 @@ impl AdminState {
         self.refused_reload.store(Some(Arc::new(RefusedReload::new(text))));
         self.failed_reloads.fetch_add(1, Relaxed);
         self.last_reload.record(false);
+    }
+
+    /// Returns the settings of `config` that take effect only at the next start.
+    pub fn needs_restart(&self, config: &Config) -> Vec<&'static str> {
+        self.start_settings.needs_restart(config)
     }
 
     /// Reloads the configuration.

@@ -63,6 +63,8 @@ pub(super) struct ConfigReply<'c> {
     failed_reloads: u64,
     /// Latest reload, if its configuration was refused.
     refused_reload: Option<&'c RefusedReload>,
+    /// Settings of the configuration that take effect only at the next start.
+    needs_restart: Vec<&'static str>,
     /// Null if limits are kept in memory.
     redis: Option<health::RedisHealth>,
     warnings: Vec<DiagnosticReply<'c>>,
@@ -87,7 +89,7 @@ pub(super) struct ConfigSummary<'c> {
 pub(super) struct ReloadReply<'c> {
     /// SHA-256 of the files.
     hash: &'c str,
-    /// Changed settings that need a restart.
+    /// Settings of the configuration that take effect only at the next start.
     needs_restart: Vec<&'static str>,
     warnings: Vec<DiagnosticReply<'c>>,
 }
@@ -132,15 +134,17 @@ impl RefusedReload {
 pub(super) fn show(state: &AdminState) -> Reply {
     let config = state.config_state.load();
     let refused_reload = state.refused_reload.load();
+    let running = state.config.load();
     let reply = ConfigReply {
         version: env!("CARGO_PKG_VERSION"),
         file: config.file.as_deref(),
         hash: &config.hash,
         loaded_at: &config.loaded_at,
-        routes: state.config.load().routes.len(),
+        routes: running.routes.len(),
         reloads: state.reloads.load(Relaxed),
         failed_reloads: state.failed_reloads.load(Relaxed),
         refused_reload: refused_reload.as_deref(),
+        needs_restart: state.needs_restart(&running),
         redis: health::redis(state),
         warnings: diagnostics(&config.notes),
     };
@@ -150,9 +154,9 @@ pub(super) fn show(state: &AdminState) -> Reply {
 /// Reads the configuration again and applies it. The response lists the problems of the file.
 pub(super) async fn reload(state: &AdminState) -> Reply {
     match state.reload().await {
-        Ok(needs_restart) => {
+        Ok(()) => {
             let config = state.config_state.load();
-            let warnings = diagnostics(&config.notes);
+            let (needs_restart, warnings) = (state.needs_restart(&state.config.load()), diagnostics(&config.notes));
             json(StatusCode::OK, &ReloadReply { hash: &config.hash, needs_restart, warnings })
         }
         Err(ReloadError::Load(LoadError::Invalid(report))) => {
@@ -162,6 +166,9 @@ pub(super) async fn reload(state: &AdminState) -> Reply {
         Err(ReloadError::Load(error)) => {
             let detail = format!("the running configuration stays in use: {}", in_words(&error.render(false)));
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
+        }
+        Err(error @ ReloadError::NoRoutes) => {
+            problem(StatusCode::UNPROCESSABLE_ENTITY, &format!("the running configuration stays in use: {error}"))
         }
         Err(error @ ReloadError::NoFile) => problem(StatusCode::CONFLICT, &error.to_string()),
         Err(error @ (ReloadError::Thread(_) | ReloadError::Ending)) => {
@@ -173,7 +180,7 @@ pub(super) async fn reload(state: &AdminState) -> Reply {
 /// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
 pub(super) async fn refresh(state: &AdminState) -> Reply {
     match state.reload().await {
-        Ok(_) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Ok(()) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
         Err(error @ ReloadError::Ending) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log"),
     }

@@ -86,7 +86,7 @@ impl Process {
         }
     }
 
-    /// Reopens the access log, then reads and applies the configuration. Returns the settings that need a restart.
+    /// Reopens the access log, then reads and applies the configuration.
     async fn reload(&mut self, source: &Source) -> ReloadResult {
         self.reopen_log();
         let Source::Files { .. } = source else {
@@ -105,13 +105,17 @@ impl Process {
                 return Err(error.into());
             }
         };
-        let needs_restart = tollgate_config::needs_restart(&self.config.borrow(), &config);
-        for setting in &needs_restart {
+        let has_none = config.routes.is_empty() && !config.lists_routes && config.locator.is_none();
+        if has_none && !self.config.borrow().routes.is_empty() {
+            self.refuse(&ReloadError::NoRoutes.to_string());
+            return Err(ReloadError::NoRoutes);
+        }
+        for setting in self.admin.needs_restart(&config) {
             tracing::warn!(setting, "changed setting takes effect after a restart");
         }
         let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
-        Ok(needs_restart)
+        Ok(())
     }
 
     fn reopen_log(&self) {

@@ -88,6 +88,10 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
         let at = whole_seconds(&string(&refused["at"]));
         rows.push(vec!["refused".to_owned(), format!("{at}, the running configuration stays in use; reasons below")]);
     }
+    let settings: Vec<String> = config["needs-restart"].as_array().into_iter().flatten().map(string).collect();
+    if !settings.is_empty() {
+        rows.push(vec!["restart".to_owned(), format!("needed for {}", settings.join(", "))]);
+    }
     rows.push(vec!["store".to_owned(), store(&config["redis"])]);
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();

@@ -1,6 +1,6 @@
 //! The admin API beside limits: its OpenAPI document, configuration, reload, upstreams, and the commands that use it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::client::Connection;
 use crate::support::eventually;
@@ -94,8 +94,17 @@ fn a_reload_answers_with_the_problems_of_the_file() {
     std::fs::write(gateway.config(), &new).unwrap();
     let applied = reload();
     assert_eq!(applied.status, 200, "{}", applied.text());
-    assert_eq!(applied.json()["needs-restart"], serde_json::json!(["server.workers"]));
+    assert_eq!(applied.json()["needs-restart"], json!(["server.workers"]));
     let after = gateway.admin("/api/config").json();
+    assert_eq!((&before["needs-restart"], &after["needs-restart"]), (&json!([]), &json!(["server.workers"])));
+    assert_eq!(
+        reload().json()["needs-restart"],
+        json!(["server.workers"]),
+        "until the restart, not until the next reload"
+    );
+    assert_eq!(gateway.metric("tollgate_config_needs_restart", &[]), 1.0);
+    let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(code == Some(0) && out.contains(" needed for server.workers\n"), "{out}");
     assert_ne!(after["hash"], before["hash"]);
     assert_eq!(after["refused-reload"], Value::Null);
     assert_eq!(after["hash"], applied.json()["hash"]);

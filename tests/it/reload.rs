@@ -163,3 +163,30 @@ fn a_setting_that_needs_a_restart_is_logged() {
     assert!(line.contains("server.workers"), "{line}");
     assert_eq!(gateway.get("/a").status, 200);
 }
+
+#[test]
+fn a_file_that_lost_its_routes_is_refused_unless_it_says_that_there_are_none() {
+    let gateway = Gateway::start(&format!("routes:\n{}", route("a", "echo:")));
+    for (round, text) in
+        ["", "\n", "via: other\n", "routes:\n", "spring: {cloud: {gateway: {routes: }}}\n"].iter().enumerate()
+    {
+        std::fs::write(gateway.config(), text).unwrap();
+        let refused = gateway.connect_admin().request("POST", "/api/reload", &[], b"");
+        assert_eq!(refused.status, 422, "{text:?}: {}", refused.text());
+        assert!(refused.text().contains("write `routes: []`"), "{}", refused.text());
+        assert_eq!(
+            (gateway.get("/a").status, gateway.metric("tollgate_failed_reloads_total", &[])),
+            (200, round as f64 + 1.0)
+        );
+    }
+    gateway.signal("HUP");
+    gateway.logged("no routes: every request would get 404");
+    for text in ["routes: []\n", "spring: {cloud: {gateway: {routes: []}}}\n"] {
+        std::fs::write(gateway.config(), format!("routes:\n{}", route("a", "echo:"))).unwrap();
+        assert_eq!(gateway.connect_admin().request("POST", "/api/reload", &[], b"").status, 200);
+        assert_eq!(gateway.get("/a").status, 200);
+        std::fs::write(gateway.config(), text).unwrap();
+        assert_eq!(gateway.connect_admin().request("POST", "/api/reload", &[], b"").status, 200, "{text:?}");
+        assert_eq!(gateway.get("/a").status, 404);
+    }
+}

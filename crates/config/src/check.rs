@@ -18,7 +18,7 @@ use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, UpstreamsByName};
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
-use crate::yaml::Node;
+use crate::yaml::{Node, NodeKind};
 
 /// Facts about the file that are not in the raw configuration.
 pub(crate) struct CheckInput<'i> {
@@ -74,6 +74,7 @@ pub(crate) fn check(
         use404: raw.loadbalancer.use404.get(),
         cors,
         repeated_keys: raw.repeated_keys.unwrap_or_default(),
+        lists_routes: input.root.step("routes").is_some_and(|node| matches!(node.kind, NodeKind::Seq(_))),
         routes,
     }
 }

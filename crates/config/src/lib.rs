@@ -59,7 +59,7 @@ pub use crate::locator::{Locator, MAX_LOCATED_SERVICES, Metadata, Services};
 pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, predicates};
-pub use crate::restart::needs_restart;
+pub use crate::restart::StartSettings;
 pub use crate::schema::SCHEMA;
 #[cfg(feature = "jwt")]
 pub use crate::sections::jwt::check::{Jwt, KeySource};

@@ -1,14 +1,26 @@
 //! Settings that are read only at the start.
 
-use crate::model::{AdminSocket, Config, OtlpExport};
+use crate::model::{AccessLog, AdminSocket, Config, Logging, Management, Memory, Metering, OtlpExport, Server};
+
+/// Sections with settings that are read only at the start, as the process uses them. They outlive the configuration that it
+/// started with.
+#[derive(Clone, Debug)]
+pub struct StartSettings {
+    server: Server,
+    management: Management,
+    memory: Memory,
+    metering: Metering,
+    access_log: AccessLog,
+    logging: Logging,
+}
 
 /// A key that needs a restart, with everything below it, and the comparison of its values.
 struct Setting {
     key: &'static str,
-    differs: fn(&Config, &Config) -> bool,
+    differs: fn(&StartSettings, &StartSettings) -> bool,
 }
 
-const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Setting {
+const fn setting(key: &'static str, differs: fn(&StartSettings, &StartSettings) -> bool) -> Setting {
     Setting { key, differs }
 }
 
@@ -35,19 +47,35 @@ const SETTINGS: [Setting; 16] = [
 ];
 
 /// Returns a part of the settings of the admin socket.
-fn socket<T>(config: &Config, part: impl Fn(&AdminSocket) -> T) -> Option<T> {
+fn socket<T>(config: &StartSettings, part: impl Fn(&AdminSocket) -> T) -> Option<T> {
     config.management.socket.as_ref().map(part)
 }
 
 /// Compares a part of the settings of traces.
-fn of_traces<T: PartialEq>(a: &Config, b: &Config, part: impl Fn(&OtlpExport) -> T) -> bool {
+fn of_traces<T: PartialEq>(a: &StartSettings, b: &StartSettings, part: impl Fn(&OtlpExport) -> T) -> bool {
     a.management.traces.as_ref().map(&part) != b.management.traces.as_ref().map(&part)
 }
 
-/// Returns the settings that differ between two configurations and take effect only at the next start.
-#[must_use]
-pub fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
-    SETTINGS.iter().filter(|setting| (setting.differs)(running, new)).map(|setting| setting.key).collect()
+impl StartSettings {
+    /// Returns copies of the settings of `config`.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            server: config.server.clone(),
+            management: config.management.clone(),
+            memory: config.memory.clone(),
+            metering: config.metering.clone(),
+            access_log: config.access_log.clone(),
+            logging: config.logging.clone(),
+        }
+    }
+
+    /// Returns the keys whose values in `config` differ from these and take effect only at the next start.
+    #[must_use]
+    pub fn needs_restart(&self, config: &Config) -> Vec<&'static str> {
+        let settings = Self::of(config);
+        SETTINGS.iter().filter(|setting| (setting.differs)(self, &settings)).map(|setting| setting.key).collect()
+    }
 }
 
 /// Returns the keys of these settings.

@@ -111,6 +111,11 @@ fn encode_totals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt
         family(encoder, name, help, [(NO_LABELS, ConstCounter::new(value))])?;
     }
     for (name, help, value) in [
+        (
+            "tollgate_config_needs_restart",
+            "Settings of the configuration that take effect only at the next start",
+            state.needs_restart(&state.config.load()).len(),
+        ),
         ("tollgate_memory_keys", "Buckets in memory", memory.len()),
         ("tollgate_metering_waiting_batches", "Usage batches queued for Redis", usage.waiting_batches),
         ("tollgate_metering_cells", "Usage counters in memory", usage.cells),

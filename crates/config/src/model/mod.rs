@@ -88,4 +88,6 @@ pub struct Config {
     pub repeated_keys: RepeatedKeys,
     /// Enabled routes, in the order in which they are tried.
     pub routes: Vec<Route>,
+    /// True if the files have a list of routes, be it empty. Without one, a file may be incomplete or the wrong one.
+    pub lists_routes: bool,
 }
