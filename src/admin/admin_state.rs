@@ -150,6 +150,11 @@ impl AdminState {
         self.start_settings.needs_restart(config)
     }
 
+    /// Returns true if the access log could not be opened again.
+    pub(super) fn access_log_is_misplaced(&self) -> bool {
+        self.log.as_ref().is_some_and(LogWriter::is_misplaced)
+    }
+
     /// Reloads the configuration.
     pub(super) async fn reload(&self) -> ReloadResult {
         let (reply, applied) = oneshot::channel();

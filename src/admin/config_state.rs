@@ -65,6 +65,8 @@ pub(super) struct ConfigReply<'c> {
     refused_reload: Option<&'c RefusedReload>,
     /// Settings of the configuration that take effect only at the next start.
     needs_restart: Vec<&'static str>,
+    /// True if the access log could not be opened again: lines go to a file that was moved or removed.
+    access_log_misplaced: bool,
     /// Null if limits are kept in memory.
     redis: Option<health::RedisHealth>,
     warnings: Vec<DiagnosticReply<'c>>,
@@ -145,6 +147,7 @@ pub(super) fn show(state: &AdminState) -> Reply {
         failed_reloads: state.failed_reloads.load(Relaxed),
         refused_reload: refused_reload.as_deref(),
         needs_restart: state.needs_restart(&running),
+        access_log_misplaced: state.access_log_is_misplaced(),
         redis: health::redis(state),
         warnings: diagnostics(&config.notes),
     };

@@ -92,6 +92,10 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     if !settings.is_empty() {
         rows.push(vec!["restart".to_owned(), format!("needed for {}", settings.join(", "))]);
     }
+    if config["access-log-misplaced"] == true {
+        let text = "the access log could not be opened again: lines go to a file that was moved; the log says why";
+        rows.push(vec!["access log".to_owned(), text.to_owned()]);
+    }
     rows.push(vec!["store".to_owned(), store(&config["redis"])]);
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();

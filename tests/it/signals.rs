@@ -1,7 +1,7 @@
 //! Signals besides those that shut down: none of them ends the gateway.
 
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, run};
 
 const ECHO: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
 
@@ -40,4 +40,28 @@ fn sigusr2_is_reserved_and_sigquit_drains() {
     gateway.signal("QUIT");
     gateway.logged("all requests finished");
     assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_again_is_reported_and_opened_when_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let (logs, moved) = (folder.path().join("logs"), folder.path().join("moved"));
+    std::fs::create_dir(&logs).unwrap();
+    let path = logs.join("access.log");
+    let gateway = Gateway::start(&format!("access-log: {{output: '{}'}}\n{ECHO}", path.display()));
+    std::fs::rename(&logs, &moved).unwrap();
+    gateway.signal("USR1");
+    let line = gateway.logged("log not opened again");
+    assert!(line.contains(path.to_str().unwrap()) && line.contains("No such file"), "{line}");
+    assert_eq!(gateway.metric("tollgate_access_log_misplaced", &[]), 1.0);
+    assert_eq!(gateway.admin("/api/config").json()["access-log-misplaced"], true);
+    let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(code == Some(0) && out.contains("could not be opened again"), "{out}");
+    assert_eq!(gateway.get("/a").status, 200);
+    eventually("the moved file has the line", || {
+        std::fs::read_to_string(moved.join("access.log")).is_ok_and(|text| text.contains("GET /a HTTP/1.1"))
+    });
+    std::fs::create_dir(&logs).unwrap();
+    gateway.logged("log opened again");
+    assert_eq!((gateway.metric("tollgate_access_log_misplaced", &[]), path.exists()), (0.0, true));
 }

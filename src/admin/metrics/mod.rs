@@ -116,6 +116,11 @@ fn encode_totals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt
             "Settings of the configuration that take effect only at the next start",
             state.needs_restart(&state.config.load()).len(),
         ),
+        (
+            "tollgate_access_log_misplaced",
+            "1 if the access log could not be opened again: lines go to a file that was moved or removed",
+            usize::from(state.access_log_is_misplaced()),
+        ),
         ("tollgate_memory_keys", "Buckets in memory", memory.len()),
         ("tollgate_metering_waiting_batches", "Usage batches queued for Redis", usage.waiting_batches),
         ("tollgate_metering_cells", "Usage counters in memory", usage.cells),

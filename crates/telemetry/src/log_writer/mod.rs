@@ -63,6 +63,12 @@ impl LogWriter {
         self.queue.request_reopen();
     }
 
+    /// Returns true if the log could not be opened again: lines go to a file that was moved or removed.
+    #[must_use]
+    pub fn is_misplaced(&self) -> bool {
+        self.queue.is_misplaced()
+    }
+
     /// Waits until every line is written, for at most `timeout`. Later lines are lost. Returns false at the timeout: the
     /// thread is left to the end of the process, and its lines are lost.
     #[must_use]
@@ -91,19 +97,33 @@ fn run(queue: &Queue, mut output: Output, options: LogOptions) {
                     report.error = written.error;
                 }
             }
-            Task::Reopen => {
-                if let Err(error) = output.reopen() {
-                    tracing::warn!(log = options.name, %error, "log reopen failed");
-                }
-            }
+            Task::Reopen => reopen(queue, &mut output, options.name),
             Task::Tick => {}
             Task::End => return,
         }
         report.log(options, queue.lost());
         if ticked.elapsed() >= TICK {
             ticked = Instant::now();
+            if queue.is_misplaced() {
+                reopen(queue, &mut output, options.name);
+            }
             (options.on_tick)();
         }
+    }
+}
+
+/// Opens the log again. Until that succeeds, lines go where they went before, and the next tick tries again.
+fn reopen(queue: &Queue, output: &mut Output, log: &str) {
+    let result = output.reopen();
+    let was_misplaced = queue.set_misplaced(result.is_err());
+    match result {
+        Ok(()) if was_misplaced => tracing::info!(log, "log opened again: lines go to its file"),
+        Err(error) if !was_misplaced => {
+            let path = output.path();
+            let help = "create the folder, or grant access: the gateway tries again each second";
+            tracing::warn!(log, path, %error, help, "log not opened again: lines still go to the file that was moved");
+        }
+        _ => {}
     }
 }
 

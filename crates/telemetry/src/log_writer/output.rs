@@ -61,6 +61,14 @@ impl Output {
         Ok(())
     }
 
+    /// Path of the file; empty for a standard stream.
+    pub(super) fn path(&self) -> String {
+        match &self.target {
+            Target::File(path) => path.display().to_string(),
+            Target::Stdout | Target::Stderr => String::new(),
+        }
+    }
+
     /// Writes `text`. Waits for room in a full pipe until `is_interrupted`.
     pub(super) fn write(&mut self, text: &[u8], is_interrupted: &dyn Fn() -> bool) -> Written {
         if self.file.is_none() {

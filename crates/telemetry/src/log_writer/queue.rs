@@ -1,7 +1,7 @@
 //! Bounded queue between the threads that log and the thread that writes.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -15,6 +15,8 @@ pub(super) struct Queue {
     /// Signalled when the thread has ended.
     ended: Condvar,
     lost: AtomicU64,
+    /// True if the log could not be opened again.
+    is_misplaced: AtomicBool,
     max_bytes: usize,
 }
 
@@ -55,6 +57,7 @@ impl Queue {
             work: Condvar::new(),
             ended: Condvar::new(),
             lost: AtomicU64::new(0),
+            is_misplaced: AtomicBool::new(false),
             max_bytes,
         }
     }
@@ -80,6 +83,15 @@ impl Queue {
 
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
+    }
+
+    pub(super) fn is_misplaced(&self) -> bool {
+        self.is_misplaced.load(Relaxed)
+    }
+
+    /// Returns the value before.
+    pub(super) fn set_misplaced(&self, is_misplaced: bool) -> bool {
+        self.is_misplaced.swap(is_misplaced, Relaxed)
     }
 
     /// Closes the queue and waits for the thread. Returns false at the timeout; the remaining lines are counted as lost.
