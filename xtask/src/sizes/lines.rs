@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 78_071),
-    ("config", 15_615),
+    (ALL, 78_221),
+    ("config", 15_656),
     ("spring", 4_107),
     ("document", 2_567),
     ("proxy", 14_094),
     ("limiter", 12_103),
     ("filters", 10_005),
     ("simulate", 3_039),
-    ("src", 7_715),
+    ("src", 7_809),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 825;
