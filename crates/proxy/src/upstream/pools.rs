@@ -11,6 +11,10 @@ use crate::upstream::pool::{Pool, PoolSettings};
 
 /// Maximum number of origins of a worker. If requests name their targets, clients may choose them.
 const MAX_ORIGINS: usize = 1024;
+/// Time in seconds after which a pool in use looks up its name again.
+const RENEW_SECS: u64 = 5;
+/// Bound of these lookups of one worker in a second. With more names, each waits longer.
+const RENEWALS_PER_SECOND: u64 = 16;
 
 /// Connection pools of one worker.
 #[derive(Debug)]
@@ -59,8 +63,10 @@ impl Pools {
 
     /// Advances the clock by one second: closes idle connections and removes unused pools.
     pub fn tick(&self) {
-        self.pools.borrow_mut().retain(|_, pool| {
-            pool.tick();
+        let mut pools = self.pools.borrow_mut();
+        let renew_secs = RENEW_SECS.max(pools.len() as u64 / RENEWALS_PER_SECOND);
+        pools.retain(|_, pool| {
+            pool.tick(renew_secs);
             Rc::strong_count(pool) > 1 || pool.has_connections()
         });
     }

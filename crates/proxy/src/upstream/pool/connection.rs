@@ -14,6 +14,7 @@ use crate::http::read_ahead::ReadAhead;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pool::head_limit::HeadLimit;
 use crate::upstream::pool::http2::OpenStream;
+use crate::upstream::pool::name_lookup::Peer;
 
 /// Header fields in a list, which costs less to fill than a map.
 pub(in crate::upstream) type FieldList = Vec<(HeaderName, HeaderValue)>;
@@ -33,6 +34,8 @@ pub struct Connection {
     pub(super) since_secs: u64,
     /// Second in which it was released last.
     pub(super) idle_since_secs: u64,
+    /// Address of a name that it leads to; `None` if it was connected by address.
+    pub(super) peer: Option<Peer>,
     /// Share of the pool's connection limit.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     /// Empty list for the copy of the next request head.
@@ -94,7 +97,7 @@ impl Drop for Http1Sender {
 impl Connection {
     pub(super) fn new(sender: Sender, since_secs: u64, permit: Option<OwnedSemaphorePermit>) -> Box<Self> {
         let (deadline, list) = (Deadline::default(), FieldList::new());
-        Box::new(Self { sender, deadline, since_secs, idle_since_secs: since_secs, permit, list })
+        Box::new(Self { sender, deadline, since_secs, idle_since_secs: since_secs, peer: None, permit, list })
     }
 
     /// Returns true if it can take a request now.

@@ -10,9 +10,12 @@ use tokio::net::TcpStream;
 use crate::http::sockets::KEEPALIVE;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::PoolSettings;
-use crate::upstream::pool::name_lookup::NameLookup;
+use crate::upstream::pool::name_lookup::{NameLookup, Peer};
 use crate::upstream::proxy::{self, ProxyError};
 use tollgate_transport::tls::TlsError;
+
+/// Connection, with the address of a name that it leads to; `None` if it was connected by address.
+type Dialed = (TcpStream, Option<Peer>);
 
 /// Connects to `origin`, through the proxy of `settings` if it applies. `address` is the origin's address, if its host is one.
 pub(super) async fn dial(
@@ -20,28 +23,28 @@ pub(super) async fn dial(
     address: Option<SocketAddr>,
     settings: &PoolSettings,
     names: &NameLookup,
-) -> Result<TcpStream, ConnectError> {
+) -> Result<Dialed, ConnectError> {
     let proxy = settings.proxy.as_deref().filter(|proxy| proxy::applies_to(proxy, &origin.host));
     let Some(proxy) = proxy else {
-        let stream = match address {
-            Some(address) => configured(TcpStream::connect(address).await.map_err(ConnectError::Connect)?),
+        let (stream, peer) = match address {
+            Some(address) => (configured(TcpStream::connect(address).await.map_err(ConnectError::Connect)?), None),
             None => dial_by_name(names, &origin.host, origin.port).await?,
         };
-        return check_peer(stream, settings.refused);
+        return Ok((check_peer(stream, settings.refused)?, peer));
     };
-    let mut stream = dial_by_name(names, &proxy.host, proxy.port).await?;
+    let (mut stream, peer) = dial_by_name(names, &proxy.host, proxy.port).await?;
     let host = origin.address.map_or_else(|| origin.host.clone(), |address| address.to_string());
     proxy::open_tunnel(&mut stream, proxy, &host, origin.port).await.map_err(ConnectError::Proxy)?;
-    Ok(stream)
+    Ok((stream, peer))
 }
 
 /// Connects to the first address of the name that accepts.
-async fn dial_by_name(names: &NameLookup, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+async fn dial_by_name(names: &NameLookup, host: &str, port: u16) -> Result<Dialed, ConnectError> {
     let addresses = names.look_up(host, port).await.map_err(ConnectError::Resolve)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in addresses {
         match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(configured(stream)),
+            Ok(stream) => return Ok((configured(stream), Some(names.peer(address)))),
             Err(error) => last = error,
         }
     }

@@ -7,6 +7,7 @@ mod handshake;
 mod head_limit;
 mod http2;
 mod interim_heads;
+mod kept;
 mod name_lookup;
 mod pool_settings;
 mod read_hook;
@@ -52,7 +53,10 @@ pub struct Pool {
     /// Limit of connections in use, with its semaphore.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
     tls: OnceCell<TlsConnectors>,
-    names: NameLookup,
+    names: Rc<NameLookup>,
+    /// HTTP/1.1 connections established before this second are checked before they are kept: they may be too old, or their
+    /// address may be gone. A comparison with it costs each request less than the checks.
+    checked_before_secs: Cell<u64>,
     /// Seconds since the pool was created, advanced by [`Pool::tick`]. Reading a clock for each request would cost more.
     now_secs: Cell<u64>,
 }
@@ -73,7 +77,8 @@ impl Pool {
             is_http1: Cell::new(false),
             slots: RefCell::default(),
             tls: OnceCell::new(),
-            names: NameLookup::default(),
+            names: Rc::default(),
+            checked_before_secs: Cell::new(0),
             now_secs: Cell::new(0),
         };
         pool.resize();
@@ -201,7 +206,8 @@ impl Pool {
     ) -> Result<Box<Connection>, ConnectError> {
         let settings = self.settings.borrow().clone();
         let dialing = dial::dial(&self.origin, self.address, &settings, &self.names);
-        let stream = tokio::time::timeout(connect_timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
+        let (stream, peer) =
+            tokio::time::timeout(connect_timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
         let established =
             handshake(stream, &self.origin, tls, offers_http2, &settings, self.http2.slot(permit)).await?;
@@ -209,9 +215,11 @@ impl Pool {
         Ok(match established {
             NewConnection::Http1(sender, permit) => {
                 self.is_http1.set(offers_http2 || self.is_http1.get());
-                Connection::new(Sender::Http1(sender), now_secs, permit)
+                let mut connection = Connection::new(Sender::Http1(sender), now_secs, permit);
+                connection.peer = peer;
+                connection
             }
-            NewConnection::Http2(streams) => self.http2.add(streams, now_secs, settings.max_idle > 0),
+            NewConnection::Http2(streams) => self.http2.add(streams, peer, now_secs, settings.max_idle > 0),
         })
     }
 
@@ -245,47 +253,5 @@ impl Pool {
         }
         let connectors = TlsConnectors::new(tls, &self.origin.host).map_err(ConnectError::Tls)?;
         Ok(Some(self.tls.get_or_init(|| connectors)))
-    }
-
-    /// Advances the clock by one second and closes connections that were idle for too long.
-    pub fn tick(&self) {
-        let now = self.now_secs.get() + 1;
-        self.now_secs.set(now);
-        let settings = self.settings.borrow();
-        self.http2.close_idle(now, settings.max_idle_secs);
-        self.idle.borrow_mut().retain(|idle| {
-            now - idle.idle_since_secs <= settings.max_idle_secs
-                && now - idle.since_secs < settings.max_life_secs
-                && !idle.is_closed()
-        });
-    }
-
-    /// Applies a changed connection limit.
-    pub(super) fn resize(&self) {
-        let limit = self.settings.borrow().max_connections.map(usize::from);
-        let mut slots = self.slots.borrow_mut();
-        if slots.as_ref().map(|(current, _)| *current) != limit {
-            // Connections in use hold permits of the old limit until they are released.
-            *slots = limit.map(|limit| (limit, Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))));
-        }
-    }
-
-    /// Takes back a connection after its response has been read to the end.
-    pub(super) fn release(&self, mut connection: Box<Connection>) {
-        let Sender::Http1(http1) = &mut connection.sender else { return };
-        http1.finish();
-        let settings = self.settings.borrow();
-        let now_secs = self.now_secs.get();
-        let mut idle = self.idle.borrow_mut();
-        let is_old = now_secs - connection.since_secs >= settings.max_life_secs;
-        if is_old || connection.is_closed() || idle.len() >= settings.max_idle {
-            return;
-        }
-        connection.deadline.clear();
-        connection.idle_since_secs = now_secs;
-        let permit = connection.permit.take();
-        idle.push_back(connection);
-        // The permit goes last: the request that waits for it finds the connection.
-        drop((idle, permit));
     }
 }

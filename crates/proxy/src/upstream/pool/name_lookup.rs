@@ -1,12 +1,16 @@
-//! Coalesced lookups of a host name.
+//! Coalesced lookups of a host name, and its addresses.
 //!
 //! The system's resolver occupies a thread for each lookup until it completes. If the name servers of one name did not
 //! respond, that name's lookups would soon occupy all threads and delay the lookups of every other name.
+//!
+//! Under steady traffic a pool opens no connection, and would use the first addresses of a name forever. So the lookup is
+//! repeated while connections are kept. The resolver of the system applies the time to live; it does not report it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use tokio::sync::watch;
 
@@ -15,9 +19,34 @@ use tollgate_transport::executor::spawn_boxed;
 /// Result of a lookup; `None` while it is running.
 type LookupResult = Option<Result<Vec<SocketAddr>, (io::ErrorKind, String)>>;
 
-/// Lookup that the requests of a pool share.
+/// Lookup that the requests of a pool share, with the addresses of the name that it connects to: the origin's or the proxy's.
 #[derive(Debug, Default)]
-pub(super) struct NameLookup(RefCell<Option<(String, watch::Receiver<LookupResult>)>>);
+pub(super) struct NameLookup {
+    latest: RefCell<Option<(String, watch::Receiver<LookupResult>)>>,
+    /// Name and port with their addresses by the latest successful lookup.
+    known: RefCell<Option<KnownName>>,
+    /// Seconds since the latest lookup began.
+    age_secs: Cell<u64>,
+    /// True if an address has gone since the latest [`take_lost`](Self::take_lost).
+    has_lost: Cell<bool>,
+    /// Shared with each connection to the name.
+    in_use: Rc<()>,
+}
+
+/// Address of a name that a connection leads to.
+#[derive(Debug)]
+pub(super) struct Peer {
+    address: SocketAddr,
+    /// Shows that connections to the name are kept.
+    _in_use: Rc<()>,
+}
+
+#[derive(Debug)]
+struct KnownName {
+    host: String,
+    port: u16,
+    addresses: Vec<SocketAddr>,
+}
 
 impl NameLookup {
     /// Returns the addresses of `host`, with `port`.
@@ -26,7 +55,59 @@ impl NameLookup {
     /// Errors of the resolver.
     pub(super) async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let name = host.to_owned();
-        self.join(host, || async move { Ok(tokio::net::lookup_host((name, port)).await?.collect()) }).await
+        self.age_secs.set(0);
+        let addresses =
+            self.join(host, || async move { Ok(tokio::net::lookup_host((name, port)).await?.collect()) }).await?;
+        self.learn(host, port, &addresses);
+        Ok(addresses)
+    }
+
+    /// Looks up the name again, on a task of its own, if there are connections to it and the latest lookup began at least
+    /// `interval_secs` ago. A failed lookup changes nothing. Called once a second.
+    pub(super) fn renew(self: &Rc<Self>, interval_secs: u64) {
+        self.age_secs.set(self.age_secs.get() + 1);
+        if self.age_secs.get() < interval_secs || Rc::strong_count(&self.in_use) == 1 {
+            return;
+        }
+        let Some((host, port)) = self.known.borrow().as_ref().map(|known| (known.host.clone(), known.port)) else {
+            return;
+        };
+        let names = Rc::clone(self);
+        spawn_boxed(async move {
+            let _ = names.look_up(&host, port).await;
+        });
+    }
+
+    /// Returns the peer of a connection to `address`.
+    pub(super) fn peer(&self, address: SocketAddr) -> Peer {
+        Peer { address, _in_use: Rc::clone(&self.in_use) }
+    }
+
+    /// Returns true if the address of `peer` no longer belongs to the name.
+    pub(super) fn has_left(&self, peer: &Peer) -> bool {
+        self.known.borrow().as_ref().is_some_and(|known| !known.addresses.contains(&peer.address))
+    }
+
+    /// Returns true once after addresses have gone.
+    pub(super) fn take_lost(&self) -> bool {
+        self.has_lost.take()
+    }
+
+    /// Stores the addresses of a name.
+    pub(super) fn learn(&self, host: &str, port: u16, addresses: &[SocketAddr]) {
+        if addresses.is_empty() {
+            return;
+        }
+        let known = KnownName { host: host.to_owned(), port, addresses: addresses.to_vec() };
+        let before = self.known.replace(Some(known));
+        if before.is_some_and(|before| before.addresses.iter().any(|address| !addresses.contains(address))) {
+            tracing::debug!(
+                name = host,
+                ?addresses,
+                "addresses of an upstream changed; connections to others are closed"
+            );
+            self.has_lost.set(true);
+        }
     }
 
     /// Returns the result of the running lookup of `host`, or of a new one. A lookup continues when all requests that
@@ -42,7 +123,7 @@ impl NameLookup {
                 let addresses = running.await.map_err(|error| (error.kind(), error.to_string()));
                 sender.send_replace(Some(addresses));
             });
-            self.0.replace(Some((host.to_owned(), result.clone())));
+            self.latest.replace(Some((host.to_owned(), result.clone())));
             result
         });
         let result = result.wait_for(Option::is_some).await.ok().and_then(|result| (*result).clone());
@@ -51,7 +132,7 @@ impl NameLookup {
     }
 
     fn running(&self, host: &str) -> Option<watch::Receiver<LookupResult>> {
-        let current = self.0.borrow();
+        let current = self.latest.borrow();
         let (_, result) = current.as_ref().filter(|(name, result)| name == host && result.borrow().is_none())?;
         // Its task may have been dropped without a result.
         result.has_changed().is_ok().then(|| result.clone())
@@ -61,8 +142,6 @@ impl NameLookup {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::cell::Cell;
-    use std::rc::Rc;
     use std::time::Duration;
 
     use tokio::task::LocalSet;

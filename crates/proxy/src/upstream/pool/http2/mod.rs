@@ -16,6 +16,7 @@ pub(in crate::upstream) use self::exchange::SendError;
 pub(super) use self::streams::OpenStream;
 use self::streams::Streams;
 use crate::upstream::pool::connection::{Connection, Sender};
+use crate::upstream::pool::name_lookup::Peer;
 use crate::upstream::pool::waiting::WaitingRequests;
 
 /// HTTP/2 connections of a pool: one, unless more streams are needed than it may open.
@@ -29,6 +30,7 @@ pub(super) struct Http2Connections {
 struct Http2Connection {
     streams: Rc<Streams>,
     since_secs: u64,
+    peer: Option<Peer>,
 }
 
 impl Http2Connections {
@@ -59,14 +61,25 @@ impl Http2Connections {
     }
 
     /// Opens the first stream of a new connection. If `is_kept`, other requests may share the connection.
-    pub(super) fn add(&self, streams: Rc<Streams>, now_secs: u64, is_kept: bool) -> Box<Connection> {
+    pub(super) fn add(
+        &self,
+        streams: Rc<Streams>,
+        peer: Option<Peer>,
+        now_secs: u64,
+        is_kept: bool,
+    ) -> Box<Connection> {
         streams.idle_since.set(now_secs);
         let connection = Connection::new(Sender::Http2(streams.open()), now_secs, None);
         if is_kept {
-            self.all.borrow_mut().push(Http2Connection { streams, since_secs: now_secs });
+            self.all.borrow_mut().push(Http2Connection { streams, since_secs: now_secs, peer });
             self.waiting.wake_first();
         }
         connection
+    }
+
+    /// Gives the connections to addresses for which `has_left` is true no further stream.
+    pub(super) fn retire(&self, has_left: impl Fn(&Peer) -> bool) {
+        self.all.borrow_mut().retain(|one| !one.peer.as_ref().is_some_and(&has_left));
     }
 
     /// Closes connections that had no stream for more than `max_idle_secs`.
