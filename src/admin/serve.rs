@@ -34,7 +34,9 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Serves the admin port until the process ends.
 pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
-    let serve = |(stream, peer): (TcpStream, SocketAddr), state, slot| serve_client(stream, peer.ip(), state, slot);
+    let serve = |(stream, peer): (TcpStream, SocketAddr), state, slot| {
+        serve_client(stream, peer.ip().to_canonical(), state, slot)
+    };
     accept(|| listener.accept(), serve, &state).await;
 }
 

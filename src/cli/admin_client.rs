@@ -20,7 +20,7 @@ const MAX_TEXT_BYTES: usize = 200;
 /// Arguments that name the gateway.
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Admin port: HOST:PORT, https://HOST:PORT or unix:/PATH [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
+    /// Admin port: HOST:PORT, https://HOST:PORT or unix:/PATH [default: localhost:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ fn refusal(status: u16, detail: &str, has_token: bool) -> String {
 /// Returns the `address` of the command line, or the default address of the admin port.
 fn or_default(address: Option<String>) -> String {
     let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
-    address.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
+    address.unwrap_or_else(|| format!("localhost:{}", port().as_deref().unwrap_or("9090")))
 }
 
 impl AdminClient {

@@ -1,7 +1,7 @@
 //! Connection to an admin port: TCP, TLS or a Unix socket, and remedies for failed TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,13 +83,32 @@ impl AdminAddress {
     }
 }
 
+/// Connects to the first address that accepts.
 fn tcp(address: &str, timeout: Duration) -> io::Result<(TcpStream, String)> {
+    let mut failure = None;
+    for resolved in resolve(address)? {
+        match TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT.min(timeout)) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))?;
+                return Ok((stream, resolved.to_string()));
+            }
+            Err(error) => drop(failure.get_or_insert(error)),
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()))
+}
+
+/// Returns the addresses of `HOST:PORT`. `localhost` has both (RFC 6761 §6.3), whatever the files of the system say: the admin
+/// port may listen on either.
+fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Some(("localhost", port)) = address.rsplit_once(':')
+        && let Ok(port) = port.parse()
+    {
+        return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
+    }
     #[expect(clippy::disallowed_methods, reason = "the command has no runtime")]
-    let resolved = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let stream = TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT.min(timeout))?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    Ok((stream, resolved.to_string()))
+    Ok(address.to_socket_addrs()?.collect())
 }
 
 impl TlsFiles {

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // measured times
 
 mod access_log;
+mod address_families;
 mod admin;
 mod admin_access;
 mod admin_api;

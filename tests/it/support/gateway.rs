@@ -1,7 +1,7 @@
 //! A gateway process.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -106,8 +106,12 @@ impl Gateway {
         let line = log.wait_for("listening on http");
         let after = |marker: &str| {
             let rest = line.split(marker).nth(1).unwrap_or_else(|| panic!("no {marker} in {line}"));
-            let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).unwrap_or(rest.len());
-            rest[..end].parse().unwrap()
+            let end = rest.find([' ', '"']).unwrap_or(rest.len());
+            let mut address: SocketAddr = rest[..end].parse().unwrap();
+            if address.ip().is_unspecified() {
+                address.set_ip(Ipv4Addr::LOCALHOST.into());
+            }
+            address
         };
         let scheme = if line.contains("listening on https://") { "https" } else { "http" };
         let admin_scheme = if line.contains("admin=\"https://") { "https" } else { "http" };

@@ -2,7 +2,7 @@
 //!
 //! The text of a key says where its default stands: `Default {}, as in Spring.` Without that, `Default …` is added at its end.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::de::units::{Address, Number, Size, Time, Timeout};
 
-/// A value, or `DEFAULT`: times in nanoseconds, sizes in bytes, addresses as 32 bits.
+/// A value, or `DEFAULT`: times in nanoseconds, sizes in bytes, addresses as the last 64 bits of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Or<T: Unit, const DEFAULT: u64>(T::Value);
 
@@ -34,10 +34,8 @@ pub(crate) const fn millis(milliseconds: u64) -> u64 {
     milliseconds * 1_000_000
 }
 
-/// Returns the bits of an IPv4 address.
-pub(crate) const fn ipv4(address: Ipv4Addr) -> u64 {
-    address.to_bits() as u64
-}
+/// All addresses of this host, of IPv4 and IPv6.
+pub(crate) const ALL_ADDRESSES: u64 = 0;
 
 /// Type of values that a number can name: as a default, or as a bound of a [`Ranged`](crate::Ranged).
 pub trait Unit: Copy {
@@ -185,7 +183,7 @@ impl Unit for Address {
     type Value = IpAddr;
 
     fn of(bits: u64) -> Self {
-        Self(IpAddr::V4(Ipv4Addr::from_bits(u32::of(bits))))
+        Self(IpAddr::V6(Ipv6Addr::from_bits(bits.into())))
     }
 
     fn get(self) -> IpAddr {

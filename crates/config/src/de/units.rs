@@ -22,7 +22,7 @@ pub struct Seconds(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
 pub struct Size(pub u64);
 
-/// An address to listen on, or `localhost`.
+/// An address to listen on, with or without brackets, or `localhost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(pub IpAddr);
 
@@ -81,7 +81,11 @@ read_by! {
         number.ok_or_else(|| format!("expected a number such as `50` or `12.5`, found `{text}`"))
     };
     Address: |text| {
-        let address = if text == "localhost" { Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) } else { text.parse().ok() };
+        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        let address = match text {
+            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            _ => bare.map_or_else(|| text.parse().ok(), |bare| bare.parse().ok().map(IpAddr::V6)),
+        };
         let address = address.map(Address);
         address.ok_or_else(|| format!("expected an IP address such as `127.0.0.1` or `::`, found `{text}`"))
     };

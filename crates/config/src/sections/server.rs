@@ -1,13 +1,12 @@
 //! `server`: the listener for traffic.
 
-use std::net::Ipv4Addr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tollgate_routing::{PathRules, Separator};
 
-use crate::de::defaults::{Flag, Or, Word, ipv4, secs};
+use crate::de::defaults::{ALL_ADDRESSES, Flag, Or, Word, secs};
 use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
@@ -23,8 +22,8 @@ use crate::sections::tls::server::{self, ServerTls};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Server {
-    /// Address to listen on. Default {}, all interfaces.
-    pub address: Or<Address, { ipv4(Ipv4Addr::UNSPECIFIED) }>,
+    /// Address to listen on. Default {}, all interfaces, over IPv4 and IPv6; `0.0.0.0` is IPv4 alone.
+    pub address: Or<Address, ALL_ADDRESSES>,
     /// Port to listen on; 0: any free port. Default {}, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
     pub port: Or<u16, 8080>,
     /// Worker threads. Default: one per core.

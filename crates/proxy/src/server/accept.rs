@@ -44,6 +44,8 @@ pub async fn run<H: Handler>(
 ) -> usize {
     let refused = RefCell::new(Refused::default());
     let start = |stream: TcpStream, peer: SocketAddr, place| {
+        // A listener on `::` reports clients of IPv4 as `::ffff:192.0.2.1`.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let limits = limits.borrow().clone();
         let Some(permit) = gate.admit(place, peer.ip(), limits.of_client(peer.ip())) else {
             return refused.borrow_mut().add(peer.ip());

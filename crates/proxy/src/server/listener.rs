@@ -1,7 +1,7 @@
 //! Listening sockets: one for each worker, all on one address.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 #[cfg(target_os = "linux")]
 use socket2::SockFilter;
@@ -17,9 +17,25 @@ const BACKLOG: i32 = 4096;
 /// A bind without `SO_REUSEPORT` comes first. With the option alone, a second gateway of the same user would join the
 /// first one and the conflict would go unnoticed.
 ///
+/// The address `::` takes connections of IPv4 as well, and only those on a host without IPv6.
+///
 /// # Errors
 /// The address is in use, does not belong to this host, or requires privileges.
 pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    match bind_all(address, count) {
+        Err(error) if address.is_ipv6() && address.ip().is_unspecified() && lacks_ipv6(&error) => {
+            bind_all((Ipv4Addr::UNSPECIFIED, address.port()).into(), count)
+        }
+        bound => bound,
+    }
+}
+
+/// Returns true if the system has no IPv6.
+fn lacks_ipv6(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable || Socket::new(Domain::IPV6, Type::STREAM, None).is_err()
+}
+
+fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
     let first = socket(address)?;
     first.bind(&address.into())?;
     if count <= 1 {
@@ -79,6 +95,9 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?; // a restart need not wait for connections in TIME_WAIT
     socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
     socket.set_tcp_keepalive(&KEEPALIVE)?; // accepted sockets inherit it
     Ok(socket)
 }
