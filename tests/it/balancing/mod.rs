@@ -3,6 +3,7 @@
 mod checks;
 mod discovery;
 mod failures;
+mod slow_start;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -96,6 +96,7 @@ impl Discovered {
             endpoints: EndpointSource::Registries(query),
             balance: Balance::RoundRobin,
             health: self.settings(name).health.clone(),
+            slow_start: None,
             ejection: Some(Ejection::default()),
         })
     }

@@ -13,9 +13,11 @@ mod tests;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::de::ranged::PositiveTime;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
@@ -49,6 +51,8 @@ pub(crate) struct RawUpstream {
     /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     hash_by: Option<Subtree>,
+    /// Time in which the share of an endpoint grows from a tenth to the whole: of one that joins others, or that is healthy again. Default: none, the whole at once.
+    slow_start: Option<PositiveTime>,
     /// Active health checks. Default: none.
     health: Option<HealthCheck>,
     /// Ejection of failing endpoints.
@@ -64,6 +68,8 @@ pub struct Upstream {
     pub endpoints: EndpointSource,
     /// Load balancing.
     pub balance: Balance,
+    /// Time in which the share of a new endpoint grows; `None`: it has all of it at once.
+    pub slow_start: Option<Duration>,
     /// Active health checks; `None`: disabled.
     pub health: Option<HealthCheck>,
     /// Ejection of failing endpoints; `None`: disabled.
@@ -115,6 +121,7 @@ fn upstream(
         name: name.into(),
         endpoints: endpoints?,
         balance: balance?,
+        slow_start: raw.slow_start.map(PositiveTime::get),
         health: raw.health.clone().filter(|health| health.enabled.get()),
         ejection: Some(raw.ejection.clone()).filter(Ejection::is_enabled),
     })

@@ -5,6 +5,7 @@
 //! ejected endpoints are used if no other one is available.
 
 mod drain;
+mod slow_start;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use tollgate_config::{Ejection, ListedEndpoint};
 #[derive(Debug, Default)]
 pub(super) struct EndpointSet {
     entries: Vec<EndpointEntry>,
+    /// Time in which the share of an endpoint grows; `None`: it has all of it at once.
+    slow_start: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -32,6 +35,8 @@ struct EndpointEntry {
     ejection: EjectionState,
     /// End of its draining; `None` if it is not drained.
     drained_until: Option<Instant>,
+    /// Time at which its share began to grow; `None` once it has all of it.
+    slow_since: Option<Instant>,
 }
 
 /// Result of health checks.
@@ -92,7 +97,8 @@ pub struct WeightedEndpoint {
 impl EndpointSet {
     /// Replaces the list. Endpoints that remain keep their health, ejections and counters. Returns true if anything
     /// changed, and the endpoints that were added and removed.
-    pub(super) fn replace(&mut self, listed: &[ListedEndpoint]) -> (bool, EndpointChanges) {
+    pub(super) fn replace(&mut self, listed: &[ListedEndpoint], now: Instant) -> (bool, EndpointChanges) {
+        let slow_since = self.slow_since(now);
         let mut before: Vec<_> = std::mem::take(&mut self.entries).into_iter().map(Some).collect();
         let positions: HashMap<_, _> =
             before.iter().flatten().map(|entry| entry.endpoint.address().clone()).zip(0..).collect();
@@ -108,7 +114,7 @@ impl EndpointSet {
                 None => {
                     let endpoint = Arc::new(Endpoint::new(address.clone()));
                     changes.push((Arc::clone(&endpoint), EndpointChange::Added));
-                    EndpointEntry::new(endpoint)
+                    EndpointEntry::new(endpoint, slow_since)
                 }
             };
             differs |= (entry.weight, entry.priority) != (*weight, *priority);
@@ -146,7 +152,13 @@ impl EndpointSet {
     }
 
     /// Stores the result of the health checks of `endpoint`.
-    pub(super) fn set_health(&mut self, endpoint: &Arc<Endpoint>, health: Health) -> Option<EndpointChange> {
+    pub(super) fn set_health(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        health: Health,
+        now: Instant,
+    ) -> Option<EndpointChange> {
+        let slow_since = self.slow_since(now);
         let entry = self.entry(endpoint)?;
         let before = std::mem::replace(&mut entry.health, health);
         match (before, health) {
@@ -154,6 +166,7 @@ impl EndpointSet {
             (Health::Unhealthy, Health::Healthy | Health::Unknown) => {
                 entry.endpoint.reset_failures();
                 entry.endpoint.attempts().clear_failures();
+                entry.slow_since = slow_since;
                 Some(EndpointChange::Healthy)
             }
             _ => None,
@@ -211,13 +224,14 @@ impl EndpointSet {
 
     /// Returns the endpoints that may be selected.
     #[must_use]
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
+        let share = self.shares(now);
         let in_state = |state: EndpointState| {
             let mut entries: Vec<&EndpointEntry> =
                 self.entries.iter().filter(|entry| entry.weight > 0 && entry.state() == state).collect();
             entries.sort_by_key(|entry| entry.priority);
             let tiers = entries.chunk_by(|one, next| one.priority == next.priority);
-            tiers.map(|tier| tier.iter().map(|entry| entry.weighted()).collect()).collect()
+            tiers.map(|tier| tier.iter().map(|entry| entry.weighted(share(entry))).collect()).collect()
         };
         Snapshot { healthy: in_state(EndpointState::Healthy), ejected: in_state(EndpointState::Ejected) }
     }
@@ -228,7 +242,7 @@ impl EndpointSet {
 }
 
 impl EndpointEntry {
-    fn new(endpoint: Arc<Endpoint>) -> Self {
+    fn new(endpoint: Arc<Endpoint>, slow_since: Option<Instant>) -> Self {
         Self {
             endpoint,
             weight: 0,
@@ -236,6 +250,7 @@ impl EndpointEntry {
             health: Health::Unknown,
             ejection: EjectionState::default(),
             drained_until: None,
+            slow_since,
         }
     }
 
@@ -248,8 +263,8 @@ impl EndpointEntry {
         }
     }
 
-    fn weighted(&self) -> WeightedEndpoint {
-        WeightedEndpoint { endpoint: Arc::clone(&self.endpoint), weight: self.weight }
+    fn weighted(&self, share: u32) -> WeightedEndpoint {
+        WeightedEndpoint { endpoint: Arc::clone(&self.endpoint), weight: self.weight.saturating_mul(share) }
     }
 }
 

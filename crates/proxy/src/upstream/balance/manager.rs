@@ -179,6 +179,7 @@ fn start(
 ) -> (Vec<Box<dyn Any>>, Option<oneshot::Receiver<()>>) {
     let mut tasks: Vec<Box<dyn Any>> = vec![Box::new(OwnedTask::start(end_expired(Arc::clone(upstream))))];
     let mut first_lookup = None;
+    upstream.set_slow_start(config.slow_start);
     match &config.endpoints {
         EndpointSource::Listed(list) => {
             upstream.set_source(None);

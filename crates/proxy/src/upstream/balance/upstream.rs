@@ -27,7 +27,7 @@ pub struct Upstream {
     version: AtomicU64,
     /// Incremented when the list of endpoints changes.
     listed: watch::Sender<u64>,
-    /// Notified when an endpoint is ejected or drained.
+    /// Notified when an endpoint is ejected, drained or new.
     pub(super) expiring: Notify,
     stats: UpstreamStats,
     /// Registry that listed the endpoints.
@@ -172,7 +172,7 @@ impl Upstream {
     /// Replaces the list of endpoints.
     pub(super) fn list(&self, listed: &[ListedEndpoint]) {
         let mut endpoint_set = self.endpoint_set.lock();
-        let (differs, changes) = endpoint_set.replace(listed);
+        let (differs, changes) = endpoint_set.replace(listed, Instant::now());
         if !differs {
             return;
         }
@@ -182,6 +182,12 @@ impl Upstream {
             endpoint.remove();
         }
         self.listed.send_modify(|version| *version += 1);
+        self.expiring.notify_one();
+    }
+
+    /// Sets the time in which the share of a new endpoint grows.
+    pub(super) fn set_slow_start(&self, time: Option<Duration>) {
+        self.endpoint_set.lock().set_slow_start(time);
     }
 
     pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
@@ -195,8 +201,9 @@ impl Upstream {
     /// Stores the result of the health checks of `endpoint`.
     pub(super) fn set_health(&self, endpoint: &Arc<Endpoint>, health: Health) {
         let mut endpoint_set = self.endpoint_set.lock();
-        if let Some(change) = endpoint_set.set_health(endpoint, health) {
+        if let Some(change) = endpoint_set.set_health(endpoint, health, Instant::now()) {
             self.publish(endpoint_set, &[(Arc::clone(endpoint), change)]);
+            self.expiring.notify_one();
         }
     }
 
@@ -210,13 +217,15 @@ impl Upstream {
         }
     }
 
-    /// Ends the ejections and drains that have expired. Returns the end of the next one to expire.
+    /// Ends the ejections and drains that have expired, and takes the next step of slow starts. Returns the time of the next
+    /// change.
     pub(super) fn end_expired(&self) -> Option<Instant> {
         let mut endpoint_set = self.endpoint_set.lock();
         let now = Instant::now();
         let changes = [endpoint_set.end_ejections(now), endpoint_set.end_drains(now)].concat();
-        let next = endpoint_set.next_end();
-        if !changes.is_empty() {
+        let has_new_shares = endpoint_set.advance_slow_starts(now);
+        let next = [endpoint_set.next_end(), endpoint_set.next_step(now)].into_iter().flatten().min();
+        if has_new_shares || !changes.is_empty() {
             self.publish(endpoint_set, &changes);
         }
         next
@@ -264,7 +273,7 @@ impl Upstream {
 
     /// Publishes a snapshot of the changed endpoints, and logs the changes.
     fn publish(&self, endpoint_set: MutexGuard<'_, EndpointSet>, changes: &[(Arc<Endpoint>, EndpointChange)]) {
-        let snapshot = Arc::new(endpoint_set.snapshot());
+        let snapshot = Arc::new(endpoint_set.snapshot(Instant::now()));
         let is_empty = snapshot.is_empty();
         let was_empty = self.snapshot.swap(snapshot).is_empty();
         let is_first = self.version.fetch_add(1, AcqRel) == 1;

@@ -159,6 +159,7 @@ pub(super) fn add(
             // Default of Spring.
             balance: Balance::RoundRobin,
             health: settings.health.clone(),
+            slow_start: None,
             ejection: Some(Ejection::default()),
         });
         named.insert(name.clone(), upstream.map(Arc::new));

@@ -26,6 +26,7 @@ fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Bal
         endpoints: EndpointSource::Listed(list.to_vec()),
         balance,
         health: None,
+        slow_start: None,
         ejection: Some(Ejection {
             consecutive_failures: Or::new(2.try_into().unwrap()),
             base_time: Or::new(Duration::from_secs(60)),

@@ -13,7 +13,7 @@ fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {
 fn endpoint_set(names: &[&str]) -> EndpointSet {
     let mut endpoint_set = EndpointSet::default();
     let list: Vec<_> = names.iter().map(|name| listed(name, 1, 0)).collect();
-    endpoint_set.replace(&list);
+    endpoint_set.replace(&list, Instant::now());
     endpoint_set
 }
 
@@ -33,7 +33,7 @@ fn shown(endpoint_set: &EndpointSet) -> String {
         };
         tiers.iter().map(names).collect::<Vec<_>>().join(" | ")
     };
-    let Snapshot { healthy, ejected } = endpoint_set.snapshot();
+    let Snapshot { healthy, ejected } = endpoint_set.snapshot(Instant::now());
     format!("{} / {}", tiers(&healthy), tiers(&ejected)).trim().to_owned()
 }
 
@@ -41,12 +41,12 @@ fn shown(endpoint_set: &EndpointSet) -> String {
 fn endpoints_are_grouped_by_priority_and_weight_zero_is_left_out() {
     let mut endpoint_set = EndpointSet::default();
     let list = [listed("far", 1, 7), listed("near", 1, 0), listed("drained", 0, 0), listed("also", 2, 0)];
-    let (differs, changes) = endpoint_set.replace(&list);
+    let (differs, changes) = endpoint_set.replace(&list, Instant::now());
     assert!(differs && changes.len() == 4);
     assert_eq!(shown(&endpoint_set), "near also | far /");
     let near = endpoint(&endpoint_set, "near");
-    endpoint_set.set_health(&near, Health::Unhealthy);
-    endpoint_set.set_health(&endpoint(&endpoint_set, "also"), Health::Unhealthy);
+    endpoint_set.set_health(&near, Health::Unhealthy, Instant::now());
+    endpoint_set.set_health(&endpoint(&endpoint_set, "also"), Health::Unhealthy, Instant::now());
     assert_eq!(shown(&endpoint_set), "far /", "the next tier is used");
 }
 
@@ -55,15 +55,18 @@ fn a_remaining_endpoint_keeps_its_state_and_a_returning_one_starts_without() {
     let mut endpoint_set = endpoint_set(&["a", "b", "c"]);
     let (a, b) = (endpoint(&endpoint_set, "a"), endpoint(&endpoint_set, "b"));
     a.request_started();
-    endpoint_set.set_health(&a, Health::Unhealthy);
+    endpoint_set.set_health(&a, Health::Unhealthy, Instant::now());
     endpoint_set.eject(&b, &settings(50), Instant::now());
     assert_eq!(shown(&endpoint_set), "c / b");
-    assert!(!endpoint_set.replace(&[listed("a", 1, 0), listed("b", 1, 0), listed("c", 1, 0)]).0, "the same list");
-    assert!(endpoint_set.replace(&[listed("b", 3, 0), listed("a", 1, 0), listed("d", 1, 0)]).0);
+    assert!(
+        !endpoint_set.replace(&[listed("a", 1, 0), listed("b", 1, 0), listed("c", 1, 0)], Instant::now()).0,
+        "the same list"
+    );
+    assert!(endpoint_set.replace(&[listed("b", 3, 0), listed("a", 1, 0), listed("d", 1, 0)], Instant::now()).0);
     assert_eq!(shown(&endpoint_set), "d / b");
     assert!(Arc::ptr_eq(&endpoint(&endpoint_set, "a"), &a) && a.in_flight() == 1);
-    endpoint_set.replace(&[listed("d", 1, 0)]);
-    let (_, changes) = endpoint_set.replace(&[listed("d", 1, 0), listed("a", 1, 0)]);
+    endpoint_set.replace(&[listed("d", 1, 0)], Instant::now());
+    let (_, changes) = endpoint_set.replace(&[listed("d", 1, 0), listed("a", 1, 0)], Instant::now());
     assert!(matches!(changes.as_slice(), [(again, EndpointChange::Added)] if !Arc::ptr_eq(again, &a)));
     assert_eq!(shown(&endpoint_set), "d a /");
 }
@@ -101,12 +104,12 @@ fn ejections_get_longer_and_shorter_again_with_good_service() {
 fn failed_checks_exclude_an_endpoint_and_ejections_only_deprioritize_it() {
     let mut endpoint_set = endpoint_set(&["a", "b"]);
     let (a, b) = (endpoint(&endpoint_set, "a"), endpoint(&endpoint_set, "b"));
-    endpoint_set.set_health(&b, Health::Unhealthy);
+    endpoint_set.set_health(&b, Health::Unhealthy, Instant::now());
     endpoint_set.eject(&a, &settings(100), Instant::now());
     assert_eq!(shown(&endpoint_set), "/ a", "used if no healthy one is left");
-    assert_eq!(endpoint_set.set_health(&a, Health::Unhealthy), Some(EndpointChange::Unhealthy));
-    assert!(endpoint_set.snapshot().is_empty(), "unhealthy endpoints get no request");
-    assert_eq!(endpoint_set.set_health(&a, Health::Healthy), Some(EndpointChange::Healthy));
+    assert_eq!(endpoint_set.set_health(&a, Health::Unhealthy, Instant::now()), Some(EndpointChange::Unhealthy));
+    assert!(endpoint_set.snapshot(Instant::now()).is_empty(), "unhealthy endpoints get no request");
+    assert_eq!(endpoint_set.set_health(&a, Health::Healthy, Instant::now()), Some(EndpointChange::Healthy));
     assert_eq!(shown(&endpoint_set), "/ a", "a passed check does not end an ejection");
     endpoint_set.clear_ejections(Instant::now());
     assert_eq!(shown(&endpoint_set), "a /");
@@ -133,7 +136,7 @@ proptest! {
             let states: Vec<EndpointState> = endpoint_set.states().map(|(_, state)| state).collect();
             let ejected = states.iter().filter(|state| **state == EndpointState::Ejected).count();
             prop_assert!(ejected * 100 <= count * usize::from(max_percent));
-            let snapshot = endpoint_set.snapshot();
+            let snapshot = endpoint_set.snapshot(Instant::now());
             let of = |tiers: &[Vec<WeightedEndpoint>]| tiers.iter().map(Vec::len).sum::<usize>();
             prop_assert_eq!((of(&snapshot.healthy), of(&snapshot.ejected)), (count - ejected, ejected));
         }
@@ -158,7 +161,7 @@ fn a_drained_endpoint_is_not_selected_until_the_drain_ends() {
     assert_eq!(drain(&mut endpoint_set, "b", minute), Err(DrainError::Last));
     assert_eq!(drain(&mut endpoint_set, "a", 2 * minute), Ok("a".into()), "longer");
     assert_eq!(endpoint_set.next_end(), Some(now + Duration::from_secs(30)));
-    endpoint_set.replace(&[listed("c", 2, 0), listed("a", 1, 0), listed("b", 1, 0)]);
+    endpoint_set.replace(&[listed("c", 2, 0), listed("a", 1, 0), listed("b", 1, 0)], Instant::now());
     assert_eq!(shown(&endpoint_set), "/ b", "a new list keeps drains");
     let ended = endpoint_set.end_drains(now + minute);
     assert!(matches!(ended.as_slice(), [(ended, EndpointChange::DrainEnded)] if Arc::ptr_eq(ended, &c)));
