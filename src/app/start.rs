@@ -169,7 +169,7 @@ async fn start_upstreams(upstreams: &Arc<Upstreams>, loaded: Loaded, source: &So
 fn start_traces(config: &Config) -> io::Result<(Option<SpanQueue>, Option<Tracing>)> {
     let Some(traces) = &config.management.traces else { return Ok((None, None)) };
     let spans = SpanQueue::start(traces)?;
-    Ok((Some(spans.clone()), Some(Tracing::new(traces.probability, spans))))
+    Ok((Some(spans.clone()), Some(Tracing::new(traces, spans))))
 }
 
 /// Binds one listener per worker.

@@ -103,6 +103,7 @@ mod top_keys;
 mod traces;
 mod trailers;
 mod tunnels;
+mod traces_b3;
 mod unread;
 mod unwritable_logs;
 mod upstream_pools;

@@ -35,7 +35,9 @@ const SETTINGS: [Setting; 16] = [
     setting("management.server.address", |a, b| a.management.address != b.management.address),
     setting("management.server.socket", |a, b| socket(a, |of| of.path.clone()) != socket(b, |of| of.path.clone())),
     setting("management.server.socket-mode", |a, b| socket(a, |of| of.mode) != socket(b, |of| of.mode)),
-    setting("management.tracing", |a, b| of_traces(a, b, |traces| traces.probability.to_bits())),
+    setting("management.tracing", |a, b| {
+        of_traces(a, b, |traces| (traces.probability.to_bits(), traces.consume.clone(), traces.produce.clone()))
+    }),
     setting("management.otlp", |a, b| {
         of_traces(a, b, |traces| (traces.endpoint.clone(), traces.headers.clone(), traces.timeout))
     }),

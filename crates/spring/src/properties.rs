@@ -170,7 +170,6 @@ pub const PROPERTIES: &[(&str, Meaning)] = &[
     ("management.prometheus", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
     ("management.metrics", Nothing("`management.metrics.tags` is read")),
     ("management.observations", Nothing(SPANS)),
-    ("management.tracing.propagation", Nothing(CONTEXT)),
     ("management.tracing.baggage", Nothing(CONTEXT)),
     ("management.tracing", Nothing("`enabled` and `sampling.probability` are read")),
     ("management.zipkin", Nothing("`management.otlp.tracing` sends traces")),

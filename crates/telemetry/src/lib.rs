@@ -3,11 +3,13 @@
 //!
 //! `tollgate-proxy` records requests with it.
 
+mod b3;
 pub mod encode;
 pub mod key_display;
 pub mod log_writer;
 pub mod logs;
 pub mod otlp;
+pub mod propagation;
 pub mod reloads;
 pub mod series;
 pub mod top_keys;

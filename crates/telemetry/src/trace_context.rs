@@ -24,6 +24,15 @@ pub struct TraceContext {
     pub is_sampled: bool,
 }
 
+/// Context of the caller, as a field of any format has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallerContext {
+    /// Ids of the trace and of the caller's span; `None` for a decision alone.
+    pub ids: Option<(u128, u64)>,
+    /// Decision about sampling; `None` leaves it to the gateway.
+    pub is_sampled: Option<bool>,
+}
+
 impl TraceContext {
     /// Reads the context of the caller. A missing, repeated or invalid field is no context.
     #[must_use]

@@ -22,7 +22,7 @@ pub use crate::sections::management::check::KeyHashing;
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
-pub use crate::sections::management::tracing::OtlpExport;
+pub use crate::sections::management::tracing::{OtlpExport, TraceFormat};
 pub use crate::sections::memory::{Memory, Metering};
 pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::consul::Consul;

@@ -235,7 +235,11 @@ pub(super) const OUTSIDE: &[Entry] = &[
         "management.tracing.sampling.probability: 0.01",
         "default 0.1; the decision of a client's `traceparent` holds",
     ),
-    entry("management.tracing.propagation.type", "management.tracing.propagation.type: W3C", ""),
+    entry(
+        "management.tracing.propagation.type",
+        "management.tracing.propagation.type: B3",
+        "default `W3C`; Spring reads B3, too, if nothing is set",
+    ),
     entry("management.tracing.baggage", "management.tracing.baggage.remote-fields: tenant", ""),
     entry(
         "management.otlp.tracing.endpoint",

@@ -27,6 +27,45 @@ pub(crate) struct RawTracing {
     pub(crate) enabled: Flag<true>,
     /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
     pub(crate) sampling: RawSampling,
+    /// Formats of trace contexts in header fields.
+    pub(crate) propagation: RawPropagation,
+}
+
+/// Formats of trace contexts in header fields.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawPropagation {
+    /// Formats that are read and written: `W3C` (`traceparent`), `B3` (`b3`) and `B3_MULTI` (`X-B3-TraceId` and others). Default `W3C`; it wins over the next two.
+    #[serde(rename = "type")]
+    pub(crate) both: Vec<TraceFormat>,
+    /// Formats that are read, the first one with a valid context. Default `W3C`.
+    pub(crate) consume: Vec<TraceFormat>,
+    /// Formats that upstreams get. Default `W3C`.
+    pub(crate) produce: Vec<TraceFormat>,
+}
+
+/// Format of a trace context in header fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum TraceFormat {
+    /// Field `traceparent` (W3C Trace Context).
+    #[serde(rename = "W3C")]
+    W3c,
+    /// Field `b3` (Zipkin).
+    #[serde(rename = "B3")]
+    B3,
+    /// Fields `X-B3-TraceId`, `X-B3-SpanId` and `X-B3-Sampled` (Zipkin).
+    #[serde(rename = "B3_MULTI")]
+    B3Multi,
+}
+
+impl RawPropagation {
+    /// Returns `given`, unless `type` names the formats.
+    fn formats(&self, given: &[TraceFormat]) -> Vec<TraceFormat> {
+        let formats = [&self.both, given, &[TraceFormat::W3c]].into_iter().find(|formats| !formats.is_empty());
+        formats.map(<[TraceFormat]>::to_vec).unwrap_or_default()
+    }
 }
 
 /// Sampling of traces that start here.
@@ -78,6 +117,10 @@ pub(crate) struct RawOpenTelemetry {
 pub struct OtlpExport {
     /// Share of sampled traces, from 0 to 1.
     pub probability: f64,
+    /// Formats of the contexts of callers, the first one first.
+    pub consume: Vec<TraceFormat>,
+    /// Formats of the context that upstreams get.
+    pub produce: Vec<TraceFormat>,
     /// URL of the collector: `http` or `https`, with a host and without credentials.
     pub endpoint: Uri,
     /// Header fields of each export request; their values may be secret.
@@ -92,6 +135,8 @@ impl std::fmt::Debug for OtlpExport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OtlpExport")
             .field("probability", &self.probability)
+            .field("consume", &self.consume)
+            .field("produce", &self.produce)
             .field("endpoint", &self.endpoint)
             .field("timeout", &self.timeout)
             .field("resource", &self.resource)
@@ -116,7 +161,16 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Optio
     // `${OTLP_ENDPOINT:}` is empty in an environment without it.
     let url = collector.endpoint.as_ref().filter(|url| !url.value.trim().is_empty())?;
     let endpoint = endpoint(url, diagnostics)?;
-    raw.tracing.enabled.get().then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
+    let propagation = &raw.tracing.propagation;
+    raw.tracing.enabled.get().then(|| OtlpExport {
+        probability,
+        consume: propagation.formats(&propagation.consume),
+        produce: propagation.formats(&propagation.produce),
+        endpoint,
+        headers,
+        timeout,
+        resource,
+    })
 }
 
 fn endpoint(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {

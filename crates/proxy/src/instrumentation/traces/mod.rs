@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http::HeaderMap;
 use http::request::Parts;
 
+use tollgate_config::{OtlpExport, TraceFormat};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
-use tollgate_telemetry::trace_context::{TRACEPARENT, TRACESTATE, TraceContext};
+use tollgate_telemetry::propagation;
+use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
 
 use self::request::RequestTrace;
 use self::server::ServerInfo;
@@ -29,13 +31,25 @@ pub struct Tracing {
     /// Requests that are left until the next sampled one. A draw for each sampled request costs less than one for each
     /// request, and gives the same distribution.
     unsampled: AtomicU64,
+    formats: Arc<TraceFormats>,
     queue: SpanQueue,
+}
+
+/// Formats of trace contexts.
+#[derive(Debug)]
+pub(crate) struct TraceFormats {
+    /// Formats of the contexts of callers.
+    consume: Vec<TraceFormat>,
+    /// Those among them besides that of W3C.
+    consume_others: Vec<TraceFormat>,
+    /// Formats of the context that upstreams get.
+    produce: Vec<TraceFormat>,
 }
 
 impl Clone for Tracing {
     /// Returns a sampler of its own: it draws its first sampled request anew.
     fn clone(&self) -> Self {
-        Self::new(self.probability, self.queue.clone())
+        Self::sampling(self.probability, Arc::clone(&self.formats), self.queue.clone())
     }
 }
 
@@ -43,12 +57,20 @@ impl Clone for Tracing {
 const FEW_FIELDS: usize = 8;
 
 impl Tracing {
-    /// Samples the share `probability` of the traces that start here.
+    /// Samples traces that start here, and reads and writes contexts, as `settings` say.
     #[must_use]
+    pub fn new(settings: &OtlpExport, queue: SpanQueue) -> Self {
+        let OtlpExport { consume, produce, .. } = settings;
+        let others = consume.iter().copied().filter(|format| *format != TraceFormat::W3c);
+        let formats =
+            TraceFormats { consume: consume.clone(), consume_others: others.collect(), produce: produce.clone() };
+        Self::sampling(settings.probability, Arc::new(formats), queue)
+    }
+
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability of 63 bits")]
-    pub fn new(probability: f64, queue: SpanQueue) -> Self {
+    fn sampling(probability: f64, formats: Arc<TraceFormats>, queue: SpanQueue) -> Self {
         let bound = (probability.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64;
-        Self { probability, bound, unsampled: AtomicU64::new(gap(probability)), queue }
+        Self { probability, bound, unsampled: AtomicU64::new(gap(probability)), formats, queue }
     }
 
     /// Takes the context of the client, or starts a trace. Returns the context of a sampled request with its parent.
@@ -61,20 +83,38 @@ impl Tracing {
             ..=FEW_FIELDS => headers.keys().any(|name| *name == TRACEPARENT),
             _ => headers.contains_key(TRACEPARENT),
         };
+        let others = &self.formats.consume_others;
+        let has_context = has_context || (!others.is_empty() && propagation::is_in(headers, others));
         if has_context { self.join(headers) } else { self.sample() }
     }
 
     /// Continues the trace of the client.
     #[cold]
     fn join(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
-        if let Some(caller) = TraceContext::of(headers) {
-            let context = TraceContext { span_id: new_span_id(), ..caller };
-            return caller.is_sampled.then_some((context, Some(caller.span_id)));
+        let TraceFormats { consume, produce, .. } = &*self.formats;
+        let found = consume.iter().find_map(|format| Some((*format, propagation::read(*format, headers)?)));
+        let Some((format, caller)) = found else {
+            // Invalid fields must not be forwarded (W3C Trace Context §3.3.1.1).
+            consume.iter().for_each(|format| propagation::remove(*format, headers));
+            return self.sample();
+        };
+        let is_sampled = caller.is_sampled.unwrap_or_else(|| self.sample().is_some());
+        let stale = || consume.iter().filter(|format| !produce.contains(format));
+        match caller.ids {
+            _ if is_sampled => {
+                stale().for_each(|format| propagation::remove(*format, headers));
+                let continued = |(trace_id, span_id)| {
+                    (TraceContext { trace_id, span_id: new_span_id(), is_sampled }, Some(span_id))
+                };
+                Some(caller.ids.map_or_else(|| (self.begin(), None), continued))
+            }
+            Some((trace_id, span_id)) if caller.is_sampled.is_some() && !produce.contains(&format) => {
+                stale().for_each(|format| propagation::remove(*format, headers));
+                propagation::write(produce, &TraceContext { trace_id, span_id, is_sampled }, headers);
+                None
+            }
+            _ => None,
         }
-        // An invalid pair must not be forwarded (W3C Trace Context §3.3.1.1).
-        headers.remove(TRACEPARENT);
-        headers.remove(TRACESTATE);
-        self.sample()
     }
 
     /// Starts a trace if this request is sampled.
@@ -104,7 +144,8 @@ impl Tracing {
         head: &Parts,
         info: &ServerInfo<'_>,
     ) -> Arc<RequestTrace> {
-        Arc::new(RequestTrace::new(context, parent, head, info, self.queue.clone()))
+        let formats = Arc::clone(&self.formats);
+        Arc::new(RequestTrace::new((context, parent), head, info, formats, self.queue.clone()))
     }
 }
 
@@ -129,8 +170,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
-    use tollgate_config::OtlpExport;
-
     use super::*;
 
     const SAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -139,12 +178,14 @@ mod tests {
     fn tracing(probability: f64) -> Tracing {
         let settings = OtlpExport {
             probability,
+            consume: vec![TraceFormat::W3c],
+            produce: vec![TraceFormat::W3c],
             endpoint: "http://127.0.0.1:9/v1/traces".parse().unwrap(),
             headers: Vec::new(),
             timeout: Duration::from_secs(1),
             resource: Vec::new(),
         };
-        Tracing::new(probability, SpanQueue::start(&settings).unwrap())
+        Tracing::new(&settings, SpanQueue::start(&settings).unwrap())
     }
 
     /// Returns the number of sampled requests among `count`, each with this `traceparent`.

@@ -10,11 +10,12 @@ use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
-use crate::instrumentation::traces::new_span_id;
 use crate::instrumentation::traces::server::{ServerInfo, attributes, joined_state, known_method};
+use crate::instrumentation::traces::{TraceFormats, new_span_id};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 use tollgate_telemetry::otlp::span::{Attribute, Span, SpanKind, Trace, Value};
-use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
+use tollgate_telemetry::propagation;
+use tollgate_telemetry::trace_context::TraceContext;
 
 /// Most spans of one request. Retries and loops over routes could add any number.
 const MAX_SPANS: usize = 64;
@@ -32,6 +33,7 @@ pub struct RequestTrace {
     name: String,
     attributes: Mutex<Vec<Attribute>>,
     spans: Mutex<Spans>,
+    formats: Arc<TraceFormats>,
     queue: SpanQueue,
 }
 
@@ -64,10 +66,10 @@ thread_local! {
 
 impl RequestTrace {
     pub(super) fn new(
-        context: TraceContext,
-        parent: Option<u64>,
+        (context, parent): (TraceContext, Option<u64>),
         head: &Parts,
         info: &ServerInfo<'_>,
+        formats: Arc<TraceFormats>,
         queue: SpanQueue,
     ) -> Self {
         let method = known_method(&head.method);
@@ -84,6 +86,7 @@ impl RequestTrace {
             name: info.pattern.map_or_else(|| name.to_owned(), |pattern| format!("{name} {pattern}")),
             attributes: Mutex::new(attributes(head, method, info)),
             spans: Mutex::default(),
+            formats,
             queue,
         }
     }
@@ -228,7 +231,7 @@ impl AttemptObserver for RequestTrace {
     fn propagate(&self, headers: &mut HeaderMap) {
         let spans = self.spans.lock();
         let span_id = spans.attempt.as_ref().map_or(self.context.span_id, |span| span.id);
-        headers.insert(TRACEPARENT, TraceContext { span_id, ..self.context }.header());
+        propagation::write(&self.formats.produce, &TraceContext { span_id, ..self.context }, headers);
     }
 
     fn end(&self, outcome: AttemptOutcome) {
