@@ -16,6 +16,7 @@ mod explain;
 mod guard;
 mod health;
 mod limits;
+mod log_level;
 mod metrics;
 pub mod on_traffic;
 mod reply;

@@ -12,7 +12,7 @@ use crate::app::reader::Reader;
 use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_telemetry::key_display;
+use tollgate_telemetry::{key_display, logs};
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);
@@ -113,6 +113,7 @@ impl Process {
         for setting in self.admin.needs_restart(&config) {
             tracing::warn!(setting, "changed setting takes effect after a restart");
         }
+        logs::set_level(config.logging.level());
         let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(())

@@ -54,6 +54,7 @@ mod limits_in_redis;
 mod limits_redis_lost;
 mod log_fields;
 mod made_paths;
+mod log_level;
 mod malformed;
 mod many_routes;
 mod metering;

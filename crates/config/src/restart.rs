@@ -25,7 +25,7 @@ const fn setting(key: &'static str, differs: fn(&StartSettings, &StartSettings) 
 }
 
 /// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
-const SETTINGS: [Setting; 16] = [
+const SETTINGS: [Setting; 17] = [
     setting("server.port", |a, b| a.server.port != b.server.port),
     setting("server.address", |a, b| a.server.address != b.server.address),
     setting("server.workers", |a, b| a.server.workers() != b.server.workers()),
@@ -44,8 +44,9 @@ const SETTINGS: [Setting; 16] = [
     setting("management.opentelemetry", |a, b| of_traces(a, b, |traces| traces.resource.clone())),
     setting("memory.max-keys", |a, b| a.memory.max_keys != b.memory.max_keys),
     setting("metering", |a, b| a.metering != b.metering),
-    setting("access-log", |a, b| a.access_log != b.access_log),
-    setting("log", |a, b| a.logging != b.logging),
+    setting("access-log.output", |a, b| a.access_log.output != b.access_log.output),
+    setting("access-log.format", |a, b| a.access_log.format != b.access_log.format),
+    setting("log.format", |a, b| a.logging.format != b.logging.format),
 ];
 
 /// Returns a part of the settings of the admin socket.

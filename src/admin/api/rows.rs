@@ -12,7 +12,7 @@ use crate::admin::breakers::BreakerReply;
 use crate::admin::routes::RouteReply;
 use crate::admin::upstreams::UpstreamReply;
 use crate::admin::{
-    breakers, config_state, dashboard, events, explain, health, metrics, reply, routes, top, upstreams,
+    breakers, config_state, dashboard, events, explain, health, log_level, metrics, reply, routes, top, upstreams,
 };
 use crate::explain::model::Explanation;
 
@@ -67,6 +67,11 @@ fn state() -> Vec<Endpoint> {
             .or(&[(400, "Invalid query parameter")]);
         GET [Root "/api/config"] Read Now(|call| config_state::show(call.state)) =>
             json::<config_state::ConfigReply<'_>>("config", "File, hash, time and warnings of the running configuration");
+        GET [Root "/api/log"] Read Now(|_| log_level::show()) =>
+            json::<log_level::LogLevel>("logLevel", "Level of the gateway's own log");
+        PUT [Root "/api/log"] Write Wait(|_, body| Box::pin(log_level::set(body))) =>
+            json::<log_level::LogLevel>("setLogLevel", "Sets the level of the gateway's own log until the next reload")
+                .sends::<log_level::LogLevel>();
         POST [Root "/api/reload"] Write Wait(|call, _| Box::pin(config_state::reload(call.state))) =>
             json::<config_state::ReloadReply<'_>>("reload", "Reads the configuration again and applies it")
                 .or(&[

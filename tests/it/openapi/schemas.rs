@@ -50,7 +50,7 @@ const UNSEEN: [&str; 1] = ["explain 200.lacks-locator-routes"];
 const AUTHORIZATION: (&str, &str) = ("Authorization", TOKEN);
 
 /// Paths of reads without variables that return JSON.
-const READS: [&str; 21] = [
+const READS: [&str; 22] = [
     "/health/live",
     "/health/ready",
     "/api/limits",
@@ -61,6 +61,7 @@ const READS: [&str; 21] = [
     "/api/upstreams",
     "/api/breakers",
     "/api/config",
+    "/api/log",
     "/openapi.json",
     "/actuator",
     "/actuator/health",
@@ -155,6 +156,7 @@ fn every_response_has_the_members_of_its_schema() {
     ] {
         all.send("GET", path, target, &Value::Null, 200);
     }
+    all.send("PUT", "/api/log", "/api/log", &json!({"level": "info"}), 200);
     all.reloads();
     drop(redis);
     all.without_redis();

@@ -11,11 +11,12 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tracing_subscriber::Layer;
+use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, reload};
 
 use self::repeats::RepeatLimit;
 use crate::log_writer::{LogOptions, LogWriter, Target};
@@ -30,6 +31,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Writer of the process. There is one log, as there is one `tracing` subscriber.
 static WRITER: OnceLock<LogWriter> = OnceLock::new();
+
+/// Filter of the process, which [`set_level`] changes.
+static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 
 /// Guard of the log: writes the last lines when it is dropped.
 #[derive(Debug)]
@@ -48,7 +52,9 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
             on_tick: repeats::report,
         };
         let writer = LogWriter::start(Target::Stderr, options)?;
-        let registry = tracing_subscriber::registry().with(LevelFilter::from_level(logging.level())).with(RepeatLimit);
+        let (filter, level) = reload::Layer::new(LevelFilter::from_level(logging.level()));
+        let _ = LEVEL.set(level);
+        let registry = tracing_subscriber::registry().with(filter).with(RepeatLimit);
         let lines = layer().with_writer(|| LineWriter).with_target(false).log_internal_errors(false);
         let lines = match logging.format.0 {
             LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).fmt_fields(fields::escaped()).boxed(),
@@ -60,6 +66,21 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
         std::panic::set_hook(Box::new(log_panic));
     }
     Ok(LogGuard(()))
+}
+
+/// Logs events of `level` and more severe ones from now on.
+pub fn set_level(level: Level) {
+    if let Some(filter) = LEVEL.get() {
+        // It fails only if a thread panicked while it changed the filter.
+        let _ = filter.modify(|filter| *filter = LevelFilter::from_level(level));
+    }
+}
+
+/// Returns the least severe level that is logged.
+#[must_use]
+pub fn level() -> Level {
+    let filter = LEVEL.get().and_then(reload::Handle::clone_current);
+    filter.and_then(LevelFilter::into_level).unwrap_or(Level::INFO)
 }
 
 /// Returns the number of lines that could not be written.
