@@ -65,7 +65,7 @@ pub(super) fn authorize(
     headers: &HeaderMap,
 ) -> Result<Caller, AccessError> {
     if access == Access::Write {
-        check_change(headers)?;
+        check_change(management.origin.as_ref(), headers)?;
     }
     let needed = match access {
         Access::Open => return Ok(Caller::Anonymous),

@@ -6,6 +6,7 @@ use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use thiserror::Error;
+use tollgate_config::OuterOrigin;
 
 /// Field that browsers add to each request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -13,23 +14,32 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Refusal of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum GuardError {
-    #[error("`Host` must be localhost or a loopback address: the admin port listens on a loopback address")]
+    #[error(
+        "`Host` must be localhost, a loopback address, or the host of `management.server.origin`: the admin port listens on a \
+         loopback address"
+    )]
     Host,
     #[error("changes from pages of another origin are refused")]
     Origin,
 }
 
-/// Checks the host of a request to the admin port on `address`.
+/// Checks the host of a request to the admin port on `address`, which a proxy may serve at `outer`.
 ///
 /// A page can point its own name at a loopback address (DNS rebinding) and then reads what the port serves. The name
 /// stays in `Host`.
-pub(super) fn check_host(address: IpAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), GuardError> {
+pub(super) fn check_host(
+    address: IpAddr,
+    outer: Option<&OuterOrigin>,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), GuardError> {
     if !address.is_loopback() {
         return Ok(());
     }
     let mut hosts = headers.get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
-    let is_allowed = |authority: &Authority| is_loopback(authority.host());
+    let is_outer = |authority: &Authority| outer.is_some_and(|outer| outer.has_host(authority.host()));
+    let is_allowed = |authority: &Authority| is_loopback(authority.host()) || is_outer(authority);
     let in_header = match host {
         // HTTP/1.0 clients, which are no browsers.
         None => true,
@@ -38,12 +48,18 @@ pub(super) fn check_host(address: IpAddr, uri: &Uri, headers: &HeaderMap) -> Res
     if in_header && second.is_none() && uri.authority().is_none_or(is_allowed) { Ok(()) } else { Err(GuardError::Host) }
 }
 
-/// Checks that a change does not come from a page of another origin. Such a page needs no token on a loopback address.
-pub(super) fn check_change(headers: &HeaderMap) -> Result<(), GuardError> {
+/// Checks that a change does not come from a page of another origin than this port, or than the proxy at `outer`. Such a page
+/// needs no token on a loopback address.
+pub(super) fn check_change(outer: Option<&OuterOrigin>, headers: &HeaderMap) -> Result<(), GuardError> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let is_own = match (origins.next(), origins.next()) {
         (None, _) => true,
-        (Some(origin), None) => is_own_origin(origin, headers.get(HOST)),
+        (Some(origin), None) => match outer {
+            Some(outer) if outer.is(origin.as_bytes()) => true,
+            // A page that reached the proxy without TLS is another origin.
+            Some(outer) if names_host(headers.get(HOST), outer) => false,
+            _ => is_own_origin(origin, headers.get(HOST)),
+        },
         (Some(_), Some(_)) => false,
     };
     let is_same_site = headers.get_all(FETCH_SITE).iter().all(|site| site == "same-origin" || site == "none");
@@ -55,6 +71,12 @@ fn is_own_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// Returns true if `host`, the field, names the host of `outer`.
+fn names_host(host: Option<&HeaderValue>, outer: &OuterOrigin) -> bool {
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    authority.is_some_and(|authority| outer.has_host(authority.host()))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -76,7 +98,7 @@ mod tests {
         for host in hosts {
             headers.append(HOST, host.parse().unwrap());
         }
-        check_host(Ipv4Addr::LOCALHOST.into(), &uri.parse().unwrap(), &headers).is_ok()
+        check_host(Ipv4Addr::LOCALHOST.into(), None, &uri.parse().unwrap(), &headers).is_ok()
     }
 
     #[test]
@@ -90,7 +112,7 @@ mod tests {
         assert!(host(&[], "/metrics"), "HTTP/1.0");
         assert!(!host(&["localhost", "localhost"], "/"));
         assert!(!host(&["localhost"], "http://evil.example/"));
-        assert_eq!(check_host(Ipv4Addr::UNSPECIFIED.into(), &Uri::default(), &HeaderMap::new()), Ok(()));
+        assert_eq!(check_host(Ipv4Addr::UNSPECIFIED.into(), None, &Uri::default(), &HeaderMap::new()), Ok(()));
     }
 
     #[test]
@@ -100,7 +122,7 @@ mod tests {
             for (name, value) in fields {
                 headers.append(name, value.parse().unwrap());
             }
-            check_change(&headers)
+            check_change(None, &headers)
         };
         assert_eq!(checked(&[]), Ok(()), "no browser");
         assert_eq!(checked(&[(ORIGIN, "http://localhost:9090"), (FETCH_SITE, "same-origin")]), Ok(()));

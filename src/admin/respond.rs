@@ -57,7 +57,7 @@ fn permitted<'c>(
 ) -> Result<(&'static Endpoint, EndpointPath, Call<'c>), Box<Reply>> {
     // No browser can reach the Unix socket.
     if matches!(peer, Peer::Port { .. })
-        && let Err(error) = guard::check_host(state.address, &head.uri, &head.headers)
+        && let Err(error) = guard::check_host(state.address, management.origin.as_ref(), &head.uri, &head.headers)
     {
         return Err(problem(StatusCode::FORBIDDEN, &error.to_string()).into());
     }

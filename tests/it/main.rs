@@ -7,6 +7,7 @@ mod address_families;
 mod admin;
 mod admin_access;
 mod admin_api;
+mod admin_behind_proxy;
 mod admin_doors;
 mod admin_guards;
 mod answers;

@@ -23,7 +23,8 @@ async function problem(response) {
   return new Problem(response.status, body.detail || `status ${response.status}`, body);
 }
 
-/// Sends a request, asks for a token if one is needed, and returns the response.
+/// Sends a request, asks for a token if one is needed, and returns the response. `path` begins with `/` and is taken relative
+/// to the page, which a proxy may serve below a prefix.
 export async function send(method, path, { body, signal } = {}) {
   for (;;) {
     const options = { method, headers: headers(), signal, cache: "no-store", credentials: "omit" };
@@ -31,7 +32,7 @@ export async function send(method, path, { body, signal } = {}) {
       options.body = JSON.stringify(body);
       options.headers["Content-Type"] = "application/json";
     }
-    const response = await fetch(path, options).catch((error) => {
+    const response = await fetch(`.${path}`, options).catch((error) => {
       throw error.name === "AbortError" ? error : new Problem(0, "the gateway cannot be reached");
     });
     if (response.ok) return response;

@@ -98,7 +98,12 @@ mod tests {
                 assert_eq!(asset(import).status(), StatusCode::OK, "{name} imports {import}");
             }
         }
-        for path in page.split("\"/dashboard/").skip(1).filter_map(|rest| rest.split('"').next()) {
+        for (name, _, content) in FILES.iter().chain([&PAGE]) {
+            for absolute in ["href=\"/", "src=\"/", "url(/", "from \"/", "fetch(\"/"] {
+                assert!(!content.contains(absolute), "{name} works below no prefix: {absolute}");
+            }
+        }
+        for path in page.split("\"dashboard/").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert_eq!(asset(path).status(), StatusCode::OK, "{path}");
         }
         assert_eq!(page.matches("<script").count(), page.matches("<script type=\"module\" src=").count());

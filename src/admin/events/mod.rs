@@ -77,7 +77,11 @@ enum ViewerError {
 /// Returns the stream of snapshots. A page of another origin is refused: it could not read the events, but could take
 /// all slots.
 pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: Deadline) -> Response<AdminBody> {
-    let slot = match check_change(headers).map_err(ViewerError::from).and_then(|()| take_slot(state)) {
+    let config = state.config.load();
+    let slot = match check_change(config.management.origin.as_ref(), headers)
+        .map_err(ViewerError::from)
+        .and_then(|()| take_slot(state))
+    {
         Ok(slot) => slot,
         Err(error) => return refusal(&error).map(Either::Left),
     };

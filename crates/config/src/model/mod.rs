@@ -20,6 +20,7 @@ pub use crate::sections::http_client::{Http2, HttpClient};
 pub use crate::sections::logs::{AccessLog, AccessLogFormat, LogFormat, LogOutput, Logging, RequestId};
 pub use crate::sections::management::check::KeyHashing;
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries, TrafficEndpoints};
+pub use crate::sections::management::origin::OuterOrigin;
 pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::{OtlpExport, TraceFormat};

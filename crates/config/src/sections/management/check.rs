@@ -65,6 +65,7 @@ pub(crate) fn management(
         socket,
         certificate_writers: certificate_writers(raw, tls.as_ref(), diagnostics),
         tls,
+        origin: raw.server.origin.clone(),
         address,
         port,
         readiness_needs_redis: raw.readiness.redis.get(),

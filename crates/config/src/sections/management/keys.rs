@@ -11,6 +11,7 @@ use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::de::units::Address;
+use crate::sections::management::origin::OuterOrigin;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 #[cfg(test)]
@@ -106,6 +107,9 @@ pub(crate) struct RawManagementServer {
     /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
     pub(crate) ssl: Option<Subtree>,
+    /// Origin at which a reverse proxy serves the port, such as `https://ops.example.org`: its host is accepted on a loopback address, and changes may come from its pages. Default: none.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub(crate) origin: Option<OuterOrigin>,
     /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,
     // Spring Boot's prefix of the path of every endpoint.

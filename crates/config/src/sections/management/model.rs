@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::sections::management::check::KeyHashing;
+use crate::sections::management::origin::OuterOrigin;
 use crate::sections::management::socket::AdminSocket;
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::tracing::OtlpExport;
@@ -19,6 +20,8 @@ pub struct Management {
     pub tls: Option<ServerTls>,
     /// Names of client certificates that may change something.
     pub certificate_writers: Vec<String>,
+    /// Origin at which a reverse proxy serves the port; `None` without one.
+    pub origin: Option<OuterOrigin>,
     /// Address to listen on.
     pub address: IpAddr,
     /// Port to listen on; 0: any free port.
