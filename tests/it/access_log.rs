@@ -244,3 +244,37 @@ fn a_full_disk_loses_log_lines_but_fails_no_request() {
     assert!(line.contains("log=\"access-log\""), "{line}");
     eventually("lost lines are counted", || gateway.metric("tollgate_access_log_lost_lines_total", &[]) == 3.0);
 }
+
+#[test]
+fn requests_that_match_an_exclusion_get_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    for format in ["combined", "json"] {
+        let yaml = |exclude: &str| {
+            format!(
+                "access-log: {{output: '{}', format: {format}, exclude: {exclude}}}\nmanagement: {{on-traffic-port: true}}\n\
+                 routes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n",
+                path.display()
+            )
+        };
+        let gateway = Gateway::start(&yaml("['Path=/health/**,/actuator/**', {all: [Method=HEAD, Header=x-probe]}]"));
+        let mut client = gateway.connect();
+        for target in ["/health/live", "/actuator/health", "/health/%6Cive", "/a/../health/x"] {
+            client.request("GET", target, &[], b"");
+        }
+        client.request("GET", "/1?/health/live", &[], b"");
+        client.request("GET", "/health/../2", &[], b"");
+        client.send("HEAD /3 HTTP/1.1\r\nHost: a\r\nX-Probe: 1\r\n\r\nGET /health/%ZZ HTTP/1.1\r\nHost: a\r\n\r\n");
+        let logged = lines(&path, 3);
+        assert!(logged[0].contains("/1?") && logged[1].contains("/2") && logged[2].contains("%ZZ"), "{logged:?}");
+        assert_eq!(
+            gateway.metric("spring_cloud_gateway_requests_seconds_count", &["routeId=\"a\""]),
+            6.0,
+            "they are counted"
+        );
+        gateway.reload(&yaml("[]"));
+        gateway.get("/health/live");
+        lines(&path, 4);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

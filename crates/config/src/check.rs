@@ -6,7 +6,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{Config, Cors, Filter, Forwarding, PlainFilter, Route};
+use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::forwarding;
@@ -19,6 +19,7 @@ use crate::sections::upstreams::{self, UpstreamsByName};
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, NodeKind};
+use tollgate_routing::Predicate;
 
 /// Facts about the file that are not in the raw configuration.
 pub(crate) struct CheckInput<'i> {
@@ -46,7 +47,7 @@ pub(crate) fn check(
     let context = filter_context(&raw, &key_resolvers, switches, diagnostics);
     let (registries, registrations) = registries(&raw, env, diagnostics);
     let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
-    let (routes, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
+    let (routes, unlogged, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
     let forwarding = forwarding(&raw, switches, diagnostics);
     let server = raw.server.check(env, diagnostics);
@@ -61,7 +62,7 @@ pub(crate) fn check(
         memory: raw.memory,
         metering: raw.metering,
         request_id: raw.request_id,
-        access_log: raw.access_log,
+        access_log: AccessLog { exclude: unlogged, ..raw.access_log },
         logging: raw.log,
         request_series: request_series(&raw.metrics, diagnostics),
         forwarding,
@@ -153,10 +154,10 @@ fn routes(
     upstreams: &UpstreamsByName,
     context: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> (Vec<Route>, Cors) {
+) -> (Vec<Route>, Vec<Predicate>, Cors) {
     let &CheckInput { root, switches, .. } = input;
     let sections = RouteSections { root, raw, has_spring: input.properties.get("spring").is_some(), upstreams };
-    let mut routes = crate::routes::check::check(&sections, context, diagnostics);
+    let (mut routes, unlogged) = crate::routes::check::check(&sections, context, diagnostics);
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     crate::routes::target::report_lost_forwards(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), &routes, diagnostics);
@@ -164,7 +165,7 @@ fn routes(
     let cache = &raw.filter.local_response_cache;
     crate::routes::check::complete_caches(cache, switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
-    (routes, cors)
+    (routes, unlogged, cors)
 }
 
 fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: &mut Diagnostics) {

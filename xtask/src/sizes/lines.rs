@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 78_221),
-    ("config", 15_656),
+    (ALL, 78_830),
+    ("config", 15_769),
     ("spring", 4_107),
     ("document", 2_567),
-    ("proxy", 14_094),
+    ("proxy", 14_355),
     ("limiter", 12_103),
     ("filters", 10_005),
     ("simulate", 3_039),
-    ("src", 7_809),
+    ("src", 7_903),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 825;
+const MAX_FILES: usize = 832;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

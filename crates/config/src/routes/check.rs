@@ -12,7 +12,7 @@ use crate::predicates::context::PredicateContext;
 use crate::predicates::weights::Groups;
 use crate::raw_config::RawConfig;
 use crate::routes::model::{Cors, Definition, Route};
-use crate::routes::route::{RouteContext, RouteReader, filter_list, items};
+use crate::routes::route::{RouteContext, RouteReader, filter_list, items, predicate_list};
 use crate::sections::upstreams::UpstreamsByName;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, Span};
@@ -29,16 +29,19 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) upstreams: &'r UpstreamsByName,
 }
 
-/// Returns every enabled route, in the order in which routes are tried.
+/// Returns every enabled route, in the order in which routes are tried, and the predicates of requests without a line in the
+/// access log.
 pub(crate) fn check(
     sections: &RouteSections<'_>,
     filters: &FilterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Vec<Route> {
+) -> (Vec<Route>, Vec<Predicate>) {
     let &RouteSections { root, raw, upstreams, .. } = sections;
     let nodes = items(root.step("routes"));
     let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
     let predicates = PredicateContext::check(raw, filters.switches, diagnostics);
+    let unlogged = root.step("access-log").and_then(|node| node.step("exclude"));
+    let unlogged = predicate_list(unlogged, &predicates, diagnostics);
     let context = RouteContext { upstreams, filters, predicates: &predicates, default_filters: &default_filters };
     let mut routes = read_all(nodes, raw.fail_on_route_definition_error.unwrap_or(true), &context, diagnostics);
     if nodes.is_empty() && !raw.discovery.has_locator() && !diagnostics.has_errors() {
@@ -54,7 +57,7 @@ pub(crate) fn check(
     if !diagnostics.has_errors() {
         report_covered(&routes, diagnostics);
     }
-    routes.into_iter().map(|(route, _)| route).collect()
+    (routes.into_iter().map(|(route, _)| route).collect(), unlogged)
 }
 
 /// Reports routes that get no request because a route before them matches all of theirs.

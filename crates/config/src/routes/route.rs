@@ -59,6 +59,21 @@ pub(super) fn filter_list<'n>(
     filters
 }
 
+/// Returns the conditions of `list`. Reports errors.
+fn condition_list<'n>(list: Option<&'n Node>, diagnostics: &mut Diagnostics) -> Vec<Condition<'n>> {
+    items(list).iter().filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics).ok()).collect()
+}
+
+/// Returns the predicates of `list`, each of which stands for itself. Reports errors.
+pub(super) fn predicate_list(
+    list: Option<&Node>,
+    context: &PredicateContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Predicate> {
+    let conditions = condition_list(list, diagnostics);
+    conditions.iter().filter_map(|condition| condition.check(context, diagnostics).ok()).collect()
+}
+
 /// Returns the items of `list`: none of a blank text, such as `${ROUTES:}`. The deserializer reports values that are no list.
 pub(super) fn items(list: Option<&Node>) -> &[Node] {
     match list {
@@ -107,13 +122,13 @@ impl<'r> RouteReader<'r> {
 
     /// Returns the conditions under `predicates`. Reports a route without any.
     fn conditions(&self, diagnostics: &mut Diagnostics) -> Vec<Condition<'r>> {
-        let list = items(self.node.step("predicates"));
-        if list.is_empty() {
+        let list = self.node.step("predicates");
+        if items(list).is_empty() {
             diagnostics
                 .error(self.node.span, "route without predicates")
                 .help("`predicates: [Path=/**]` matches every request");
         }
-        list.iter().filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics).ok()).collect()
+        condition_list(list, diagnostics)
     }
 
     /// Reads `id=uri,Predicate=arg,Predicate=arg`, Spring's route on one line.

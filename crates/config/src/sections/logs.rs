@@ -5,13 +5,18 @@ use std::path::PathBuf;
 use http::HeaderName;
 use serde::Deserialize;
 
+use tollgate_routing::Predicate;
+
 use crate::de::defaults::Word;
+use crate::de::spanned::NodeRef;
 use crate::de::units::read_by;
+#[cfg(test)]
+use crate::routes::raw_route::RawCondition;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Access log: one line per request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
 pub struct AccessLog {
@@ -20,6 +25,13 @@ pub struct AccessLog {
     pub output: LogOutput,
     /// Format of a line: `combined` or `json`. Default {}, which all log tools read.
     pub format: Word<AccessLogFormat>,
+    #[serde(rename = "exclude")]
+    /// Requests without a line: predicates as those of routes, of which one must match, such as `Path=/health/**`. Default: none.
+    #[cfg_attr(test, schemars(with = "Vec<RawCondition>"))]
+    pub(crate) excluded: Vec<NodeRef>,
+    /// Requests without a line match one of these predicates, from `exclude`.
+    #[serde(skip)]
+    pub exclude: Vec<Predicate>,
 }
 
 /// Destination of the access log.

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::state::stores::SharedStores;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, ForwardedHeaders, TrustedProxies};
-use tollgate_routing::{RouteEntry, RouteTable};
+use tollgate_routing::{Predicate, RouteEntry, RouteTable};
 
 /// Configuration in the form that requests use, without the parts of one worker. It is built once, on any thread.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct SharedGeneration {
     pub trusted_proxies: TrustedProxies,
     /// Header field of the request id; `None` if requests have none.
     pub request_id: Option<HeaderName>,
+    /// Requests that get no line in the access log match one of its routes; `None` if all get one.
+    pub(super) unlogged: Option<RouteTable<()>>,
     /// Checks of requests before routing.
     pub sanitize: SanitizeRules,
     /// Fields that trailers of clients may not have.
@@ -98,6 +101,7 @@ impl SharedGeneration {
             table: RouteTable::new(routes.collect()),
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
             request_id: config.request_id.header(&config.access_log).cloned(),
+            unlogged: unlogged(&config.access_log.exclude),
             sanitize: SanitizeRules::of(&config),
             trailer_rules: TrailerRules::of(&config),
             header_policy: Arc::new(HeaderPolicy::of(&config.forwarding)),
@@ -117,6 +121,12 @@ impl SharedGeneration {
     pub(super) fn has_cors(&self) -> bool {
         self.cors.is_some() || self.unrouted_cors.is_some()
     }
+}
+
+/// Returns a table with a route for each of the predicates.
+fn unlogged(predicates: &[Predicate]) -> Option<RouteTable<()>> {
+    let routes = predicates.iter().map(|predicate| (vec![predicate.clone()], ()));
+    (!predicates.is_empty()).then(|| RouteTable::new(routes.collect()))
 }
 
 // === impl Generation ===
@@ -200,6 +210,13 @@ impl Generation {
         let trace = tracing.start(sampled, head, &info);
         head.extensions.insert(ObservedAttempts(Arc::<RequestTrace>::clone(&trace)));
         record.traced(trace);
+    }
+
+    /// Returns the address that predicates see: that of the peer, or the one that a trusted peer reports.
+    #[inline]
+    pub(super) fn routed_peer(&self, head: &Parts, connection: &ConnectionInfo) -> IpAddr {
+        let peer = connection.peer.ip();
+        if self.uses_reported_address { client_ip(peer, &head.headers, &self.trusted_proxies) } else { peer }
     }
 
     /// Returns the layer stacks.

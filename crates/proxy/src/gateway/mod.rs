@@ -9,6 +9,7 @@ mod future;
 mod generation;
 pub mod layer_context;
 pub mod limiter;
+mod log_line;
 mod recorded_store;
 mod reroute;
 mod resilience;
@@ -25,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{EXPECT, HOST, ORIGIN};
+use http::header::{EXPECT, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, Version};
 use http_body::Body as _;
@@ -98,12 +99,11 @@ impl Gateway {
         let rules = &generation.trailer_rules;
         let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.handle);
         let summary = sanitized?;
-        if let Some(details) = record.details() {
-            details.host = head.headers.get(HOST).cloned();
-            details.upload = body.upload();
-        }
-        if summary.changes_target {
-            record.normalized(&head.uri);
+        if record.is_logged() {
+            log_line::complete(generation, &head, &body, connection, record);
+            if summary.changes_target {
+                record.normalized(&head.uri);
+            }
         }
         *accepts_problem = summary.accepts_problem;
         match generation.own_endpoint(head.uri.path()) {
@@ -144,10 +144,7 @@ fn route(
     is_trusted: bool,
     record: &mut Record,
 ) -> Result<ResponseFuture, Failure> {
-    let mut peer = connection.peer.ip();
-    if generation.uses_reported_address {
-        peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
-    }
+    let peer = generation.routed_peer(&head, connection);
     let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
     let entry = generation.table.find(&view)?;
     let may_reroute = entry.as_ref().is_some_and(|entry| entry.value.may_reroute);

@@ -102,6 +102,11 @@ impl Record {
         self.log = Some((log, line));
     }
 
+    /// Writes no line at the end of the request.
+    pub fn unlogged(&mut self) {
+        self.log = None;
+    }
+
     /// Sets the target in normal form.
     pub fn normalized(&mut self, target: &Uri) {
         if let Some((_, line)) = &mut self.log {
