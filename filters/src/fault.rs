@@ -60,6 +60,11 @@ pub struct FallbackCause {
     pub root: JavaException,
 }
 
+/// Response extension: the response of a fallback to a call that an open circuit breaker did not permit. It is no failure of
+/// its own, but `Retry` treats it as [`Fault::CircuitOpen`]: another attempt would get the fallback again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CircuitOpenFallback;
+
 /// A class, then its superclasses.
 type Lineage = &'static [&'static str];
 

@@ -17,7 +17,7 @@ use tower::Service;
 
 use super::breaker::Permit;
 use super::policy::{Failure, Policy};
-use crate::fault::FallbackCause;
+use crate::fault::{CircuitOpenFallback, Fault};
 use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 use crate::request_filter::RespondOr;
 
@@ -43,9 +43,17 @@ pin_project! {
         S: Service<Request<ReplayBody<B>>>,
     {
         Calling { #[pin] inner: S::Future, call: Option<Box<Call<S, B>>> },
-        Fallback { service: S, request: Option<Request<ReplayBody<B>>>, carried: Option<CarriedHeaders> },
-        CallingFallback { #[pin] inner: S::Future, carried: Option<CarriedHeaders> },
+        Fallback { service: S, request: Option<Request<ReplayBody<B>>>, substitution: Substitution },
+        CallingFallback { #[pin] inner: S::Future, substitution: Substitution },
     }
+}
+
+/// What the fallback's response stands for.
+struct Substitution {
+    /// Headers that filters added to the discarded response.
+    carried: Option<CarriedHeaders>,
+    /// True if the breaker did not permit the call.
+    is_circuit_open: bool,
 }
 
 /// A permitted call.
@@ -134,7 +142,7 @@ impl<S, B> OnFailure<S, B> {
                 Some(body) => {
                     let added = response.map(|mut response| take_added_headers(&mut response));
                     let request = Request::from_parts(*head, body);
-                    return ControlFlow::Continue(fallback_state(service, failure.cause(), request, added));
+                    return ControlFlow::Continue(fallback_state(service, failure, request, added));
                 }
                 None => {
                     tracing::debug!("fallback skipped: request body is too large to be replayed");
@@ -151,7 +159,7 @@ impl<S, B> OnFailure<S, B> {
 
 fn fallback_state<S, B>(
     service: S,
-    cause: FallbackCause,
+    failure: &Failure,
     mut request: Request<ReplayBody<B>>,
     added_headers: Option<HeaderMap>,
 ) -> State<S, B>
@@ -162,8 +170,9 @@ where
     if let Some(carried) = &carried {
         request.extensions_mut().insert(carried.clone());
     }
-    request.extensions_mut().insert(cause);
-    State::Fallback { service, request: Some(request), carried }
+    request.extensions_mut().insert(failure.cause());
+    let substitution = Substitution { carried, is_circuit_open: failure.fault() == Fault::CircuitOpen };
+    State::Fallback { service, request: Some(request), substitution }
 }
 
 // === impl Forwarded ===
@@ -176,8 +185,8 @@ where
         Self { state: State::Calling { inner, call: Some(Box::new(call)) } }
     }
 
-    pub(super) fn call_fallback(service: S, cause: FallbackCause, request: Request<ReplayBody<B>>) -> Self {
-        Self { state: fallback_state(service, cause, request, None) }
+    pub(super) fn call_fallback(service: S, failure: &Failure, request: Request<ReplayBody<B>>) -> Self {
+        Self { state: fallback_state(service, failure, request, None) }
     }
 }
 
@@ -208,15 +217,19 @@ where
                         ControlFlow::Continue(state) => state,
                     }
                 }
-                StateProj::Fallback { service, request, carried } => {
+                StateProj::Fallback { service, request, substitution } => {
                     ready!(service.poll_ready(cx))?;
                     let Some(request) = request.take() else { return Poll::Pending };
-                    State::CallingFallback { inner: service.call(request), carried: carried.take() }
+                    let substitution = Substitution { carried: substitution.carried.take(), ..*substitution };
+                    State::CallingFallback { inner: service.call(request), substitution }
                 }
-                StateProj::CallingFallback { inner, carried } => {
+                StateProj::CallingFallback { inner, substitution } => {
                     let mut response = ready!(inner.poll(cx))?;
-                    if let Some(carried) = carried.take() {
+                    if let Some(carried) = substitution.carried.take() {
                         carried.prepend_to(&mut response);
+                    }
+                    if substitution.is_circuit_open {
+                        response.extensions_mut().insert(CircuitOpenFallback);
                     }
                     return Poll::Ready(Ok(response));
                 }

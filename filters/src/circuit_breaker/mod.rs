@@ -10,7 +10,8 @@
 //!
 //! With a fallback ([`CircuitBreakerLayer::layer_with_fallback`]) failed requests go to the fallback instead. It gets the
 //! request as it entered this layer, with a [`FallbackCause`](crate::fault::FallbackCause) in its extensions. Headers that
-//! filters added to the discarded response are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)). The body is
+//! filters added to the discarded response are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)). The response to a
+//! call that the breaker did not permit carries [`CircuitOpenFallback`](crate::fault::CircuitOpenFallback). The body is
 //! recorded up to [`Settings::max_body_bytes`]; a request with a larger body has no fallback once it is being sent.
 //!
 //! Local responses of inner filters and cancelled requests count neither as success nor as failure. The measured time ends
@@ -171,7 +172,7 @@ where
                 return match &self.fallback {
                     Some(fallback) => {
                         let request = request.map(ReplayBody::direct);
-                        RespondOr::forward(Forwarded::call_fallback(fallback.clone(), failure.cause(), request))
+                        RespondOr::forward(Forwarded::call_fallback(fallback.clone(), &failure, request))
                     }
                     None => RespondOr::respond(self.policy.response(&failure, request.method(), request.headers())),
                 };

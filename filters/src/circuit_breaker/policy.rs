@@ -122,7 +122,7 @@ impl Policy {
 // === impl Failure ===
 
 impl Failure {
-    fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> Fault {
         match self {
             Self::NotPermitted { .. } => Fault::CircuitOpen,
             Self::TimedOut(_) => Fault::TimeLimit,

@@ -10,6 +10,7 @@
 //! | upgrades | sent once |
 //! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)) |
 //! | local responses | retried by status, except 5xx: another attempt would get the same response |
+//! | open breaker | retried only if [`Settings::faults`] has [`Fault::CircuitOpen`], with a fallback too |
 //! | `Retry-After` | ignored; the client gets the one of the last response |
 //! | outages | a [`Budget`] limits the load that retries add to a failing upstream |
 //! | endpoints | [`Attempts`](crate::context::Attempts) in the request's extensions, so that the next attempt can use another endpoint |
@@ -60,7 +61,7 @@ use tower::{Layer, Service};
 pub use self::backoff::Backoff;
 pub use self::future::ResponseFuture;
 use crate::context::{LocalReply, UpgradeRequested};
-use crate::fault::{Fault, FaultSet};
+use crate::fault::{CircuitOpenFallback, Fault, FaultSet};
 use crate::replay::{ReplayBody, record};
 
 /// Conditions and limits of retries. The defaults are Spring Cloud Gateway's.
@@ -157,8 +158,10 @@ impl Settings {
         if status == StatusCode::SWITCHING_PROTOCOLS {
             return false;
         }
-        if let Some(fault) = response.extensions().get::<Fault>() {
-            return self.faults.contains(*fault);
+        let extensions = response.extensions();
+        let open = extensions.get::<CircuitOpenFallback>().map(|_| Fault::CircuitOpen);
+        if let Some(fault) = open.or_else(|| extensions.get::<Fault>().copied()) {
+            return self.faults.contains(fault);
         }
         if LocalReply::marks(response) && status.is_server_error() {
             return false;
