@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -55,6 +56,54 @@ pub(super) enum AccessError {
     ReadOnlyCertificate(String),
 }
 
+/// Reason of a refusal, the label of its metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusalReason {
+    /// A name of another host (DNS rebinding).
+    Host,
+    /// A page of another origin.
+    Origin,
+    /// Neither a token nor a client certificate.
+    NoCredentials,
+    /// A token that the configuration does not have.
+    UnknownToken,
+    /// A change with the role `read`.
+    ReadOnly,
+}
+
+/// Refused requests by reason.
+#[derive(Debug, Default)]
+pub(super) struct RefusalStats([AtomicU64; RefusalReason::ALL.len()]);
+
+impl RefusalReason {
+    /// Every reason, in the order of declaration.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Host, Self::Origin, Self::NoCredentials, Self::UnknownToken, Self::ReadOnly];
+
+    /// Returns the value of the label.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Origin => "origin",
+            Self::NoCredentials => "no_credentials",
+            Self::UnknownToken => "unknown_token",
+            Self::ReadOnly => "read_only",
+        }
+    }
+}
+
+impl RefusalStats {
+    /// Counts a refusal.
+    pub(super) fn count(&self, reason: RefusalReason) {
+        self.0[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Returns each reason with its number of refusals.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (RefusalReason, u64)> {
+        RefusalReason::ALL.into_iter().zip(&self.0).map(|(reason, count)| (reason, count.load(Relaxed)))
+    }
+}
+
 /// Checks that a request has the permission `access`. A token counts before a client certificate. Without
 /// `needs_identity`, the client needs neither.
 pub(super) fn authorize(
@@ -104,6 +153,17 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], AccessError> {
 }
 
 impl AccessError {
+    /// Returns the reason as metrics and the log report it.
+    pub(super) fn reason(&self) -> RefusalReason {
+        match self {
+            Self::Guard(GuardError::Host) => RefusalReason::Host,
+            Self::Guard(GuardError::Origin) => RefusalReason::Origin,
+            Self::MissingToken | Self::MissingIdentity => RefusalReason::NoCredentials,
+            Self::UnknownToken => RefusalReason::UnknownToken,
+            Self::ReadOnly(_) | Self::ReadOnlyCertificate(_) => RefusalReason::ReadOnly,
+        }
+    }
+
     /// Returns the problem.
     pub(super) fn response(&self) -> Reply {
         let mut response = problem(self.status(), &self.to_string());

@@ -10,6 +10,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::admin::access::RefusalStats;
 use crate::admin::config_state::{ConfigState, RefusedReload};
 use crate::admin::events::viewers::Viewers;
 use tollgate_config::{Config, LoadError, StartSettings};
@@ -43,6 +44,8 @@ pub struct AdminState {
     pub(super) refused_reload: ArcSwapOption<RefusedReload>,
     /// Time and outcome of the last reload.
     pub(super) last_reload: LastReload,
+    /// Refused requests to the admin port.
+    pub(super) refusals: RefusalStats,
     /// Counters of client connections.
     pub connections: Arc<ConnectionStats>,
     /// Start of the process.
@@ -116,6 +119,7 @@ impl AdminState {
             failed_reloads: AtomicU64::new(0),
             refused_reload: ArcSwapOption::empty(),
             last_reload: LastReload::at_start(),
+            refusals: RefusalStats::default(),
             connections: Arc::default(),
             started: SystemTime::now(),
             stores,

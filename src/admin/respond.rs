@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use serde::Serialize;
 
-use crate::admin::access::{Access, Caller, Peer, authorize};
+use crate::admin::access::{Access, AccessError, Caller, Peer, RefusalReason, authorize};
 use crate::admin::admin_state::AdminState;
 use crate::admin::api::{self, Call, Endpoint, EndpointPath, EndpointSearch, Run};
 use crate::admin::deadline::Deadline;
@@ -59,13 +59,13 @@ fn permitted<'c>(
     if matches!(peer, Peer::Port { .. })
         && let Err(error) = guard::check_host(state.address, management.origin.as_ref(), &head.uri, &head.headers)
     {
-        return Err(problem(StatusCode::FORBIDDEN, &error.to_string()).into());
+        return Err(refuse(&error.into(), &head.method, peer, state).into());
     }
     let search = api::find(&head.method, head.uri.path(), &management.actuator);
     let access = if let EndpointSearch::Endpoint(endpoint, ..) = &search { endpoint.access } else { Access::Read };
     let needs_identity = peer.needs_identity(state.address, management);
     let permission = |access| authorize(access, needs_identity, peer, management, &head.headers);
-    let caller = permission(access).map_err(|error| error.response())?;
+    let caller = permission(access).map_err(|error| refuse(&error, &head.method, peer, state))?;
     let (endpoint, path, values) = match search {
         EndpointSearch::Endpoint(endpoint, path, values) => (endpoint, path, values),
         EndpointSearch::OtherMethods(allowed) => return Err(method_not_allowed(&allowed).into()),
@@ -91,6 +91,17 @@ fn permitted<'c>(
         may_read: permission(Access::Read).is_ok(),
     };
     Ok((endpoint, path, call))
+}
+
+/// Counts and logs a refusal, and returns its response. A client without credentials, such as a browser that has yet to ask for
+/// the token, causes no line. The log limits repeated lines.
+fn refuse(error: &AccessError, method: &Method, client: &Peer, state: &AdminState) -> Reply {
+    let reason = error.reason();
+    state.refusals.count(reason);
+    if reason != RefusalReason::NoCredentials {
+        tracing::warn!(%client, %method, reason = reason.as_str(), %error, "request to the admin port refused");
+    }
+    error.response()
 }
 
 /// Logs a change, applied or not. The path is that of the table: keys may be personal data.

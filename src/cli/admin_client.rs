@@ -8,7 +8,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::cli::admin_connection::{AdminAddress, TlsFiles, remedy};
-pub(super) use crate::explain::text::{printable, table};
+pub(super) use crate::explain::text::table;
+pub(super) use tollgate_telemetry::logs::fields::printable;
 
 /// Timeout for a part of the response. A reload may wait for DNS.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

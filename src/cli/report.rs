@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::admin_client::{CallError, printable};
+use tollgate_telemetry::logs::fields::printable_json;
 
 /// Prints a report, or the error. The exit code is 0 if the report says so (`true`), otherwise 1.
 pub(super) fn print(result: Result<(bool, String), CallError>) -> ExitCode {
@@ -25,9 +26,9 @@ pub(super) fn write(text: &str) -> ExitCode {
     ExitCode::from(u8::from(io::stdout().lock().write_all(text.as_bytes()).is_err()))
 }
 
-/// Returns `value` as JSON for people.
+/// Returns `value` as JSON for people, which a terminal may show.
 pub(super) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string_pretty(value).map(|json| json + "\n").unwrap_or_default()
+    serde_json::to_string_pretty(value).map(|json| printable_json(&json).into_owned() + "\n").unwrap_or_default()
 }
 
 /// Prints `error`, and returns the exit code.

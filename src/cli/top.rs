@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, table};
-use crate::cli::report::{fail, heading, string};
+use crate::cli::report::{fail, heading, json, string};
 
 /// Interval of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ fn page(client: &AdminClient, arguments: &Arguments) -> Result<String, CallError
         }
     }
     let top = client.call("GET", &path, "", "rules")?;
-    Ok(if arguments.json { format!("{top:#}\n") } else { render(&top) })
+    Ok(if arguments.json { json(&top) } else { render(&top) })
 }
 
 /// Meaning of the column `ERROR`.
@@ -136,6 +136,8 @@ mod tests {
             orders  daily  gold  k…         5      3   5.0 %\n\n\
             SHARE: of the denied requests of the rule. ERROR: the number by which COUNT may be too high.\n";
         assert_eq!(render(&top), expected);
+        let reversed = render(&json!({"verdict": "denied", "seconds": 1, "rules": [{"keys": [{"key": "a\u{202e}b"}]}]}));
+        assert!(reversed.contains("  a\\u{202e}b  "), "{reversed}");
         let empty = json!({"verdict": "observed", "seconds": 3, "complete": true, "rules": []});
         assert_eq!(render(&empty), "no observed requests in the last 3 s\n");
     }

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::explain::model::{
     CorsJudgement, CountedKey, Explanation, FilterTrace, LiveLimit, LiveRoute, MatchedRoute, REQUEST_COUNTER,
 };
+use tollgate_telemetry::logs::fields::printable;
 
 /// Text for a request that a route of a registered service may match.
 const LOCATOR: &str = "no route of the file matches: 404, unless `discovery.locator` has a route for it
@@ -159,12 +160,6 @@ impl Display for LiveRoute {
 
 fn indented(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     text.lines().try_for_each(|line| writeln!(f, "       {line}"))
-}
-
-/// Returns `text` without control characters, which a terminal would execute: clients choose key ids.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
 /// Returns `rows` as a table with aligned columns. Columns with an index in `right` are aligned to the right.

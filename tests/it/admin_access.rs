@@ -1,6 +1,7 @@
 //! Tokens of the admin port, on an address that other machines can reach.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use crate::support::client::{Connection, Response};
 use crate::support::eventually;
@@ -52,6 +53,30 @@ fn on_another_address_reads_and_changes_need_a_token() {
     let line = gateway.logged("change requested on the admin port caller=ops");
     assert!(line.contains("client=127.0.0.1") && line.contains("path=\"/api/limits/{route}/{key}\""), "{line}");
     assert!(!gateway.log().contains("token-of-16"), "{}", gateway.log());
+}
+
+#[test]
+fn wrong_tokens_are_counted_and_logged_within_a_bound() {
+    let gateway = gateway("0.0.0.0", &format!("metrics: {{open: true}}, {TOKENS}"));
+    eventually("it is ready", || ask(&gateway, "GET", "/health/ready", "").status == 200);
+    let started = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(ask(&gateway, "GET", "/api/limits", "guess-of-a-token-16").status, 401);
+    }
+    assert_eq!(ask(&gateway, "DELETE", "/api/limits/a/x", READ).status, 403);
+    assert_eq!(ask(&gateway, "GET", "/api/limits", "").status, 401);
+    let page = ask(&gateway, "GET", "/metrics", "").text();
+    for (reason, count) in [("unknown_token", 100), ("read_only", 1), ("no_credentials", 1), ("host", 0), ("origin", 0)] {
+        let series = format!("tollgate_admin_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
+        assert!(page.contains(&series), "{series} {page}");
+    }
+    let line = gateway.logged("request to the admin port refused");
+    assert!(line.contains("client=127.0.0.1") && line.contains("reason=\"unknown_token\""), "{line}");
+    let log = gateway.log();
+    let lines = log.lines().filter(|line| line.contains("request to the admin port refused")).count();
+    // Twenty lines in ten seconds.
+    let bound = 20 * (1 + usize::try_from(started.elapsed().as_secs() / 10).unwrap());
+    assert!((1..=bound).contains(&lines) && !log.contains("guess-of-a-token"), "{lines} lines: {log}");
 }
 
 #[test]

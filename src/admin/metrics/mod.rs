@@ -67,6 +67,7 @@ impl Collector for MetricsPage {
         encode_retries(encoder, metrics)?;
         encode_breakers(encoder, &state.stores.circuit_breakers.all())?;
         encode_totals(encoder, state)?;
+        encode_refusals(encoder, state)?;
         if let Some(spans) = &state.spans {
             spans.encode(encoder)?;
         }
@@ -76,6 +77,12 @@ impl Collector for MetricsPage {
         }
         redis::encode(encoder, &state.stores)
     }
+}
+
+fn encode_refusals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt::Result {
+    let refusals = state.refusals.counts().map(|(reason, count)| ([("reason", reason.as_str())], ConstCounter::new(count)));
+    let help = "Requests to the admin port that were refused, by reason";
+    family(encoder, "tollgate_admin_refused_requests", help, refusals)
 }
 
 /// Encodes counters and gauges without labels.

@@ -1,5 +1,7 @@
-//! Fields of a log line in text form, with control characters escaped.
+//! Text from clients, upstreams and Redis as a terminal may show it: control characters and marks of text direction are
+//! escaped.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};
 
 use tracing::field::Field;
@@ -51,9 +53,38 @@ impl<W: Write> Write for Escaped<'_, W> {
     }
 }
 
-/// Returns true for control characters, line separators, and the characters that reverse the direction of text.
-fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Returns true for control characters, line separators, and marks of text direction, which reorder what a terminal shows.
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
+    let is_mark = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || !c.is_ascii() && is_mark(c)
+}
+
+/// Returns `text` with unsafe characters escaped as in Rust.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // Writing to a `String` cannot fail.
+    let _ = Escaped { out: &mut out, keeps_lines: false }.write_str(text);
+    out
+}
+
+/// Returns JSON with unsafe characters escaped, which may be raw in its strings. Line breaks stay.
+#[must_use]
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_unsafe(c) && c != '\n';
+    if !json.contains(is_escaped) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len() + 6);
+    for c in json.chars() {
+        if is_escaped(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
 }
 
 #[cfg(test)]
@@ -71,5 +102,8 @@ mod tests {
         let key = "a\r\nb\u{1b}[31m\u{7f}\u{9b}\u{202e}é";
         assert_eq!(escape(key, false), "a\\r\\nb\\u{1b}[31m\\u{7f}\\u{9b}\\u{202e}é");
         assert_eq!(escape(key, true), "a\\r\nb\\u{1b}[31m\\u{7f}\\u{9b}\\u{202e}é");
+        assert_eq!(printable(key), escape(key, false));
+        let json = printable_json("{\n\"é\u{200f}\": \"\u{202e}\u{9b}\"\n}");
+        assert_eq!(json, "{\n\"é\\u200f\": \"\\u202e\\u009b\"\n}");
     }
 }

@@ -6,6 +6,7 @@
 pub mod fields;
 pub mod repeats;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
@@ -55,7 +56,8 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
         let (filter, level) = reload::Layer::new(LevelFilter::from_level(logging.level()));
         let _ = LEVEL.set(level);
         let registry = tracing_subscriber::registry().with(filter).with(RepeatLimit);
-        let lines = layer().with_writer(|| LineWriter).with_target(false).log_internal_errors(false);
+        let is_json = logging.format.0 == LogFormat::Json;
+        let lines = layer().with_writer(move || LineWriter { is_json }).with_target(false).log_internal_errors(false);
         let lines = match logging.format.0 {
             LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).fmt_fields(fields::escaped()).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
@@ -109,18 +111,32 @@ impl Drop for LogGuard {
 }
 
 /// Writer of one line. Never fails and never blocks.
-struct LineWriter;
+struct LineWriter {
+    /// True for lines whose unsafe characters are not yet escaped.
+    is_json: bool,
+}
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if let Some(writer) = WRITER.get() {
-            writer.write(bounded(line), 1);
+            let line = bounded(line);
+            writer.write(if self.is_json { escaped_json(line) } else { line }, 1);
         }
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+fn escaped_json(line: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8_lossy(&line) {
+        Cow::Borrowed(text) => match fields::printable_json(text) {
+            Cow::Owned(escaped) => escaped.into_bytes(),
+            Cow::Borrowed(_) => line,
+        },
+        Cow::Owned(text) => text.into_bytes(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use tollgate_telemetry::logs::fields::is_unsafe;
+
 /// Text of one second, formatted again for another one only.
 #[derive(Debug, Default)]
 pub(super) struct FormattedTime {
@@ -47,12 +49,12 @@ pub(super) fn padded(out: &mut String, value: u64, digits: usize) {
     out.push_str(text);
 }
 
-/// Writes a JSON string. Bytes that are not UTF-8 become U+FFFD; control characters, DEL included, are escaped.
+/// Writes a JSON string. Bytes that are not UTF-8 become U+FFFD; characters that a terminal would obey are escaped.
 pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
-        while let Some(at) = rest.find(|char: char| matches!(char, '"' | '\\') || char.is_control()) {
+        while let Some(at) = rest.find(|char: char| matches!(char, '"' | '\\') || is_unsafe(char)) {
             let (plain, from) = rest.split_at(at);
             out.push_str(plain);
             let mut chars = from.chars();
@@ -79,11 +81,11 @@ mod tests {
 
     #[test]
     fn strings_survive_as_json_and_control_nothing() {
-        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}".as_bytes()] {
+        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}\u{202e}\u{200f}".as_bytes()] {
             let mut out = String::new();
             quoted(&mut out, bytes);
             assert_eq!(serde_json::from_str::<String>(&out).ok().as_deref().map(str::as_bytes), Some(bytes), "{out}");
-            assert!(!out.contains(char::is_control), "{out}");
+            assert!(!out.contains(is_unsafe), "{out}");
         }
         let mut out = String::new();
         quoted(&mut out, b"a\xff\xfeb");
