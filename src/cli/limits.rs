@@ -34,7 +34,7 @@ pub(super) enum Command {
         #[command(flatten)]
         selection: Selection,
     },
-    /// Reset a key, as if it had not been used
+    /// Reset a key under all its rules, of every plan, or under those of --rule and --plan, as if it had not been used
     Reset(SelectedKey),
     /// Override the limit of a key for a limited time
     Override(Override),
@@ -68,10 +68,10 @@ pub(super) struct SelectedKey {
 pub(super) struct Selection {
     #[command(flatten)]
     target: Target,
-    /// Rule, by its name or bucket
+    /// Rule, by its name or bucket; a bucket without its #, which begins a comment in a shell
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
-    /// Plan of the rule; empty for requests without a plan
+    /// Plan of the rule, if it is not the plan of the key; empty for requests without a plan
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 }
@@ -86,7 +86,10 @@ pub(super) fn run(command: &Command) -> ExitCode {
             return finish(response.map(|response| overrides::render(&response)));
         }
         Command::Get(SelectedKey { key, selection }) => selection.query("GET", &key.path("limits"), "limits"),
-        Command::Reset(SelectedKey { key, selection }) => selection.query("DELETE", &key.path("limits"), "limits"),
+        Command::Reset(SelectedKey { key, selection }) => {
+            let response = selection.query("DELETE", &key.path("limits"), "limits");
+            return finish(response.map(|response| render(&response) + &reset_in_words(&response)));
+        }
         Command::Set { key, remaining, selection } => {
             selection.put(&key.path("limits"), [("remaining", json!(remaining))], "limits")
         }
@@ -106,12 +109,27 @@ fn finish(result: Result<String, CallError>) -> ExitCode {
 
 /// Returns an error message of the API, with the command's options in place of JSON members.
 fn in_options(message: &str) -> String {
-    let message = message.replace(r#"name one with "rule" (and "plan")"#, "name one with --rule (and --plan)");
+    let options = [
+        (r#"name one with "rule" (and "plan")"#, "name one with --rule (and --plan)"),
+        ("or `unlimited` or `block`", "each with --set NAME=VALUE, or use --set xN, --unlimited or --block"),
+        ("`expires-in`", "--for"),
+    ];
+    let message = options.iter().fold(message.to_owned(), |message, (member, option)| message.replace(member, option));
     let negative = "a grant must not be negative";
     if message.contains(negative) {
         return format!("{negative}: take tokens away with `tollgate limits set`");
     }
     message
+}
+
+/// Names the rules of a key that was reset.
+fn reset_in_words(response: &Value) -> String {
+    let name = |limit: &Value| match limit["plan"].as_str() {
+        Some(plan) => format!("{} of plan {}", string(&limit["rule"]), printable(plan)),
+        None => string(&limit["rule"]),
+    };
+    let rules: Vec<_> = response["limits"].as_array().into_iter().flatten().map(name).collect();
+    format!("reset under {}\n", rules.join(", "))
 }
 
 impl Key {
@@ -223,6 +241,10 @@ mod tests {
         assert_eq!(
             in_options(r#"several rules: name one with "rule" (and "plan"): `a` (status 400)"#),
             "several rules: name one with --rule (and --plan): `a` (status 400)"
+        );
+        assert_eq!(
+            in_options("give the numbers of `quota` that change (`allowance`), or `unlimited` or `block` (status 400)"),
+            "give the numbers of `quota` that change (`allowance`), each with --set NAME=VALUE, or use --set xN, --unlimited or --block (status 400)"
         );
         let negative = r#"the body must be {"grant": N}: a grant must not be negative: set "remaining" (status 400)"#;
         assert_eq!(in_options(negative), "a grant must not be negative: take tokens away with `tollgate limits set`");

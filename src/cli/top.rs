@@ -136,7 +136,8 @@ mod tests {
             orders  daily  gold  k…         5      3   5.0 %\n\n\
             SHARE: of the denied requests of the rule. ERROR: the number by which COUNT may be too high.\n";
         assert_eq!(render(&top), expected);
-        let reversed = render(&json!({"verdict": "denied", "seconds": 1, "rules": [{"keys": [{"key": "a\u{202e}b"}]}]}));
+        let reversed =
+            render(&json!({"verdict": "denied", "seconds": 1, "rules": [{"keys": [{"key": "a\u{202e}b"}]}]}));
         assert!(reversed.contains("  a\\u{202e}b  "), "{reversed}");
         let empty = json!({"verdict": "observed", "seconds": 3, "complete": true, "rules": []});
         assert_eq!(render(&empty), "no observed requests in the last 3 s\n");

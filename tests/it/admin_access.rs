@@ -66,7 +66,8 @@ fn wrong_tokens_are_counted_and_logged_within_a_bound() {
     assert_eq!(ask(&gateway, "DELETE", "/api/limits/a/x", READ).status, 403);
     assert_eq!(ask(&gateway, "GET", "/api/limits", "").status, 401);
     let page = ask(&gateway, "GET", "/metrics", "").text();
-    for (reason, count) in [("unknown_token", 100), ("read_only", 1), ("no_credentials", 1), ("host", 0), ("origin", 0)] {
+    for (reason, count) in [("unknown_token", 100), ("read_only", 1), ("no_credentials", 1), ("host", 0), ("origin", 0)]
+    {
         let series = format!("tollgate_admin_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
         assert!(page.contains(&series), "{series} {page}");
     }

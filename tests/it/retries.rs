@@ -47,7 +47,8 @@ routes:
 
 #[test]
 fn an_open_breaker_ends_the_retries_whatever_its_fallback_responds() {
-    let (out, sorry) = (Upstream::start(|_| response(503, &[], b"")), Upstream::start(|_| response(503, &[], b"sorry")));
+    let (out, sorry) =
+        (Upstream::start(|_| response(503, &[], b"")), Upstream::start(|_| response(503, &[], b"sorry")));
     let yaml = OPEN_BREAKER.replace("OUT", &out.uri()).replace("SORRY", &sorry.uri());
     let (breakers, routes) = yaml.split_once("routes:\n").unwrap();
     let indented: String = routes.lines().map(|line| format!("   {line}\n")).collect();

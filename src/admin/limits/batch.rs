@@ -11,7 +11,7 @@ use crate::admin::limits::bucket_store::{BucketStore, KeyRule, Reading};
 use crate::admin::limits::change::{Change, Lost};
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{BatchKey, BatchReply, EffectReply, RuleReply};
-use crate::admin::limits::selection::{Selector, select_one};
+use crate::admin::limits::selection::{Selector, only, select};
 use crate::admin::reply::{Reply, json, problem_with};
 use crate::admin::request::BodyError;
 use tollgate_config::{Config, NamedLimit, Route};
@@ -80,7 +80,7 @@ pub(super) async fn apply(
     state: &AdminState,
     changes: &mut Vec<String>,
 ) -> Result<Reply, LimitsError> {
-    let selected = &select_one(route, selector)?;
+    let selected = &only(&select(route, selector)?)?;
     let rules = std::slice::from_ref(selected);
     let rule = &selected.limit.rule;
     if batch.keys.iter().any(|entry| entry.grant.is_some()) && !matches!(rule, Rule::Quota(_)) {

@@ -5,7 +5,7 @@ use thiserror::Error;
 use tollgate_limiter::store::redis::StoreError;
 
 use crate::admin::admin_state::AdminState;
-use crate::admin::limits::change::Unconfirmed;
+use crate::admin::limits::change::{Change, Lost, Unconfirmed};
 use crate::admin::reply::{Reply, known_names, problem};
 use crate::admin::request::BodyError;
 use tollgate_config::Config;
@@ -20,7 +20,7 @@ pub(in crate::admin) enum LimitsError {
     NoRules(String),
     #[error("route `{route}` has no {selection}; {rule_names}")]
     NoRule { route: String, selection: String, rule_names: String },
-    #[error("several rules count this key, each in its own bucket: name one with \"rule\" (and \"plan\"): {0}")]
+    #[error("several rules of the route count this key: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralRules(String),
     #[error("these rules count the keys of different resolvers: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralResolvers(String),
@@ -32,13 +32,12 @@ pub(in crate::admin) enum LimitsError {
     BadPath,
     #[error(transparent)]
     Body(#[from] BodyError),
-    #[error(
-        "the body must have \"expires-in\" and the numbers that change, \"unlimited\": true or \"block\": true, optionally \
-         with \"rule\" and \"plan\": {0}; nothing was changed"
-    )]
+    #[error("{0}; nothing was changed")]
     BadOverride(String),
     #[error("there is no such override")]
     NoOverride,
+    #[error("several overrides of this key: name one with \"rule\" (and \"plan\"): {0}")]
+    SeveralOverrides(String),
     #[error(
         "another plan has an equal rule with the same buckets, so an override of every key would concern both: override \
          single keys, or give the rules buckets of their own"
@@ -64,6 +63,14 @@ impl LimitsError {
         Self::NoRoute { route: route.to_owned(), route_ids }
     }
 
+    /// Returns the error of a call that ended before it sent `change` to Redis.
+    pub(super) fn before(self, change: Change) -> Self {
+        match self {
+            Self::Unreachable => Lost::unsent().during(change, &[], 0).into(),
+            error => error,
+        }
+    }
+
     /// Returns the problem. That of a lost Redis has the latest error of its connections.
     pub(in crate::admin) fn response(&self, state: &AdminState) -> Reply {
         let status = self.status();
@@ -85,6 +92,7 @@ impl LimitsError {
             | Self::BadListQuery(_)
             | Self::BadOverride(_)
             | Self::SeveralRules(_)
+            | Self::SeveralOverrides(_)
             | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,
             Self::Locked | Self::Override(OverrideError::Redis(StoreError::NoScripts)) => StatusCode::NOT_IMPLEMENTED,
             Self::Unreachable | Self::Unconfirmed(_) | Self::Override(_) | Self::OverrideTimeout => {

@@ -23,7 +23,7 @@ pub(super) use self::change::ChangeBody;
 use self::change::{Change, Lost};
 pub(super) use self::error::LimitsError;
 use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
-use self::selection::{KeyPlan, Selector, key_plan, rules, select};
+use self::selection::{KeyPlan, Selector, key_plan, only, rules, select, select_for};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, audited_each, json, whole_millis};
 use crate::admin::request::{MAX_BYTES, parameters, read_body};
@@ -76,7 +76,7 @@ pub(super) fn list(query: &str, state: &AdminState) -> Result<Reply, LimitsError
 pub(super) async fn read(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
     let (route, selector) = place.route(&config)?;
-    let call = KeyCall::new(&place, route, select(route, &selector, false)?, &config, state);
+    let call = KeyCall::new(&place, route, select(route, &selector)?, &config, state);
     Ok(call.describe(call.read().await?))
 }
 
@@ -86,15 +86,16 @@ pub(super) async fn set(place: Place<'_>, body: Incoming, state: &AdminState) ->
     let (route, selector) = place.route(&config)?;
     let body: ChangeBody = read_body(body, MAX_BYTES, ChangeBody::EXPECTED).await?;
     let change = body.change()?;
-    let rules = select(route, &selector.or(body.rule, body.plan), true)?;
-    Ok(KeyCall::new(&place, route, rules, &config, state).apply(change).await)
+    let selected = select_for(route, &selector.or(body.rule, body.plan), place.key, &config, state).await;
+    let rule = only(&selected.map_err(|error| error.before(change))?)?;
+    Ok(KeyCall::new(&place, route, vec![rule], &config, state).apply(change).await)
 }
 
 /// Makes the buckets of a key full.
 pub(super) async fn reset(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
     let (route, selector) = place.route(&config)?;
-    let rules = select(route, &selector, false)?;
+    let rules = select(route, &selector)?;
     Ok(KeyCall::new(&place, route, rules, &config, state).apply(Change::Reset).await)
 }
 

@@ -10,12 +10,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tollgate_limiter::rule::Rule;
 
 use crate::admin::access::Caller;
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
-use crate::admin::limits::selection::{Selector, name, select_one};
+use crate::admin::limits::selection::{Selector, name, only, select_for};
 use crate::admin::limits::{Place, selector};
 use crate::admin::reply::{Reply, audited, json, whole_millis};
 use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
@@ -37,6 +38,8 @@ pub(in crate::admin) struct OverrideBody {
     unlimited: bool,
     #[schemars(default)]
     block: bool,
+    /// Factor of the rule's counts and rates.
+    factor: Option<u64>,
     /// Numbers that change.
     #[schemars(flatten, with = "Numbers")]
     numbers: Map<String, Value>,
@@ -77,13 +80,10 @@ pub(in crate::admin) async fn set(
     });
     let body = OverrideBody::of(members?)?;
     let ExpiresIn(time) = body.expires_in;
-    let effect = body.effect()?;
-    let selector = query.or(body.rule, body.plan);
+    let selector = query.or(body.rule.clone(), body.plan.clone());
     let (route, _) = place.route(&config)?;
-    let selected = select_one(route, &selector)?;
-    if let OverrideEffect::Rule(change) = &effect {
-        change.apply(&selected.limit.rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
-    }
+    let selected = only(&body.fitting(select_for(route, &selector, key, &config, state).await?))?;
+    let effect = body.effect(&selected.limit.rule)?;
     let target = target(&selected, key, state);
     if state.stores.overrides.is_ambiguous(&target, &selected.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
@@ -106,31 +106,46 @@ pub(in crate::admin) async fn set(
     Ok(audited(json(StatusCode::OK, &reply), applied))
 }
 
-/// Ends an override. One whose rule is no longer configured is found by its names.
+/// Ends an override. One whose rule is no longer that of the key is found by its names.
 pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = &state.config.load_full();
     let (id, query) = &checked(&place)?;
     let (id, key) = (*id, place.key);
-    let route = config.routes.iter().find(|route| *route.id == *id);
-    let selected = route.ok_or_else(|| LimitsError::no_route(id, config)).and_then(|route| select_one(route, query));
-    let (target, rule, settings) = match (selected, route) {
-        (Ok(selected), Some(route)) => {
-            let RuleReply { rule, settings, .. } = RuleReply::new(route, &selected);
-            (target(&selected, key, state), rule, Some(settings))
-        }
-        (Err(error), _) => {
-            let unconfigured = state.stores.overrides.find(id, query.rule.as_deref(), query.plan.as_deref(), key);
-            let Override { target, names, .. } = unconfigured.ok_or(error)?;
-            (target, names.rule, None)
-        }
-        (Ok(_), None) => return Err(LimitsError::no_route(id, config)),
+    let configured = match config.routes.iter().find(|route| *route.id == *id) {
+        Some(route) => select_for(route, query, key, config, state).await.and_then(|rules| Ok((route, only(&rules)?))),
+        None => Err(LimitsError::no_route(id, config)),
     };
-    if !state.stores.remove_override(&target, config).await? {
-        return Err(LimitsError::NoOverride);
+    let ended = |rule: String, settings| {
+        let applied = format!("{} removed", named_override(id, &rule, key));
+        let reply = EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) };
+        Ok(audited(json(StatusCode::OK, &reply), applied))
+    };
+    if let Ok((route, selected)) = &configured
+        && state.stores.remove_override(&target(selected, key, state), config).await?
+    {
+        let RuleReply { rule, settings, .. } = RuleReply::new(route, selected);
+        return ended(rule, Some(settings));
     }
-    let applied = format!("{} removed", named_override(id, &rule, key));
-    let reply = EndedOverride { route: id.to_owned(), rule, settings, key: key.map(shown_key) };
-    Ok(audited(json(StatusCode::OK, &reply), applied))
+    let found = state.stores.overrides.find(id, query.rule.as_deref(), query.plan.as_deref(), key);
+    if let [it] = found.as_slice()
+        && state.stores.remove_override(&it.target, config).await?
+    {
+        return ended(it.names.rule.clone(), None);
+    }
+    match configured {
+        _ if found.len() > 1 => Err(LimitsError::SeveralOverrides(choices(&found))),
+        Ok(_) | Err(LimitsError::SeveralRules(_) | LimitsError::SeveralResolvers(_)) => Err(LimitsError::NoOverride),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lists the rules and plans of overrides to choose from.
+fn choices(overrides: &[Override]) -> String {
+    let name = |it: &Override| match &it.target.plan {
+        Some(plan) => format!("`{}` of plan `{plan}`", it.names.rule),
+        None => format!("`{}`", it.names.rule),
+    };
+    overrides.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn target(selected: &NamedLimit<'_>, key: Option<&[u8]>, state: &AdminState) -> OverrideTarget {
@@ -179,19 +194,37 @@ impl OverrideBody {
         let expires_in = take(&mut members, "expires-in")?.ok_or_else(missing)?;
         let unlimited = take(&mut members, "unlimited")?.unwrap_or_default();
         let block = take(&mut members, "block")?.unwrap_or_default();
-        Ok(Self { rule, plan, expires_in, unlimited, block, numbers: members })
+        let factor = take(&mut members, "factor")?;
+        Ok(Self { rule, plan, expires_in, unlimited, block, factor, numbers: members })
     }
 
-    fn effect(&self) -> Result<OverrideEffect, LimitsError> {
-        match (self.unlimited, self.block, self.numbers.is_empty()) {
-            (true, false, true) => Ok(OverrideEffect::Unlimited),
-            (false, true, true) => Ok(OverrideEffect::Block),
-            (false, false, _) => {
+    /// Keeps the rules that have all numbers of the body, if there are such rules.
+    fn fitting<'c>(&self, rules: Vec<NamedLimit<'c>>) -> Vec<NamedLimit<'c>> {
+        let has = |rule: &NamedLimit<'_>, name: &String| {
+            rule.limit.rule.algorithm().spec().numbers.iter().any(|number| number.name == name)
+        };
+        let fits = |rule: &&NamedLimit<'c>| self.numbers.keys().all(|name| has(rule, name));
+        let fitting: Vec<_> = rules.iter().filter(fits).cloned().collect();
+        if fitting.is_empty() { rules } else { fitting }
+    }
+
+    /// Returns the effect on `rule`.
+    fn effect(&self, rule: &Rule) -> Result<OverrideEffect, LimitsError> {
+        let change = match (self.unlimited, self.block, self.factor, self.numbers.is_empty()) {
+            (true, false, None, true) => return Ok(OverrideEffect::Unlimited),
+            (false, true, None, true) => return Ok(OverrideEffect::Block),
+            (false, false, Some(factor), true) => RuleChange::scaled(rule, factor),
+            (false, false, None, _) => {
                 let change = RuleChange::deserialize(&self.numbers);
-                change.map(OverrideEffect::Rule).map_err(|error| LimitsError::BadOverride(error.to_string()))
+                change.map_err(|error| LimitsError::BadOverride(error.to_string()))?.with_period_of(rule)
             }
-            _ => Err(LimitsError::BadOverride("numbers, `unlimited` and `block` exclude each other".into())),
-        }
+            _ => {
+                let reason = "numbers, `factor`, `unlimited` and `block` exclude each other";
+                return Err(LimitsError::BadOverride(reason.into()));
+            }
+        };
+        change.apply(rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
+        Ok(OverrideEffect::Rule(change))
     }
 }
 

@@ -30,7 +30,10 @@ impl Selector {
 
 impl Selector {
     fn selects(&self, rule: &NamedLimit<'_>) -> bool {
-        let has_name = |name: &String| self::name(rule) == *name || *rule.scope == **name;
+        // In a shell, the `#` of a bucket begins a comment.
+        let has_name = |name: &String| {
+            self::name(rule) == *name || *rule.scope == **name || rule.scope.strip_prefix('#') == Some(name)
+        };
         self.rule.as_ref().is_none_or(has_name)
             && self.plan.as_ref().is_none_or(|plan| rule.plan.unwrap_or_default() == plan)
     }
@@ -54,26 +57,14 @@ pub(super) fn rules(route: &Route) -> Vec<NamedLimit<'_>> {
 /// Returns the rules of `route` to which a key belongs.
 ///
 /// A key belongs to the rules of one key resolver: the limiter's. A rule with a resolver of its own counts other keys,
-/// and must be named. `is_change` is true for a call whose number has a meaning under one rule only.
-pub(super) fn select<'c>(
-    route: &'c Route,
-    selector: &Selector,
-    is_change: bool,
-) -> Result<Vec<NamedLimit<'c>>, LimitsError> {
+/// and must be named.
+pub(super) fn select<'c>(route: &'c Route, selector: &Selector) -> Result<Vec<NamedLimit<'c>>, LimitsError> {
     let mut selected = rules(route);
     if selected.is_empty() {
         return Err(LimitsError::NoRules(route.id.to_string()));
     }
     selected.retain(|rule| selector.selects(rule));
-    let Some(first) = selected.first() else {
-        let selection = match (&selector.rule, &selector.plan) {
-            (Some(rule), Some(plan)) => format!("rule `{rule}` of a plan `{plan}`"),
-            (None, Some(plan)) => format!("rule of a plan `{plan}`"),
-            (rule, None) => format!("rule `{}`", rule.as_deref().unwrap_or_default()),
-        };
-        let rule_names = known_names("its rules", rules(route).iter().map(shown_name));
-        return Err(LimitsError::NoRule { route: route.id.to_string(), selection, rule_names });
-    };
+    let Some(first) = selected.first() else { return Err(no_rule(route, selector)) };
     let inherits = |rule: &&NamedLimit<'_>| rule.limit.key_resolver.is_none();
     let resolver = match selected.iter().find(inherits) {
         Some(rule) if selector.rule.is_none() => rule.key_resolver().clone(),
@@ -83,23 +74,52 @@ pub(super) fn select<'c>(
         _ => first.key_resolver().clone(),
     };
     selected.retain(|rule| *rule.key_resolver() == resolver);
-    if is_change && selected.len() > 1 {
-        return Err(LimitsError::SeveralRules(choices(&selected)));
+    Ok(selected)
+}
+
+fn no_rule(route: &Route, selector: &Selector) -> LimitsError {
+    let selection = match (&selector.rule, &selector.plan) {
+        (Some(rule), Some(plan)) => format!("rule `{rule}` of a plan `{plan}`"),
+        (None, Some(plan)) => format!("rule of a plan `{plan}`"),
+        (rule, None) => format!("rule `{}`", rule.as_deref().unwrap_or_default()),
+    };
+    let rule_names = known_names("its rules", rules(route).iter().map(shown_name));
+    LimitsError::NoRule { route: route.id.to_string(), selection, rule_names }
+}
+
+/// Returns the rules of `route` that count `key` at present: unless the call names a plan, those of the plan that the key has
+/// in the table or in Redis. If each request names its own plan, the rules of all plans.
+pub(super) async fn select_for<'c>(
+    route: &'c Route,
+    selector: &Selector,
+    key: Option<&[u8]>,
+    config: &Config,
+    state: &AdminState,
+) -> Result<Vec<NamedLimit<'c>>, LimitsError> {
+    let mut selected = select(route, selector)?;
+    let (Some(key), None, [first, _, ..]) = (key, &selector.plan, selected.as_slice()) else { return Ok(selected) };
+    let key = first.key_resolver().normal_id(key);
+    let KeyPlan::ByKey(plan) = key_plan(&selected, &key, config, state).await? else { return Ok(selected) };
+    let planned = selected.iter().find(|rule| rule.limiter.plans.is_some()).map(|rule| rule.limiter);
+    let has_plan = |rule: &NamedLimit<'_>| planned.is_some_and(|limiter| std::ptr::eq(limiter, rule.limiter));
+    selected.retain(|rule| !has_plan(rule) || rule.plan == plan.as_deref());
+    if selected.is_empty() {
+        return Err(no_rule(route, &Selector { plan: Some(plan.unwrap_or_default()), ..selector.clone() }));
     }
     Ok(selected)
 }
 
-/// Returns the only rule of `route` that `selector` names.
-pub(super) fn select_one<'c>(route: &'c Route, selector: &Selector) -> Result<NamedLimit<'c>, LimitsError> {
-    let selected = select(route, selector, true)?;
-    selected.into_iter().next().ok_or_else(|| LimitsError::NoRules(route.id.to_string()))
+/// Returns the only one of `rules`, for a call whose number has a meaning under one rule only.
+pub(super) fn only<'c>(rules: &[NamedLimit<'c>]) -> Result<NamedLimit<'c>, LimitsError> {
+    let [rule] = rules else { return Err(LimitsError::SeveralRules(choices(rules))) };
+    Ok(rule.clone())
 }
 
 /// Lists the buckets and plans to choose from.
 fn choices(rules: &[NamedLimit<'_>]) -> String {
-    let bucket = |rule: &NamedLimit<'_>| match rule.plan {
-        Some(plan) => format!("`{}` of plan `{plan}`", rule.scope),
-        None => format!("`{}`", rule.scope),
+    let bucket = |rule: &NamedLimit<'_>| {
+        let scope = rule.scope.strip_prefix('#').unwrap_or(&rule.scope);
+        rule.plan.map_or_else(|| format!("`{scope}`"), |plan| format!("`{scope}` of plan `{plan}`"))
     };
     rules.iter().map(bucket).collect::<Vec<_>>().join(", ")
 }

@@ -80,7 +80,8 @@ impl Collector for MetricsPage {
 }
 
 fn encode_refusals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt::Result {
-    let refusals = state.refusals.counts().map(|(reason, count)| ([("reason", reason.as_str())], ConstCounter::new(count)));
+    let refusals =
+        state.refusals.counts().map(|(reason, count)| ([("reason", reason.as_str())], ConstCounter::new(count)));
     let help = "Requests to the admin port that were refused, by reason";
     family(encoder, "tollgate_admin_refused_requests", help, refusals)
 }

@@ -12,8 +12,9 @@ use crate::cli::report::{duration, heading, string};
 pub(in crate::cli) struct Override {
     #[command(flatten)]
     key: Key,
-    /// New value of a setting of the rule, such as replenish-rate=50 (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    /// New value of a setting of the rule, such as replenish-rate=50 (repeatable), or x10 for ten times the limit. A rate is per
+    /// the period of the rule unless period=TIME is set
+    #[arg(long = "set", value_name = "NAME=VALUE|xN", value_parser = setting)]
     numbers: Vec<(String, Value)>,
     /// Allow every request, without counting it
     #[arg(long, conflicts_with = "numbers")]
@@ -31,9 +32,17 @@ pub(in crate::cli) struct Override {
     selection: Selection,
 }
 
-/// Parses `NAME=VALUE`. A whole number becomes a JSON number, any other value a string, such as a duration.
+/// Parses `NAME=VALUE`, or `xN` as the factor of the whole limit. A whole number becomes a JSON number, any other value a
+/// string, such as a duration.
 fn setting(text: &str) -> Result<(String, Value), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, got `{text}`"))?;
+    let factor = |text: &str| text.trim().strip_prefix(['x', 'X', '×'])?.parse::<u64>().ok();
+    if let Some(factor) = factor(text) {
+        return Ok(("factor".to_owned(), json!(factor)));
+    }
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE or xN, got `{text}`"))?;
+    if let Some(factor) = factor(value) {
+        return Err(format!("x{factor} multiplies the whole limit: write `--set x{factor}`, or a number for {name}"));
+    }
     let value = value.trim();
     Ok((name.trim().to_owned(), value.parse::<u64>().map_or_else(|_| json!(value), |number| json!(number))))
 }
@@ -110,6 +119,8 @@ mod tests {
         assert_eq!(lines[2], ["orders", "orders", "gold", "(every", "key)", "unlimited", "1", "s", "local"]);
         assert_eq!(setting("replenish-rate = 50"), Ok(("replenish-rate".to_owned(), json!(50))));
         assert_eq!(setting("period=1m"), Ok(("period".to_owned(), json!("1m"))));
+        assert_eq!(setting("x10"), Ok(("factor".to_owned(), json!(10))));
         assert!(setting("50").is_err());
+        assert!(setting("limit=x10").is_err_and(|error| error.contains("write `--set x10`")));
     }
 }

@@ -1,6 +1,7 @@
 //! Temporary overrides of limits: of a key and of a rule, in memory and in Redis.
 
 mod algorithms;
+mod by_key;
 mod leases;
 mod refused;
 

@@ -56,7 +56,8 @@ impl<W: Write> Write for Escaped<'_, W> {
 /// Returns true for control characters, line separators, and marks of text direction, which reorder what a terminal shows.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
-    let is_mark = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_mark =
+        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || !c.is_ascii() && is_mark(c)
 }
 

@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn strings_survive_as_json_and_control_nothing() {
-        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}\u{202e}\u{200f}".as_bytes()] {
+        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}\u{202e}\u{200f}".as_bytes()]
+        {
             let mut out = String::new();
             quoted(&mut out, bytes);
             assert_eq!(serde_json::from_str::<String>(&out).ok().as_deref().map(str::as_bytes), Some(bytes), "{out}");

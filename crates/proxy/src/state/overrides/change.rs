@@ -39,8 +39,8 @@ pub enum ChangeError {
         numbers: String,
     },
     /// A rate without its period.
-    #[error("`period` is required with a rate, because the period of the rule is {0}, not a second")]
-    NeedsPeriod(String),
+    #[error("`period` is required with a rate, because the period of the rule is {}, not a second", format_duration(*.0))]
+    NeedsPeriod(Duration),
     /// Numbers that the algorithm does not support.
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -51,6 +51,27 @@ impl RuleChange {
     #[must_use]
     pub fn of(rule: &Rule) -> Self {
         Self { numbers: rule.numbers() }
+    }
+
+    /// Returns the change that multiplies the counts and rates of `rule` by `factor`, within the same times.
+    #[must_use]
+    pub fn scaled(rule: &Rule, factor: u64) -> Self {
+        let scale = |(name, number)| match number {
+            Number::Count(count) => (name, Number::Count(count.saturating_mul(factor))),
+            Number::Time(time) => (name, Number::Time(time)),
+        };
+        Self { numbers: rule.numbers().into_iter().map(scale).collect() }
+    }
+
+    /// Adds the period of `rule` to a rate without one, if that is not a second: the override then says what the rate is per.
+    #[must_use]
+    pub fn with_period_of(mut self, rule: &Rule) -> Self {
+        let numbers = rule.algorithm().spec().numbers;
+        if let Err(ChangeError::NeedsPeriod(period)) = self.check_period(rule, numbers) {
+            self.numbers.push((PERIOD, Number::Time(period)));
+            self.numbers.sort_by_key(|(name, _)| NumberSpec::all().position(|spec| spec.name == *name));
+        }
+        self
     }
 
     /// Returns `rule` with the changed numbers.
@@ -82,7 +103,7 @@ impl RuleChange {
         let period = rule.numbers().into_iter().find(|(name, _)| *name == PERIOD);
         match period {
             Some((_, Number::Time(period))) if has_rate && !has(PERIOD) && period != Duration::from_secs(1) => {
-                Err(ChangeError::NeedsPeriod(format_duration(period).to_string()))
+                Err(ChangeError::NeedsPeriod(period))
             }
             _ => Ok(()),
         }
@@ -141,7 +162,8 @@ impl<'de> Visitor<'de> for Numbers {
             if numbers.iter().any(|(known, _)| *known == spec.name) {
                 return Err(A::Error::duplicate_field(spec.name));
             }
-            numbers.push((spec.name, access.next_value_seed(Unit(spec.kind))?));
+            let number = access.next_value_seed(Unit(spec.kind));
+            numbers.push((spec.name, number.map_err(|error| A::Error::custom(format!("`{name}`: {error}")))?));
         }
         numbers.sort_by_key(|(name, _)| NumberSpec::all().position(|spec| spec.name == *name));
         Ok(RuleChange { numbers })
@@ -217,6 +239,11 @@ mod tests {
             message(json!({"replenish-rate": 5})),
             "`period` is required with a rate, because the period of the rule is 1m, not a second"
         );
+        let with_period = change(json!({"replenish-rate": 5})).with_period_of(&bucket);
+        assert_eq!(with_period.to_string(), "replenish-rate 5, period 1m");
+        assert_eq!(change(json!({"burst-capacity": 5})).with_period_of(&bucket).to_string(), "burst-capacity 5");
+        assert_eq!(RuleChange::scaled(&bucket, 10).to_string(), "replenish-rate 10, period 1m, burst-capacity 50");
+        assert!(RuleChange::scaled(&bucket, 0).apply(&bucket).is_err());
         assert!(message(json!({})).starts_with("give the numbers of `gcra` that change"));
         assert!(message(json!({"burst-capacity": u64::MAX})).contains("`burst-capacity` must be at most"));
         assert!(serde_json::from_value::<RuleChange>(json!({"replenish-rate": -1})).is_err());

@@ -86,9 +86,9 @@ impl Overrides {
         all
     }
 
-    /// Returns the target of the only override of these names, whether the configuration still has the rule or not.
+    /// Returns the overrides of these names, whether the configuration still has their rules or not.
     #[must_use]
-    pub fn find(&self, route: &str, rule: Option<&str>, plan: Option<&str>, key: Option<&[u8]>) -> Option<Override> {
+    pub fn find(&self, route: &str, rule: Option<&str>, plan: Option<&str>, key: Option<&[u8]>) -> Vec<Override> {
         let key = key.map(|key| self.named_id(key));
         let has_names = |(it, _): &(Override, bool)| {
             it.names.route == route
@@ -96,9 +96,7 @@ impl Overrides {
                 && rule.is_none_or(|rule| it.names.rule == rule)
                 && plan.is_none_or(|plan| it.target.plan.as_deref().unwrap_or_default() == plan)
         };
-        let mut matches = self.all().into_iter().filter(has_names);
-        let (only, _) = matches.next()?;
-        matches.next().is_none().then_some(only)
+        self.all().into_iter().filter(has_names).map(|(it, _)| it).collect()
     }
 
     /// Returns the rule in effect for `key` in place of `rule`, and the time that it lasts.
