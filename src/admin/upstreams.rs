@@ -1,6 +1,6 @@
 //! `/api/upstreams`: endpoints with their states, and their draining.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
@@ -16,7 +16,10 @@ use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_millis};
 use crate::admin::request::{ExpiresIn, MAX_BYTES, read_body};
 use crate::explain::model::{LiveEndpoint, LiveFailure};
-use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, Upstream};
+use tollgate_config::Target;
+use tollgate_proxy::gateway::upstream_name;
+use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, ReportedState, Upstream};
+use tollgate_proxy::upstream::times::LatestFailure;
 
 /// Upstream with its endpoints.
 #[derive(Serialize, JsonSchema)]
@@ -59,9 +62,28 @@ struct RegistryReply {
     error: Option<String>,
 }
 
-/// Describes every upstream with its endpoints.
+/// Describes every upstream with its endpoints, then each `uri` of a route whose latest attempts failed.
 pub(super) fn describe_all(state: &AdminState) -> Vec<UpstreamReply> {
-    state.upstreams.all().iter().map(describe).collect()
+    let upstreams = state.upstreams.all();
+    let (config, failures) = (state.config.load(), state.metrics.present_failures());
+    let uris = config.routes.iter().filter(|route| !failures.is_empty() && matches!(route.uri, Target::Http { .. }));
+    let uris: BTreeMap<String, &str> = uris.map(|route| (upstream_name(&route.uri), &*route.definition.uri)).collect();
+    let failing = uris.into_iter().filter_map(|(name, uri)| Some(failing(&name, uri, failures.get(&*name)?)));
+    upstreams.iter().map(describe).chain(failing).collect()
+}
+
+/// Describes the `uri` of a route, which fails.
+fn failing(name: &str, uri: &str, failure: &LatestFailure) -> UpstreamReply {
+    let live = LiveEndpoint {
+        endpoint: uri.to_owned(),
+        state: ReportedState::Failing.as_str().to_owned(),
+        in_flight: None,
+        consecutive_failures: failure.in_a_row,
+        last_failure: Some(LiveFailure { at: shown_time(failure.at), error: failure.error.clone() }),
+        check_error: None,
+    };
+    let endpoints = vec![EndpointReply { live, drained_for_ms: None, zone: None }];
+    UpstreamReply { name: name.to_owned(), endpoints, ejections: 0, unavailable: 0, failed_lookups: 0, registry: None }
 }
 
 /// Body of a drain.
@@ -130,7 +152,7 @@ pub(super) fn live_endpoint(status: EndpointStatus) -> LiveEndpoint {
     LiveEndpoint {
         endpoint: status.endpoint.to_string(),
         state: status.state.as_str().to_owned(),
-        in_flight: u64::from(status.endpoint.in_flight()),
+        in_flight: Some(u64::from(status.endpoint.in_flight())),
         consecutive_failures: status.consecutive_failures,
         last_failure: status
             .last_failure

@@ -196,8 +196,9 @@ pub struct LiveEndpoint {
     /// State.
     #[schemars(extend("enum" = ReportedState::ALL.map(ReportedState::as_str)))]
     pub state: String,
-    /// Requests in flight.
-    pub in_flight: u64,
+    /// Requests in flight; absent for the `uri` of a route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
     /// Failed attempts since the latest response.
     #[serde(default)]
     pub consecutive_failures: u32,

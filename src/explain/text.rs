@@ -145,7 +145,8 @@ impl Display for LiveRoute {
             writeln!(f, "circuit breaker {}: {}", breaker.name, breaker.state)?;
         }
         for endpoint in &self.endpoints {
-            write!(f, "endpoint {}: {}, {} in flight", endpoint.endpoint, endpoint.state, endpoint.in_flight)?;
+            let in_flight = endpoint.in_flight.unwrap_or_default();
+            write!(f, "endpoint {}: {}, {in_flight} in flight", endpoint.endpoint, endpoint.state)?;
             if let Some(error) = &endpoint.check_error {
                 write!(f, ", health check: {}", error.escape_debug())?;
             } else if let Some(failure) = endpoint.last_failure.as_ref().filter(|_| endpoint.consecutive_failures > 0) {

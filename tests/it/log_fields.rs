@@ -155,7 +155,7 @@ fn a_line_has_verdict_rule_key_and_remaining_tokens() {
 }
 
 #[test]
-fn a_line_has_the_rule_names_of_the_plan() {
+fn a_line_has_the_plan_and_its_rule_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     // Rules of all plans count in one bucket, and are equal.
@@ -172,8 +172,10 @@ fn a_line_has_the_rule_names_of_the_plan() {
     for (target, plan) in [("/1", "gold"), ("/2", "free"), ("/3", "none")] {
         client.request("GET", target, &[("x-key", "k"), ("x-plan", plan)], b"");
     }
-    let rules: Vec<_> = lines(&path, 3).iter().map(|line| line["rule"].to_string()).collect();
-    assert_eq!(rules, ["\"rule2\"", "\"rule1\"", "\"a\""]);
+    let lines = lines(&path, 3);
+    let logged = |field: &str| lines.iter().map(|line| line[field].to_string()).collect::<Vec<_>>();
+    assert_eq!(logged("rule"), ["\"rule2\"", "\"rule1\"", "\"a\""]);
+    assert_eq!(logged("plan"), ["\"gold\"", "\"free\"", "null"]);
 }
 
 #[test]

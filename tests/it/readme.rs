@@ -6,6 +6,7 @@ mod documents;
 mod limiters;
 mod migration;
 mod promises;
+mod reasons;
 mod redis;
 mod replay;
 mod topologies;

@@ -228,7 +228,7 @@ impl Replay {
         let verdict = limiter.verdict();
         let is_refusal = |kind| matches!(kind, VerdictKind::Denied | VerdictKind::Blocked);
         let refusal = limiter.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
-        let refusal = refusal.map(|verdict| (Arc::clone(&route.id), Arc::clone(&verdict.rule)));
+        let refusal = refusal.map(|verdict| (Arc::clone(&route.id), Arc::clone(&verdict.labels.rule)));
         let refusal = refusal.or_else(|| request.is_blocked.then(|| (Arc::clone(&route.id), Arc::clone(&route.id))));
         let is_refused = refusal.is_some();
         counts.add(is_refused);

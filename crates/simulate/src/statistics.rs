@@ -159,7 +159,7 @@ impl RouteCounts {
                 VerdictKind::Observed => true,
                 _ => continue,
             };
-            self.rule(&verdict.rule).deny(is_observed, facts.key_of(verdict), second);
+            self.rule(&verdict.labels.rule).deny(is_observed, facts.key_of(verdict), second);
         }
     }
 

@@ -130,7 +130,7 @@ export function overviewPage(state) {
       (found) => row(ENDPOINTS, [found.upstream, el("code", {}, found.endpoint), badge("", ""), "", ""]),
       (line, found) => {
         setBadge(line.children[2].firstChild, endpointKind(found.state), found.state);
-        text(line.children[3], number(found["in-flight"]));
+        text(line.children[3], found["in-flight"] === undefined ? "–" : number(found["in-flight"]));
         text(line.children[4], failures(found));
       });
     breakerSection.hidden = snapshot.breakers.length === 0;

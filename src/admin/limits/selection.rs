@@ -32,7 +32,7 @@ impl Selector {
     fn selects(&self, rule: &NamedLimit<'_>) -> bool {
         // In a shell, the `#` of a bucket begins a comment.
         let has_name = |name: &String| {
-            self::name(rule) == *name || *rule.scope == **name || rule.scope.strip_prefix('#') == Some(name)
+            self::name(rule) == *name || *rule.scope == **name || rule.scope.strip_prefix('#') == Some(name.as_str())
         };
         self.rule.as_ref().is_none_or(has_name)
             && self.plan.as_ref().is_none_or(|plan| rule.plan.unwrap_or_default() == plan)

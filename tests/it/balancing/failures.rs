@@ -144,3 +144,37 @@ fn an_endpoint_that_fails_or_returns_503_is_ejected() {
     }
     assert_eq!(gateway.metric("tollgate_upstream_ejections_total", &["\"alone\""]), 0.0);
 }
+
+#[test]
+fn the_uri_of_a_route_that_is_down_is_counted_shown_and_logged_with_its_route() {
+    let place = free_address();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, port: 0, workers: 1}}\n\
+         routes: [{{id: shop, uri: 'http://{place}', predicates: [Path=/shop]}}]\n"
+    ));
+    let shown = || gateway.admin("/api/upstreams").json();
+    assert_eq!(shown(), serde_json::json!([]));
+    let failed = || gateway.metric("tollgate_upstream_failed_attempts_total", &[&format!("upstream=\"{place}\"")]);
+    assert_eq!(failed(), 0.0);
+    for _ in 0..2 {
+        assert_eq!(gateway.get("/shop").status, 502);
+    }
+    assert_eq!(failed(), 2.0);
+    let upstream = shown()[0].clone();
+    let endpoint = &upstream["endpoints"][0];
+    assert_eq!(
+        (&upstream["name"], &endpoint["endpoint"]),
+        (&place.to_string().into(), &format!("http://{place}").into())
+    );
+    assert_eq!((&endpoint["state"], &endpoint["consecutive-failures"]), (&"failing".into(), &2.into()), "{endpoint}");
+    assert!(endpoint["last-failure"]["error"].as_str().unwrap().contains("refused"), "{endpoint}");
+    let status = Command::new(TOLLGATE).args(["status", &gateway.admin.to_string()]).output().unwrap();
+    let status = String::from_utf8(status.stdout).unwrap();
+    assert!(status.contains(&format!("upstream {place}")) && status.contains("failing, 2 failed in a row"), "{status}");
+    let line = gateway.logged("request not forwarded");
+    assert!(line.contains("route=\"shop\""), "{line}");
+
+    let _back = named_at(TcpListener::bind(place).unwrap(), "back");
+    eventually("it responds", || gateway.get("/shop").status == 200);
+    assert_eq!(shown(), serde_json::json!([]), "it responds again");
+}

@@ -99,7 +99,7 @@ fn the_numbers_tell_the_rule_of_a_list() {
 fn the_commands_speak_in_options() {
     let gateway = &start();
     let address = gateway.admin.to_string();
-    let limits = |arguments: &[&str]| run(&[&["limits"], arguments, &[&address]].concat());
+    let limits = |arguments: &[&str]| run(&[&["limits"], arguments, &[address.as_str()]].concat());
     let (code, out, err) = limits(&["override", "orders", "bob", "--set", "x10", "--for", "10m"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("gold") && out.contains("replenish-rate=10 period=1h burst-capacity=40"), "{out}");

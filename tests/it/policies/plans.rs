@@ -35,6 +35,11 @@ fn a_plan_is_resolved_from_a_header_or_a_table() {
     for (key, most) in [("ada", 5), ("10.0.0.1", 8), ("bob", 2)] {
         assert_eq!(passed(&mut client, &[("x-key", key)]), most, "{key}");
     }
+    let denied = |plan: &str| {
+        let labels = ["verdict=\"denied\"", &format!("plan=\"{plan}\"")];
+        gateway.metric("tollgate_limiter_decisions_total", &labels)
+    };
+    assert_eq!((denied("gold"), denied("free"), denied("")), (3.0, 6.0, 0.0), "the plan is a label");
     assert_eq!(
         [shown(&gateway, "ada"), shown(&gateway, "10.0.0.1"), shown(&gateway, "bob")],
         ["gold", "staff", "free"]

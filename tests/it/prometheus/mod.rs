@@ -74,8 +74,15 @@ fn alerting_rules_pass_their_tests() {
     let rules = std::fs::read_to_string(repository("deploy/prometheus/alerts.yaml")).unwrap();
     let tests = std::fs::read_to_string(tests).unwrap();
     let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-    assert!(alerts.len() >= 8, "{alerts:?}");
+    assert_eq!(alerts.len(), 19, "{alerts:?}");
+    let [table, runbook] = ["monitoring.md", "runbook.md"]
+        .map(|page| std::fs::read_to_string(repository("docs/operations").join(page)).unwrap());
     for alert in alerts {
+        let (_, rule) = rules.split_once(&format!("- alert: {alert}\n")).unwrap();
+        let (_, severity) = rule.split_once("severity: ").unwrap();
+        let severity = severity.split('}').next().unwrap();
+        assert!(table.contains(&format!("| `{alert}` | {severity} |")), "{alert} is {severity}");
+        assert_eq!(runbook.contains(&format!("`{alert}`")), severity == "critical", "{alert} is {severity}");
         let fires =
             tests.split(&format!("alertname: {alert}\n        exp_alerts:\n          - exp_labels")).count() > 1;
         assert!(fires, "no test makes {alert} fire");

@@ -64,7 +64,7 @@ fn declare_filter(
         Filter::RequestRateLimiter(limiter) => {
             let naming = Naming { route: &route.id, number: position.number(), limiter };
             for named in naming.all() {
-                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, &named.label);
+                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, &named.label, named.plan);
                 series.configured(limiter.store == Some(StoreKind::Memory));
                 handles.push(series);
             }

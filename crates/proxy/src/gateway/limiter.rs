@@ -63,10 +63,10 @@ fn verdict_observer(naming: Naming<'_>, rules: &[NamedLimit<'_>], context: &dyn 
             let rule = named.name.as_deref().map_or_else(|| Arc::clone(&named.scope), Into::into);
             let name = RuleName { route: Arc::clone(&route), rule, plan: named.plan.map(Into::into) };
             let top_keys = context.counts_keys().then(|| top_keys::register(name));
-            (Arc::clone(&named.label), metrics.limiter(worker, &route, &named.label), top_keys)
+            (Arc::clone(&named.label), metrics.limiter(worker, &route, &named.label, named.plan), top_keys)
         })
         .collect();
-    let of_limiter = metrics.limiter(worker, &route, &scope);
+    let of_limiter = metrics.limiter(worker, &route, &scope, None);
     Arc::new(move |event, key| {
         let rule = event.rule.and_then(|rule| rules.get(rule));
         if is_traced && is_current_sampled() {

@@ -40,7 +40,7 @@ pub use generation::{Generation, SharedGeneration};
 use reroute::ReceivedFrom;
 pub use route::{Route, RouteStack};
 use sanitize::{HeaderSummary, sanitize};
-pub use worker_state::WorkerState;
+pub use worker_state::{WorkerState, upstream_name};
 
 use crate::http::body::{Body, Incoming};
 use crate::http::facts;

@@ -135,6 +135,7 @@ impl WorkerState {
             (Target::Nowhere, None) => SharedService::empty(),
             (_, None) => echo_service(),
             (_, Some(endpoints)) => upstream_service(Forward {
+                route: Arc::clone(&route.id),
                 times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),
                 dynamic_times: self.metrics.upstream_times(self.worker, times::DYNAMIC),
                 is_traced: self.tracing.is_some(),
@@ -254,7 +255,8 @@ pub(super) fn labelled_patterns(route: &tollgate_config::Route) -> impl Iterator
 }
 
 /// Returns the name of a target in the metrics of upstreams.
-pub(super) fn upstream_name(target: &Target) -> String {
+#[must_use]
+pub fn upstream_name(target: &Target) -> String {
     match target {
         Target::Balanced { upstream, .. } => upstream.name.to_string(),
         Target::Http { host, port, .. } => format!("{host}:{port}"),

@@ -156,13 +156,22 @@ pub struct CheckedRule {
     pub key: Box<[u8]>,
 }
 
+/// Route, rule and plan of a limiter. The configuration names the plans, so they are few.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimiterLabels {
+    /// Id of the route.
+    pub route: Arc<str>,
+    /// Name of the rule.
+    pub rule: Arc<str>,
+    /// Plan of the rule; `None` for requests without one.
+    pub plan: Option<Arc<str>>,
+}
+
 /// Verdict of one rule, or of an access list.
 #[derive(Debug)]
 pub struct RuleVerdict {
-    /// Id of the route.
-    pub route: Arc<str>,
-    /// Name of the rule, as in metrics; the scope of the limiter for an access list.
-    pub rule: Arc<str>,
+    /// Route, rule and plan as in metrics; the rule of an access list is the scope of its limiter.
+    pub labels: LimiterLabels,
     /// The verdict.
     pub kind: VerdictKind,
     /// Number of decisions before this verdict. The last of them decided it, except for access lists.
@@ -171,9 +180,16 @@ pub struct RuleVerdict {
 
 impl LimiterFacts {
     /// Adds the verdict of a rule.
-    pub fn judge(&mut self, route: &Arc<str>, rule: &Arc<str>, kind: VerdictKind) {
-        let (route, rule, decisions) = (Arc::clone(route), Arc::clone(rule), self.decisions.len());
-        self.verdicts.push(RuleVerdict { route, rule, kind, decisions });
+    pub fn judge(&mut self, labels: &LimiterLabels, kind: VerdictKind) {
+        self.verdicts.push(RuleVerdict { labels: labels.clone(), kind, decisions: self.decisions.len() });
+    }
+
+    /// Returns the plan of the verdict that refused the request, otherwise that of the first verdict with a plan.
+    #[must_use]
+    pub fn plan(&self) -> Option<&str> {
+        let refusing = self.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
+        let first = || self.verdicts.iter().find(|verdict| verdict.labels.plan.is_some());
+        refusing.or_else(first)?.labels.plan.as_deref()
     }
 
     /// Returns the verdict on the request: the first that refused it, otherwise `exempt` or `allowed`. `None` if no
@@ -197,14 +213,14 @@ impl LimiterFacts {
 
     /// Returns the names of observed rules that would have denied the request.
     pub fn observed(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.verdicts.iter().filter(|verdict| verdict.kind == VerdictKind::Observed).map(|verdict| &verdict.rule)
+        self.verdicts.iter().filter(|verdict| verdict.kind == VerdictKind::Observed).map(|verdict| &verdict.labels.rule)
     }
 
     /// Returns the key that `verdict` is about; `None` for access lists.
     #[must_use]
     pub fn key_of(&self, verdict: &RuleVerdict) -> Option<&[u8]> {
         let decision = self.decisions.get(verdict.decisions.checked_sub(1)?)?;
-        decision.checks.iter().find(|check| check.rule == verdict.rule).map(|check| &*check.key)
+        decision.checks.iter().find(|check| check.rule == verdict.labels.rule).map(|check| &*check.key)
     }
 }
 
@@ -245,9 +261,10 @@ mod tests {
         let route: Arc<str> = "r".into();
         for (rule, kind) in [("a", VerdictKind::Allowed), ("b", VerdictKind::Observed), ("c", VerdictKind::Denied)] {
             facts.decisions.push(decision(rule, 1));
-            facts.judge(&route, &rule.into(), kind);
+            facts.judge(&LimiterLabels { route: Arc::clone(&route), rule: rule.into(), plan: Some(rule.into()) }, kind);
         }
         assert_eq!(facts.verdict(), Some(VerdictKind::Denied));
+        assert_eq!(facts.plan(), Some("c"));
         assert_eq!(facts.deciding().map(|decision| &*decision.checks[0].rule), Some("c"));
         assert_eq!(facts.observed().map(|rule| &**rule).collect::<Vec<_>>(), ["b"]);
         assert_eq!(facts.key_of(&facts.verdicts[1]), Some(&b"b"[..]));

@@ -10,6 +10,7 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::concurrency::{Renewal, SlotStats};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
+use crate::http::facts::LimiterLabels;
 use crate::instrumentation::metrics::Metrics;
 use crate::instrumentation::verdicts::LimiterMetrics;
 use tollgate_telemetry::encode::{family, gauge};
@@ -22,8 +23,8 @@ pub struct ConcurrencyMetrics {
 }
 
 impl ConcurrencyMetrics {
-    pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
-        Self { verdicts: LimiterMetrics::new(route, rule), slots: Arc::default() }
+    pub(super) fn new(labels: LimiterLabels) -> Self {
+        Self { verdicts: LimiterMetrics::new(labels), slots: Arc::default() }
     }
 
     /// Shows the verdicts of a configured limiter from 0 on.
@@ -58,13 +59,12 @@ struct ConcurrencySums {
 }
 
 /// Sums by route and rule.
-type SumsByRule = BTreeMap<(Arc<str>, Arc<str>), ConcurrencySums>;
+type SumsByRule = BTreeMap<LimiterLabels, ConcurrencySums>;
 
 fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
     let mut sums = SumsByRule::new();
     metrics.concurrency.for_each(|series| {
-        let LimiterMetrics { route, rule, .. } = &series.verdicts;
-        let sums = sums.entry((Arc::clone(route), Arc::clone(rule))).or_default();
+        let sums = sums.entry(series.verdicts.labels.clone()).or_default();
         series.verdicts.for_each(has_redis, |verdict, source, count| {
             *sums.verdicts.entry((verdict, source)).or_default() += count;
         });
@@ -83,7 +83,7 @@ fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
 /// The encoder fails.
 pub fn encode(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics, has_redis: bool) -> fmt::Result {
     let sums = sums(metrics, has_redis);
-    let by_rule = || sums.iter().map(|((route, rule), sums)| ([("route", &**route), ("rule", &**rule)], sums));
+    let by_rule = || sums.iter().map(|(of, sums)| ([("route", &*of.route), ("rule", &*of.rule)], sums));
     let decisions = by_rule().flat_map(|([route, rule], sums)| {
         sums.verdicts.iter().map(move |((verdict, source), count)| {
             ([route, rule, ("verdict", *verdict), ("source", *source)], ConstCounter::new(*count))

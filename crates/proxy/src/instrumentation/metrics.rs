@@ -8,6 +8,7 @@ use http::Method;
 use parking_lot::Mutex;
 use prometheus_client::encoding::MetricEncoder;
 
+use crate::http::facts::LimiterLabels;
 use crate::http::fields::STANDARD_METHODS;
 use crate::instrumentation::concurrency::ConcurrencyMetrics;
 use crate::instrumentation::filters::RetryMetrics;
@@ -29,15 +30,12 @@ const SCRAPE_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug, Default)]
 pub struct Metrics {
     pub(super) routes: SeriesList<Option<RouteLabels>, RouteMetrics>,
-    pub(super) limiters: SeriesList<RuleLabels, LimiterMetrics>,
-    pub(super) concurrency: SeriesList<RuleLabels, ConcurrencyMetrics>,
+    pub(super) limiters: SeriesList<LimiterLabels, LimiterMetrics>,
+    pub(super) concurrency: SeriesList<LimiterLabels, ConcurrencyMetrics>,
     pub(super) retries: SeriesList<Arc<str>, RetryMetrics>,
     pub(super) upstream_times: SeriesList<Arc<str>, UpstreamTimes>,
     last_scrape: Mutex<Option<Instant>>,
 }
-
-/// Route and rule. Series have labels of their own: those of a configuration would keep its memory from being returned.
-type RuleLabels = (Arc<str>, Arc<str>);
 
 /// Requests of one route on one worker, by method and status.
 ///
@@ -91,16 +89,15 @@ impl Metrics {
         self.routes.existing(&Some(route))
     }
 
-    /// Returns the series of the limiter `rule` of `route` on one worker.
-    pub fn limiter(&self, worker: usize, route: &str, rule: &str) -> Arc<LimiterMetrics> {
-        let create = |labels: &RuleLabels| LimiterMetrics::new(&labels.0, &labels.1);
-        self.limiters.get_or_create(worker, labels(route, rule), create)
+    /// Returns the series of the limiter `rule` of `route` on one worker, for requests of `plan`.
+    pub fn limiter(&self, worker: usize, route: &str, rule: &str, plan: Option<&str>) -> Arc<LimiterMetrics> {
+        self.limiters.get_or_create(worker, labels(route, rule, plan), |labels| LimiterMetrics::new(labels.clone()))
     }
 
     /// Returns the series of the concurrency limiter `rule` of `route` on one worker.
     pub fn concurrency(&self, worker: usize, route: &str, rule: &str) -> Arc<ConcurrencyMetrics> {
-        let create = |labels: &RuleLabels| ConcurrencyMetrics::new(&labels.0, &labels.1);
-        self.concurrency.get_or_create(worker, labels(route, rule), create)
+        let create = |labels: &LimiterLabels| ConcurrencyMetrics::new(labels.clone());
+        self.concurrency.get_or_create(worker, labels(route, rule, None), create)
     }
 
     /// Returns the connect and response times of the upstream `name` on one worker.
@@ -148,11 +145,12 @@ impl Metrics {
     }
 }
 
-/// Returns the labels of a rule. The only rule of a route has its name.
-fn labels(route: &str, rule: &str) -> RuleLabels {
+/// Returns the labels of a rule. The only rule of a route has its name. The labels of a configuration are copied: they would keep
+/// its memory from being returned.
+fn labels(route: &str, rule: &str, plan: Option<&str>) -> LimiterLabels {
     let route: Arc<str> = route.into();
     let rule = if *route == *rule { Arc::clone(&route) } else { rule.into() };
-    (route, rule)
+    LimiterLabels { route, rule, plan: plan.map(Into::into) }
 }
 
 impl RouteMetrics {

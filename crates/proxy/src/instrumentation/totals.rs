@@ -51,7 +51,7 @@ impl Metrics {
             }
         });
         self.limiters.for_each(|limiter| {
-            let route = totals.routes.entry(Arc::clone(&limiter.route)).or_default();
+            let route = totals.routes.entry(Arc::clone(&limiter.labels.route)).or_default();
             limiter.counts(|kind, source, count| route.add(kind, source, count));
         });
         totals
@@ -105,7 +105,7 @@ mod tests {
             route.observe(&Method::GET, 503, Duration::from_millis(30));
             metrics.route(worker, None).observe(&Method::GET, 404, Duration::ZERO);
             for rule in ["hourly", "daily"] {
-                let limiter = metrics.limiter(worker, &id, rule);
+                let limiter = metrics.limiter(worker, &id, rule, None);
                 limiter.observe(VerdictKind::Allowed, Some(Source::Redis));
                 limiter.observe(VerdictKind::Denied, Some(Source::Fallback));
                 limiter.observe(VerdictKind::Observed, Some(Source::Memory));

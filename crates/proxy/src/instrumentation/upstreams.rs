@@ -1,10 +1,11 @@
 //! Metrics of upstreams, their endpoints, and the times of connections and responses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -13,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::instrumentation::metrics::Metrics;
 use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
-use crate::upstream::times::{TimeHistogram, UpstreamTimes};
+use crate::upstream::times::{LatestFailure, TimeHistogram, UpstreamTimes};
 use tollgate_discovery::RegistryStatus;
 use tollgate_telemetry::encode::{family, gauge, time_histogram};
 
@@ -119,7 +120,40 @@ pub fn encode_times(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics) -> f
     let help = "Time until a new connection to the upstream was ready: lookup, TCP and TLS";
     encode_histograms(encoder, metrics, "tollgate_upstream_connect_seconds", help, |times| &times.connect)?;
     let help = "Time from sending a request to the head of the upstream's response";
-    encode_histograms(encoder, metrics, "tollgate_upstream_response_seconds", help, |times| &times.response)
+    encode_histograms(encoder, metrics, "tollgate_upstream_response_seconds", help, |times| &times.response)?;
+    let mut failed: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+    metrics
+        .upstream_times
+        .for_each(|times| *failed.entry(Arc::clone(&times.name)).or_default() += times.failed_attempts());
+    let series = failed.iter().map(|(upstream, count)| ([("upstream", &**upstream)], ConstCounter::new(*count)));
+    family(encoder, "tollgate_upstream_failed_attempts", "Attempts that got no response of the upstream", series)
+}
+
+/// Time for which the failures of a worker tell about an upstream that responds to other workers.
+const STALE: Duration = Duration::from_secs(60);
+
+impl Metrics {
+    /// Returns the upstreams whose latest attempts got no response, by name: the latest failure, with those in a row of all
+    /// workers.
+    #[must_use]
+    pub fn present_failures(&self) -> BTreeMap<Arc<str>, LatestFailure> {
+        let (mut failures, mut responding) = (BTreeMap::<_, LatestFailure>::new(), BTreeSet::new());
+        self.upstream_times.for_each(|times| match (times.present_failure(), failures.get_mut(&times.name)) {
+            (Some(failure), None) => _ = failures.insert(Arc::clone(&times.name), failure),
+            (Some(failure), Some(known)) => {
+                let in_a_row = known.in_a_row.saturating_add(failure.in_a_row);
+                if failure.at > known.at {
+                    *known = failure;
+                }
+                known.in_a_row = in_a_row;
+            }
+            (None, _) if times.response.count() > 0 => _ = responding.insert(Arc::clone(&times.name)),
+            (None, _) => {}
+        });
+        let is_recent = |failure: &LatestFailure| failure.at.elapsed().is_ok_and(|age| age < STALE);
+        failures.retain(|name, failure| is_recent(failure) || !responding.contains(name));
+        failures
+    }
 }
 
 fn encode_histograms(

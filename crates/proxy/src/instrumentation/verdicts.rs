@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use prometheus_client::encoding::DescriptorEncoder;
@@ -10,15 +9,14 @@ use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
-use crate::http::facts::report;
+use crate::http::facts::{LimiterLabels, report};
 use crate::instrumentation::metrics::Metrics;
 use tollgate_telemetry::encode::family;
 
 /// Verdicts of one limiter on one worker.
 #[derive(Debug)]
 pub struct LimiterMetrics {
-    pub(super) route: Arc<str>,
-    pub(super) rule: Arc<str>,
+    pub(super) labels: LimiterLabels,
     counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
     /// One of [`HIDDEN`], [`IN_MEMORY`] and [`IN_STORE`].
     zeros: AtomicU8,
@@ -36,13 +34,8 @@ const SOURCES: [Option<Source>; 5] =
     [Some(Source::Memory), Some(Source::Redis), Some(Source::DenialCache), Some(Source::Fallback), None];
 
 impl LimiterMetrics {
-    pub(super) fn new(route: &Arc<str>, rule: &Arc<str>) -> Self {
-        Self {
-            route: Arc::clone(route),
-            rule: Arc::clone(rule),
-            counts: Default::default(),
-            zeros: AtomicU8::new(HIDDEN),
-        }
+    pub(super) fn new(labels: LimiterLabels) -> Self {
+        Self { labels, counts: Default::default(), zeros: AtomicU8::new(HIDDEN) }
     }
 
     /// Shows the series of a configured rule from 0 on: allowed and denied by its store.
@@ -78,27 +71,30 @@ impl LimiterMetrics {
     pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
         let verdict = VerdictKind::ALL.iter().position(|kind| *kind == finding).unwrap_or(0);
         let source = SOURCES.iter().position(|counted| *counted == source).unwrap_or(0);
-        report(|facts| facts.limiter.judge(&self.route, &self.rule, finding));
+        report(|facts| facts.limiter.judge(&self.labels, finding));
         // One worker writes: a load and a store suffice, without an atomic add.
         let count = &self.counts[verdict][source];
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 }
 
-/// Route, rule, verdict and source.
-type Labels = (Arc<str>, Arc<str>, &'static str, &'static str);
+/// Labels of a limiter, verdict and source.
+type Labels = (LimiterLabels, &'static str, &'static str);
 
 /// Encodes the verdicts of all limiters, summed over workers.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, metrics: &Metrics, has_redis: bool) -> fmt::Result {
     let mut sums: BTreeMap<Labels, u64> = BTreeMap::new();
     metrics.limiters.for_each(|limiter| {
         limiter.for_each(has_redis, |verdict, source, count| {
-            *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;
+            *sums.entry((limiter.labels.clone(), verdict, source)).or_default() += count;
         });
     });
-    let series = sums.iter().map(|((route, rule, verdict, source), count)| {
-        let labels = [("route", &**route), ("rule", &**rule), ("verdict", *verdict), ("source", *source)];
+    let series = sums.iter().map(|((of, verdict, source), count)| {
+        let mut labels = vec![("route", &*of.route), ("rule", &*of.rule)];
+        labels.extend(of.plan.as_ref().map(|plan| ("plan", &**plan)));
+        labels.extend([("verdict", *verdict), ("source", *source)]);
         (labels, ConstCounter::new(*count))
     });
-    family(encoder, "tollgate_limiter_decisions", "Verdicts of RequestRateLimiters by route, rule and source", series)
+    let help = "Verdicts of RequestRateLimiters by route, rule, plan and source";
+    family(encoder, "tollgate_limiter_decisions", help, series)
 }

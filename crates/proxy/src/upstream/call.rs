@@ -228,6 +228,7 @@ impl Call {
                 Err(error) => {
                     pick.report(Outcome::ConnectFailed, Some(&error));
                     self.monitor.failed(&error);
+                    self.monitor.blame(&error);
                     let response = self.forward.failed(&error, Some(pick.pool.origin()));
                     pick = pick.another().ok_or(response)?;
                     self.monitor.begin(pick.pool.origin());
@@ -255,8 +256,11 @@ impl Call {
                 None => replay.as_ref().and_then(Replay::request),
                 unsent => unsent,
             };
+            // A connection that closes is no failure of the endpoint if it processed nothing, and the request is sent again.
+            if request.is_none() || failed.progress != Progress::Unprocessed {
+                self.monitor.blame(&failed.error);
+            }
             let Some(mut request) = request else { return self.forward.failed_at(&failed.error, &pick) };
-            // A connection that closes is no failure of the endpoint if it processed nothing.
             if failed.progress != Progress::Unprocessed {
                 pick.report(outcome_of(&failed.error), Some(&failed.error));
             }

@@ -53,6 +53,8 @@ impl UpstreamTimeouts {
 /// Forwarding to a route's upstream with the settings of the route.
 #[derive(Debug)]
 pub struct Forward {
+    /// Id of the route, for the log.
+    pub route: Arc<str>,
     /// Endpoints of the route.
     pub endpoints: RouteEndpoints,
     /// Connections to targets that a request names instead.
@@ -151,12 +153,12 @@ impl Forward {
         match failure {
             // The client caused it: an operator can do nothing about it.
             Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
-                tracing::debug!(host, port, error = error.chain(), "request not forwarded");
+                tracing::debug!(route = &*self.route, host, port, error = error.chain(), "request not forwarded");
                 return (self.failure_response)(failure, None);
             }
             // Logged once, when the last endpoint became unavailable.
             Failure::NoEndpoint { .. } => {}
-            _ => tracing::warn!(host, port, error = error.chain(), "request not forwarded"),
+            _ => tracing::warn!(route = &*self.route, host, port, error = error.chain(), "request not forwarded"),
         }
         (self.failure_response)(failure, Some(error.fault()))
     }

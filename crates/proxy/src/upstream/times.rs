@@ -1,14 +1,16 @@
-//! Connect and response times of upstreams, and the measurement of the attempts of one request.
+//! Connect and response times of upstreams, their failures, and the measurement of the attempts of one request.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 
 use crate::http::attempts::{AttemptObserver, AttemptOutcome, ObservedAttempts};
 use crate::http::facts;
+use crate::http::failure::Failure;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
 
@@ -24,6 +26,21 @@ pub struct UpstreamTimes {
     pub connect: TimeHistogram,
     /// From sending a request to its response head.
     pub response: TimeHistogram,
+    failed_attempts: AtomicU64,
+    latest_failure: Mutex<Option<LatestFailure>>,
+}
+
+/// Latest attempt that got no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatestFailure {
+    /// Time.
+    pub at: SystemTime,
+    /// Description.
+    pub error: String,
+    /// Failed attempts in a row.
+    pub in_a_row: u32,
+    /// Responses before.
+    responses: u64,
 }
 
 /// Histogram of durations. One worker writes it.
@@ -37,7 +54,29 @@ impl UpstreamTimes {
     /// Creates the empty times of the upstream `name`.
     #[must_use]
     pub fn new(name: Arc<str>) -> Self {
-        Self { name, connect: TimeHistogram::default(), response: TimeHistogram::default() }
+        let (connect, response) = (TimeHistogram::default(), TimeHistogram::default());
+        Self { name, connect, response, failed_attempts: AtomicU64::new(0), latest_failure: Mutex::default() }
+    }
+
+    /// Returns the number of attempts that got no response.
+    #[must_use]
+    pub fn failed_attempts(&self) -> u64 {
+        self.failed_attempts.load(Relaxed)
+    }
+
+    /// Returns the latest failed attempt, unless a response came after it.
+    #[must_use]
+    pub fn present_failure(&self) -> Option<LatestFailure> {
+        let latest = self.latest_failure.lock();
+        latest.as_ref().filter(|latest| latest.responses == self.response.count()).cloned()
+    }
+
+    /// Counts an attempt that got no response. A response costs nothing more: its histogram tells that it came.
+    fn failed(&self, error: String) {
+        self.failed_attempts.fetch_add(1, Relaxed);
+        let before = self.present_failure().map_or(0, |latest| latest.in_a_row);
+        let (at, in_a_row, responses) = (SystemTime::now(), before.saturating_add(1), self.response.count());
+        *self.latest_failure.lock() = Some(LatestFailure { at, error, in_a_row, responses });
     }
 }
 
@@ -62,6 +101,12 @@ impl TimeHistogram {
     #[must_use]
     pub fn buckets(&self) -> [u64; Self::BOUNDS_US.len() + 1] {
         self.buckets.each_ref().map(|count| count.load(Relaxed))
+    }
+
+    /// Returns the number of durations.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets().iter().sum()
     }
 
     /// Returns the sum of all durations, in microseconds.
@@ -108,6 +153,16 @@ impl Monitor {
     pub(super) fn responded(&self, status: StatusCode, elapsed: Duration) {
         self.times.response.observe(elapsed);
         self.observe(|observer| observer.end(AttemptOutcome::Response(status)));
+    }
+
+    /// Counts an attempt for which the upstream is to blame.
+    pub(super) fn blame(&self, error: &ForwardError) {
+        if matches!(
+            error.failure(),
+            Failure::Unreachable | Failure::ConnectTimeout | Failure::ResponseTimeout | Failure::BadGateway
+        ) {
+            self.times.failed(error.chain());
+        }
     }
 
     /// Ends the attempt with an error.

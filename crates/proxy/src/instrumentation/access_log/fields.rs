@@ -43,6 +43,7 @@ pub const FIELDS: &[Field] = &[
         "verdict of the limiters: `allowed`, `denied`, `unavailable` (no store, or no lock in time), `exempt` or `blocked` (lists); absent if none judged the request",
     ),
     field("rule", "rule that denied the request, otherwise the one with the smallest share left"),
+    field("plan", "plan of the request under that rule; absent without one"),
     field("key", "key id of the request under that rule"),
     field("remaining", "tokens left under that rule"),
     field("keys", "key ids by rule, if there were several rules"),

@@ -81,6 +81,7 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
     if let Some(decision) = facts.deciding() {
         if let Some(check) = decision.checks.get(decision.strictest) {
             text(out, "rule", &check.rule);
+            optional(out, "plan", facts.plan());
             name(out, "key");
             quoted(out, &key_display::shown_bytes(&check.key));
         }
@@ -174,7 +175,7 @@ mod tests {
     use http::{HeaderMap, Method, header};
 
     use super::*;
-    use crate::http::facts::{CheckedRule, RuleVerdict, StoreDecision};
+    use crate::http::facts::{CheckedRule, LimiterLabels, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
     use crate::instrumentation::access_log::fields::FIELDS;
 
@@ -190,7 +191,8 @@ mod tests {
     }
 
     fn verdict(kind: VerdictKind) -> RuleVerdict {
-        RuleVerdict { route: "a".into(), rule: "daily".into(), kind, decisions: 1 }
+        let labels = LimiterLabels { route: "a".into(), rule: "daily".into(), plan: Some("gold".into()) };
+        RuleVerdict { labels, kind, decisions: 1 }
     }
 
     fn parsed(line: &LogLine, ended: Duration) -> serde_json::Map<String, serde_json::Value> {
