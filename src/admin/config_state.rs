@@ -1,7 +1,7 @@
 //! `/api/config` and `/api/reload`: the source of the running configuration, and its replacement.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use tollgate_config::{LoadError, Report, Severity};
 #[derive(Debug)]
 pub struct ConfigState {
     file: Option<String>,
+    further_files: Vec<String>,
     hash: String,
     loaded_at: String,
     notes: Report,
@@ -30,9 +31,12 @@ impl ConfigState {
     pub fn new(files: &[PathBuf], mut notes: Report) -> Self {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let file = (!names.is_empty()).then(|| names.join(", "));
+        // The properties of the command line are no file.
+        let is_further = |name: &&str| !names.iter().any(|known| known == name) && Path::new(name).is_file();
+        let further_files = notes.file_names().filter(is_further).map(str::to_owned).collect();
         let hash = notes.hash();
         notes.drop_texts();
-        Self { file, hash, loaded_at: Timestamp::now().to_string(), notes }
+        Self { file, further_files, hash, loaded_at: Timestamp::now().to_string(), notes }
     }
 }
 
@@ -53,6 +57,8 @@ pub(super) struct ConfigReply<'c> {
     version: &'static str,
     /// Files of the configuration; null if it is built in.
     file: Option<&'c str>,
+    /// Further files that were read: imports, files of profiles, files in folders.
+    further_files: &'c [String],
     /// SHA-256 of the files.
     hash: &'c str,
     #[schemars(extend("format" = "date-time"))]
@@ -140,6 +146,7 @@ pub(super) fn show(state: &AdminState) -> Reply {
     let reply = ConfigReply {
         version: env!("CARGO_PKG_VERSION"),
         file: config.file.as_deref(),
+        further_files: &config.further_files,
         hash: &config.hash,
         loaded_at: &config.loaded_at,
         routes: running.routes.len(),

@@ -21,6 +21,7 @@ use crate::admin::access::Peer;
 use crate::admin::admin_state::AdminState;
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
+use crate::admin::events;
 use crate::admin::respond::respond;
 use tollgate_proxy::http::certificate::CertificateNames;
 use tollgate_proxy::server::stream::ClientStream;
@@ -34,6 +35,7 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Serves the admin port until the process ends.
 pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
+    events::record(&state);
     let serve = |(stream, peer): (TcpStream, SocketAddr), state, slot| {
         serve_client(stream, peer.ip().to_canonical(), state, slot)
     };
@@ -42,6 +44,7 @@ pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
 
 /// Serves the Unix socket until the process ends. Its connections count apart from those of the port.
 pub async fn socket(listener: UnixListener, state: Arc<AdminState>) {
+    events::record(&state);
     let serve =
         |(stream, _): (UnixStream, unix::SocketAddr), state, slot| serve_connection(stream, Peer::Socket, state, slot);
     accept(|| listener.accept(), serve, &state).await;

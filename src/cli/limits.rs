@@ -184,12 +184,11 @@ fn full_in(limit: &Value) -> String {
     }
 }
 
-/// Returns the mode of a rule, or the share of keys for which it is enforced.
+/// Returns the mode of a rule, or the share of keys for which it is enforced, and whether this key is one of them.
 fn mode(limit: &Value) -> String {
-    match limit["enforce-percent"].as_f64() {
-        Some(percent) => format!("{percent} % of keys"),
-        None => string(&limit["mode"]),
-    }
+    let Some(percent) = limit["enforce-percent"].as_f64() else { return string(&limit["mode"]) };
+    let word = if limit["enforced"] == true { "with" } else { "without" };
+    format!("{percent} % of keys, {word} this one")
 }
 
 /// Returns the response as a table.
@@ -283,10 +282,12 @@ mod tests {
 
         let tried = [
             limit("a", json!({"mode": "observe"}), json!({})),
-            limit("b", json!({"mode": "enforce", "enforce-percent": 12.5}), json!({})),
+            limit("b", json!({"mode": "enforce", "enforce-percent": 12.5}), json!({"enforced": true})),
+            limit("c", json!({"mode": "enforce", "enforce-percent": 5}), json!({"enforced": false})),
         ];
         let table = render(&json!({"limits": tried}));
         let modes: Vec<_> = table.lines().map(|line| line.split("  ").last().unwrap_or_default().trim()).collect();
-        assert_eq!(modes, ["MODE", "observe", "12.5 % of keys"], "{table}");
+        let shares = ["12.5 % of keys, with this one", "5 % of keys, without this one"];
+        assert_eq!(modes, ["MODE", "observe", shares[0], shares[1]], "{table}");
     }
 }

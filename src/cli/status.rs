@@ -83,6 +83,10 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
             ),
         ],
     ];
+    let further: Vec<_> = config["further-files"].as_array().into_iter().flatten().map(string).collect();
+    if !further.is_empty() {
+        rows.insert(2, vec!["also read".to_owned(), further.join(", ")]);
+    }
     let refused = &config["refused-reload"];
     if !refused.is_null() {
         let at = whole_seconds(&string(&refused["at"]));

@@ -95,7 +95,9 @@ pub struct RuleOutcome {
     pub peak_per_second: u64,
     /// Time of that second.
     pub peak_at: Option<String>,
-    /// Number of keys with such requests.
+    /// Number of keys that the rule checked.
+    pub keys: usize,
+    /// Number of keys with denied or would-be denied requests.
     pub denied_keys: usize,
     /// Keys with most of them.
     pub top: Vec<KeyCount>,

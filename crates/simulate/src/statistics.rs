@@ -1,8 +1,10 @@
 //! Counts of a simulation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use serde::Serialize;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
@@ -23,6 +25,8 @@ pub(super) struct RuleCounts {
     observed: u64,
     /// Requests whose key the log lacks.
     pub(super) unknown: u64,
+    /// Hashes of the keys that the rule checked.
+    keys: HashSet<u64>,
     /// Keys with their denied and would-be denied requests.
     denied_keys: HashMap<Box<[u8]>, u64>,
     second: u64,
@@ -71,8 +75,9 @@ impl Chart {
 }
 
 impl RuleCounts {
-    fn request(&mut self, second: u64) {
+    fn request(&mut self, key: &[u8], second: u64) {
         self.requests += 1;
+        self.keys.insert(FixedState::default().hash_one(key));
         if let Some(point) = self.chart.at(second) {
             point.0 += 1;
         }
@@ -119,6 +124,7 @@ impl RuleCounts {
             share: percent(self.denied + self.observed, self.requests),
             peak_per_second: self.peak,
             peak_at: (self.peak > 0).then(|| time(self.peak_second * 1_000_000)).flatten(),
+            keys: self.keys.len(),
             denied_keys,
             top: top.into_iter().map(key_count).collect(),
             chart: self.chart,
@@ -151,7 +157,7 @@ impl RouteCounts {
     pub(super) fn add_verdicts(&mut self, facts: &LimiterFacts, now_us: u64) {
         let second = now_us / 1_000_000;
         for check in facts.decisions.iter().flat_map(|decision| &decision.checks) {
-            self.rule(&check.rule).request(second);
+            self.rule(&check.rule).request(&check.key, second);
         }
         for verdict in &facts.verdicts {
             let is_observed = match verdict.kind {
@@ -179,13 +185,13 @@ mod tests {
     fn a_chart_stays_bounded_and_keeps_its_sums() {
         let mut counts = RuleCounts::default();
         for second in 0..10_000 {
-            counts.request(1000 + second);
+            counts.request(b"k", 1000 + second);
             counts.deny(false, Some(b"k"), 1000 + second / 2);
         }
         let sums = counts.chart.points.iter().fold((0, 0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
         assert_eq!(sums, (10_000, 10_000));
         assert!(counts.chart.points.len() <= MAX_POINTS, "{}", counts.chart.points.len());
         assert_eq!((counts.chart.start_secs, counts.chart.interval_secs), (1000, 32));
-        assert_eq!((counts.peak, counts.denied_keys.len()), (2, 1));
+        assert_eq!((counts.peak, counts.keys.len(), counts.denied_keys.len()), (2, 1, 1));
     }
 }

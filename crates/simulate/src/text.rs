@@ -102,11 +102,11 @@ impl Display for Outcome {
             )?;
             self.rules.iter().filter(|rule| rule.route == route.route).try_for_each(|rule| rule.fmt(f))?;
         }
+        if self.rules.iter().any(|rule| rule.peak_per_second > 0) {
+            writeln!(f, "\n  PEAK/S: most denied and observed requests of the rule within one second")?;
+        }
         if self.rules.iter().any(|rule| rule.observed > 0) {
-            writeln!(
-                f,
-                "\n  OBSERVED: requests that rules with `mode: observe` or `enforce-percent` would have denied"
-            )?;
+            writeln!(f, "  OBSERVED: requests that rules with `mode: observe` or `enforce-percent` would have denied")?;
         }
         if !self.notes.is_empty() {
             writeln!(f, "\n  limits of this simulation:")?;
@@ -131,6 +131,9 @@ impl Display for RuleOutcome {
         )?;
         if self.unknown > 0 {
             writeln!(f, "  {:<24} - {} requests are unknown: their lines lack the key", "", self.unknown)?;
+        }
+        if self.denied_keys > 0 {
+            writeln!(f, "  {:<24} - {} of {} keys over the limit", "", self.denied_keys, self.keys)?;
         }
         // The counts of keys stand below those of their rule: an observed rule denies nothing.
         let column = if *denied > 0 || *observed == 0 { 10 } else { 21 };

@@ -1,7 +1,7 @@
 //! `/api/events`: one snapshot of the gateway a second, as server-sent events for the dashboard.
 //!
-//! One task makes the snapshots while there are viewers, and all viewers share the bytes. A viewer that is behind gets
-//! the latest snapshot only; a viewer that reads nothing for [`VIEWER_TIMEOUT`] is disconnected.
+//! One task records the rates of the last two minutes, and makes the snapshots while there are viewers, which share the bytes.
+//! A viewer that is behind gets the latest snapshot only; a viewer that reads nothing for [`VIEWER_TIMEOUT`] is disconnected.
 
 mod rates;
 mod snapshot;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::rates::Rates;
 use self::snapshot::Snapshot;
-use self::viewers::{History, MAX_VIEWERS, SharedEvents, ViewerSlot};
+use self::viewers::{History, MAX_VIEWERS, ViewerSlot};
 use crate::admin::access::port_needs_identity;
 use crate::admin::admin_state::AdminState;
 use crate::admin::deadline::Deadline;
@@ -47,8 +47,6 @@ pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a viewer may take to read a snapshot.
 const VIEWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for which snapshots are made without a viewer: a page that is loaded again finds its history.
-const LINGER: Duration = Duration::from_secs(60);
 
 /// Data of an event.
 #[derive(Serialize, JsonSchema)]
@@ -120,6 +118,11 @@ fn refusal(error: &ViewerError) -> Reply {
     response
 }
 
+/// Starts to record the history, so that the first viewer finds one.
+pub(super) fn record(state: &Arc<AdminState>) {
+    let _ = subscribe(state);
+}
+
 /// Returns the snapshots from now on, and the history before. Starts the task if it does not run.
 fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, History) {
     let mut shared = state.events.lock();
@@ -133,41 +136,42 @@ fn subscribe(state: &Arc<AdminState>) -> (watch::Receiver<Bytes>, History) {
     (snapshots, history)
 }
 
-/// Publishes a snapshot every second, until the gateway shuts down or has been without viewers for [`LINGER`].
+/// Adds to the history every second, and publishes a snapshot if there are viewers, until the gateway shuts down.
 ///
 /// A reload may have removed the token of a viewer: on a port that asks for one before or after it, all viewers must
 /// connect again.
-async fn publish(state: Arc<AdminState>, sender: watch::Sender<Bytes>) {
+async fn publish(state: Arc<AdminState>, mut sender: watch::Sender<Bytes>) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rates = Rates::default();
-    let mut watched = Instant::now();
     let needs_identity = |config: &Config| port_needs_identity(state.address, &config.management);
     // The configuration itself is not kept beyond a reload.
-    let (config, needed_identity) = {
-        let config = state.config.load_full();
-        (Arc::downgrade(&config), needs_identity(&config))
-    };
+    let known = |config: Arc<Config>| (Arc::downgrade(&config), needs_identity(&config));
+    let (mut config, mut needed_identity) = known(state.config.load_full());
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
         let latest = state.config.load_full();
-        let is_replaced = config.as_ptr() != Arc::as_ptr(&latest) && (needed_identity || needs_identity(&latest));
-        let snapshot = snapshot::take(&state, &mut rates).await;
+        let is_changed = config.as_ptr() != Arc::as_ptr(&latest);
+        let is_replaced = is_changed && (needed_identity || needs_identity(&latest));
+        let is_watched = state.events.lock().viewers > 0;
+        let snapshot = if is_watched { snapshot::take(&state, &mut rates).await } else { Bytes::new() };
+        if !is_watched {
+            rates.add_unwatched(Instant::now(), state.metrics.totals());
+        }
         let mut shared = state.events.lock();
-        if shared.viewers > 0 {
-            watched = Instant::now();
-        }
         shared.history.push(rates.current());
-        if watched.elapsed() >= LINGER {
-            *shared = SharedEvents { viewers: shared.viewers, ..SharedEvents::default() };
-            return;
-        }
         if is_draining || is_replaced {
             let reason = if is_draining { "the gateway is shutting down" } else { "the configuration was reloaded" };
             sender.send_replace([snapshot, Event::End { reason }.text()].concat().into());
             shared.snapshots = None;
-            return;
+            if is_draining {
+                return;
+            }
+            let (next, snapshots) = watch::channel(Bytes::new());
+            shared.snapshots = Some(snapshots);
+            (sender, (config, needed_identity)) = (next, known(latest));
+            continue;
         }
         sender.send_replace(snapshot);
     }

@@ -58,6 +58,13 @@ impl Rates {
         self.current = self.compute().unwrap_or_default();
     }
 
+    /// Adds the totals of `now`, and keeps only those that the rates of the last second need.
+    pub(super) fn add_unwatched(&mut self, now: Instant, totals: Totals) {
+        let surplus = self.samples.len().saturating_sub(1);
+        self.samples.drain(..surplus);
+        self.add(now, totals);
+    }
+
     /// Rates of the last second.
     pub(super) fn current(&self) -> &Current {
         &self.current

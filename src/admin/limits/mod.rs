@@ -22,7 +22,7 @@ pub(super) use self::bucket_store::{BucketStore, KeyRule};
 pub(super) use self::change::ChangeBody;
 use self::change::{Change, Lost};
 pub(super) use self::error::LimitsError;
-use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply};
+use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply, enforced};
 use self::selection::{KeyPlan, Selector, key_plan, only, rules, select, select_for};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, audited_each, json, whole_millis};
@@ -205,6 +205,7 @@ impl<'c> KeyCall<'c> {
             limits.push(LimitReply {
                 rule: RuleReply::under(self.route, selected, rule.in_effect()),
                 effect: rule.overridden.as_ref().map(EffectReply::new),
+                enforced: enforced(selected.enforcement(), &self.key),
                 store: store.name(),
                 remaining: probe.remaining,
                 reset_after_ms: whole_millis(probe.reset_after),

@@ -69,6 +69,9 @@ pub(in crate::admin) struct LimitReply {
     pub(super) rule: RuleReply,
     #[serde(rename = "override", skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<EffectReply>,
+    /// With `enforce-percent`: true if the rule is enforced for this key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) enforced: Option<bool>,
     #[schemars(extend("enum" = ["memory", "redis"]))]
     pub(super) store: &'static str,
     /// Remaining tokens.
@@ -212,6 +215,14 @@ impl RuleReply {
             enforce_percent,
         };
         Self { route: route.id.to_string(), rule: name(rule).to_owned(), settings }
+    }
+}
+
+/// Returns whether a rule of `enforcement` is enforced for `key`, if it is for some keys.
+pub(super) fn enforced(enforcement: Enforcement, key: &[u8]) -> Option<bool> {
+    match enforcement {
+        Enforcement::FULL | Enforcement::OBSERVE | Enforcement::Off => None,
+        Enforcement::Keys(_) => Some(!enforcement.observes(key)),
     }
 }
 

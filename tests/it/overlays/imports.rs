@@ -33,6 +33,21 @@ none: error: cannot read the file: entity not found
 }
 
 #[test]
+fn the_status_names_imported_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let imported = folder.path().join("limits.yaml");
+    std::fs::write(&imported, "server: {max-headers: 50}\n").unwrap();
+    let gateway = Gateway::start(&format!(
+        "spring: {{config: {{import: 'file:{}'}}, cloud: {{gateway: {{routes: [{{id: a, uri: 'echo:', predicates: [Path=/a]}}]}}}}}}\n",
+        imported.display()
+    ));
+    let files = gateway.admin("/api/config").json()["further-files"].clone();
+    assert_eq!(files, serde_json::json!([imported.display().to_string()]));
+    let (_, status, _) = crate::support::gateway::run(&["status", &gateway.admin.to_string()]);
+    assert!(status.contains(&format!("also read  {}", imported.display())), "{status}");
+}
+
+#[test]
 fn locations_of_the_environment_replace_the_search() {
     replay(
         "\

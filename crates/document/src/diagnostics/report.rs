@@ -131,6 +131,11 @@ impl Report {
         self.text.name(file)
     }
 
+    /// Returns the names of the files, imported ones included, in the order of reading.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.text.files.iter().map(|file| file.name.as_str())
+    }
+
     /// Returns the SHA-256 hash of the files, as hexadecimal digits. The hash of one file is that of `sha256sum`.
     #[must_use]
     pub fn hash(&self) -> String {
