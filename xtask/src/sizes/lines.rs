@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 78_830),
+    (ALL, 79_163),
     ("config", 15_769),
     ("spring", 4_107),
     ("document", 2_567),
-    ("proxy", 14_355),
+    ("proxy", 14_445),
     ("limiter", 12_103),
     ("filters", 10_005),
     ("simulate", 3_039),
-    ("src", 7_903),
+    ("src", 8_083),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 832;
